@@ -1,0 +1,58 @@
+// Package logging makes the services' loggers and holds the names of their fields.
+package logging
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/sirupsen/logrus"
+)
+
+// The fields of log lines.
+const (
+	Service     = "service"
+	OperationID = "operationID"
+	InstanceID  = "instanceID"
+	RuntimeID   = "runtimeID"
+	PlanID      = "planID"
+	Kind        = "kind"
+	Stage       = "stage"
+	Step        = "step"
+	Attempt     = "attempt"
+	NextRun     = "nextRun"
+	Reason      = "reason"
+	State       = "state"
+	Stack       = "stack"
+	Shoot       = "shoot"
+	Tenant      = "tenant"
+	Address     = "address"
+	User        = "user"
+	Method      = "method"
+	Path        = "path"
+	Status      = "status"
+	Duration    = "duration"
+	RequestID   = "requestID"
+)
+
+// New returns a logger that writes JSON lines of at least the level: debug, info, warning or error.
+func New(service, level string, output io.Writer) (logrus.FieldLogger, error) {
+	parsed, err := logrus.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("log level %q: use debug, info, warning or error", level)
+	}
+
+	logger := logrus.New()
+	logger.SetOutput(output)
+	logger.SetLevel(parsed)
+	logger.SetFormatter(&logrus.JSONFormatter{})
+
+	return logger.WithField(Service, service), nil
+}
+
+// Discard returns a logger that writes nothing, for tests.
+func Discard() logrus.FieldLogger {
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+
+	return logger
+}

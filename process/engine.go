@@ -1,0 +1,268 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+)
+
+// Config bounds the engine of one replica.
+type Config struct {
+	// Workers is how many operations run at the same time.
+	Workers int
+	// Lease is how long a replica that stopped renewing keeps its operations. It is renewed three times as often.
+	Lease time.Duration
+	// Poll is how often due operations and expired leases are looked for when nothing wakes the engine.
+	Poll time.Duration
+	// PendingLimit is how long an operation may wait for its turn; then it fails.
+	PendingLimit time.Duration
+	// Grace is how long running steps may go on after the engine was told to stop.
+	Grace time.Duration
+}
+
+// DefaultConfig has the values that the services start from.
+func DefaultConfig() Config {
+	const (
+		workers      = 60
+		lease        = 6 * time.Second
+		pendingLimit = 48 * time.Hour
+		grace        = 15 * time.Second
+	)
+
+	return Config{Workers: workers, Lease: lease, Poll: time.Second, PendingLimit: pendingLimit, Grace: grace}
+}
+
+// renewals is how many times a lease is renewed while it lasts.
+const renewals = 3
+
+// Engine claims operations and carries them. All engines on one store share the work.
+type Engine[D any] struct {
+	store     Store
+	processes map[string]Process[D]
+	kinds     []string
+	config    Config
+	clock     clock.WithTicker
+	log       logrus.FieldLogger
+	owner     string
+	wake      chan struct{}
+
+	running sync.WaitGroup
+	mutex   sync.Mutex
+	held    map[string]*lease
+}
+
+// lease is an operation that a worker of this replica carries.
+type lease struct {
+	Held
+
+	cancel    context.CancelFunc // stops the run when the lease is lost
+	canceling bool               // the operation is to be canceled at its next safe point
+	draining  bool               // the operation is to be handed back before its next step
+}
+
+// NewEngine checks the processes and returns an engine that is not yet running.
+func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
+) (*Engine[D], error) {
+	if config.Workers < 1 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
+		return nil, fmt.Errorf("engine configuration %+v: every value has to be positive", config)
+	}
+
+	engine := &Engine[D]{
+		store:     store,
+		processes: map[string]Process[D]{},
+		config:    config,
+		clock:     clock,
+		log:       log,
+		owner:     uuid.NewString(),
+		wake:      make(chan struct{}, 1),
+		held:      map[string]*lease{},
+	}
+
+	for _, process := range processes {
+		if err := process.Validate(); err != nil {
+			return nil, err
+		}
+
+		if _, twice := engine.processes[process.Kind]; twice {
+			return nil, fmt.Errorf("process %q is registered twice", process.Kind)
+		}
+
+		engine.processes[process.Kind] = process
+		engine.kinds = append(engine.kinds, process.Kind)
+	}
+
+	if len(engine.kinds) == 0 {
+		return nil, errors.New("an engine needs at least one process")
+	}
+
+	return engine, nil
+}
+
+// Handles reports whether a process is registered for the kind. An operation of another kind is never accepted.
+func (e *Engine[D]) Handles(kind string) bool {
+	_, known := e.processes[kind]
+
+	return known
+}
+
+// Wake has the engine look for due operations now. It never blocks.
+func (e *Engine[D]) Wake() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // a wake-up is under way already
+	}
+}
+
+// Run claims and carries operations until the context ends. Then it claims no more, lets running steps finish for the grace
+// period, and hands back what is left.
+func (e *Engine[D]) Run(ctx context.Context) error {
+	if err := e.checkKinds(ctx); err != nil {
+		return err
+	}
+
+	runs, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+
+	renewed := make(chan struct{})
+
+	go func() {
+		defer close(renewed)
+		e.renewLeases(runs)
+	}()
+
+	e.dispatch(ctx, runs)
+	e.drain(stop)
+	stop()
+	<-renewed
+
+	return nil
+}
+
+// checkKinds refuses to start beside operations that nobody would ever carry.
+func (e *Engine[D]) checkKinds(ctx context.Context) error {
+	kinds, err := e.store.UnfinishedKinds(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the kinds of unfinished operations: %w", err)
+	}
+
+	for _, kind := range kinds {
+		if !e.Handles(kind) {
+			return fmt.Errorf("there are unfinished operations of kind %q, for which no process is registered", kind)
+		}
+	}
+
+	return nil
+}
+
+// dispatch claims work whenever there is a free worker and a reason to look.
+func (e *Engine[D]) dispatch(ctx, runs context.Context) {
+	poll := e.clock.NewTicker(e.config.Poll)
+	defer poll.Stop()
+
+	for ctx.Err() == nil {
+		if claimed := e.claim(ctx, runs); claimed {
+			continue // there may be more
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-e.wake:
+		case <-poll.C():
+			e.expirePending(ctx)
+		}
+	}
+}
+
+// claim takes as much due work as there are free workers and starts it. It reports whether it took as much as it could ask for.
+func (e *Engine[D]) claim(ctx, runs context.Context) bool {
+	e.mutex.Lock()
+	free := e.config.Workers - len(e.held)
+	e.mutex.Unlock()
+
+	if free <= 0 {
+		return false
+	}
+
+	now := e.clock.Now()
+
+	claimed, err := e.store.Claim(ctx, Claim{
+		Owner: e.owner, Kinds: e.kinds, Limit: free, Now: now, Until: now.Add(e.config.Lease),
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			e.log.WithError(err).Warn("operations could not be claimed")
+		}
+
+		return false
+	}
+
+	for _, work := range claimed {
+		e.start(runs, work)
+	}
+
+	return len(claimed) == free
+}
+
+// start carries a claimed operation in a worker of its own.
+func (e *Engine[D]) start(runs context.Context, work Claimed) {
+	ctx, cancel := context.WithCancel(runs)
+	held := &lease{
+		Held:      Held{OperationID: work.Record.ID, Fence: work.Record.Lease.Fence},
+		cancel:    cancel,
+		canceling: work.Record.State == Canceling,
+	}
+
+	e.mutex.Lock()
+	e.held[work.Record.ID] = held
+	e.mutex.Unlock()
+
+	e.running.Go(func() {
+		defer cancel()
+
+		e.newRun(work, held).carry(ctx)
+
+		e.mutex.Lock()
+		delete(e.held, work.Record.ID)
+		e.mutex.Unlock()
+		e.Wake() // a worker is free, and the next operation of the instance may be due
+	})
+}
+
+// drain waits for running steps, for at most the grace period, then interrupts them and waits for what they hand back.
+func (e *Engine[D]) drain(stop context.CancelFunc) {
+	finished := make(chan struct{})
+
+	go func() {
+		e.running.Wait()
+		close(finished)
+	}()
+
+	e.handBack()
+
+	select {
+	case <-finished:
+	case <-e.clock.After(e.config.Grace):
+		stop()
+		<-finished
+	}
+}
+
+// expirePending fails operations whose turn never came.
+func (e *Engine[D]) expirePending(ctx context.Context) {
+	now := e.clock.Now()
+
+	expired, err := e.store.ExpirePending(ctx, now.Add(-e.config.PendingLimit), now, timedOut(e.config.PendingLimit, "its turn"))
+	if err != nil && ctx.Err() == nil {
+		e.log.WithError(err).Warn("pending operations could not be checked for their limit")
+	}
+
+	if expired > 0 {
+		e.log.WithField("operations", expired).Error("operations failed because their turn did not come in time")
+	}
+}

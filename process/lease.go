@@ -1,0 +1,104 @@
+package process
+
+import (
+	"context"
+	"time"
+)
+
+// renewLeases extends the leases of this replica until the context ends.
+func (e *Engine[D]) renewLeases(ctx context.Context) {
+	ticker := e.clock.NewTicker(e.config.Lease / renewals)
+	defer ticker.Stop()
+
+	until := e.clock.Now().Add(e.config.Lease)
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+
+		now := e.clock.Now()
+		if now.After(until) {
+			// The machine slept, or the database was away: others may carry these operations by now.
+			e.abandon()
+		}
+
+		if e.renew(ctx, now) {
+			until = now.Add(e.config.Lease)
+		}
+	}
+}
+
+// renew extends every lease, stops the runs whose lease was lost, and marks those that are to be canceled.
+func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
+	held := e.holding()
+	if len(held) == 0 {
+		return true
+	}
+
+	deadline, cancel := context.WithTimeout(ctx, e.config.Lease/renewals)
+	defer cancel()
+
+	states, err := e.store.Renew(deadline, Renewal{Owner: e.owner, Until: now.Add(e.config.Lease), Held: held})
+	if err != nil {
+		if ctx.Err() == nil {
+			e.log.WithError(err).Warn("leases could not be renewed")
+		}
+
+		return false
+	}
+
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	for _, asked := range held {
+		lease, still := e.held[asked.OperationID]
+		if !still || lease.Fence != asked.Fence {
+			continue // it ended, or began anew, while the store was asked
+		}
+
+		switch state, ours := states[asked.OperationID]; {
+		case !ours:
+			lease.cancel()
+		case state == Canceling:
+			lease.canceling = true
+		}
+	}
+
+	return true
+}
+
+// holding lists what this replica carries and what each is doing.
+func (e *Engine[D]) holding() []Held {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	held := make([]Held, 0, len(e.held))
+	for _, lease := range e.held {
+		held = append(held, lease.Held)
+	}
+
+	return held
+}
+
+// abandon stops every run.
+func (e *Engine[D]) abandon() {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	for _, lease := range e.held {
+		lease.cancel()
+	}
+}
+
+// handBack has every run stop before its next step.
+func (e *Engine[D]) handBack() {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	for _, lease := range e.held {
+		lease.draining = true
+	}
+}

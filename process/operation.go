@@ -1,0 +1,106 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// Operation is what a step gets and gives back: the stored record and the data of the process, decoded.
+type Operation[D any] struct {
+	Record
+
+	// Data is stored with the operation whenever a stage finishes, a step waits, or Save is called.
+	Data D
+
+	attempt Attempt
+	now     time.Time
+	save    func(context.Context, Operation[D]) error
+	note    note
+}
+
+// note is what a step said about its return besides the duration.
+type note struct {
+	message      string
+	failed       bool
+	notCompleted bool
+}
+
+// NewOperation returns an operation for the test of a step: it runs for the first time, at the given moment, and Save does nothing.
+func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
+	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
+}
+
+// Attempt tells which run of the step this is since it last succeeded, counted from 1.
+func (o Operation[D]) Attempt() int { return o.attempt.Number }
+
+// Elapsed is the time since the step's first run.
+func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
+
+// Save stores the data at once, under the lease: an intent, before a call that makes something outside. It fails when the
+// lease was lost; the step has to return the error and not make the call.
+func (o Operation[D]) Save(ctx context.Context) error {
+	if o.save == nil {
+		return nil
+	}
+
+	return o.save(ctx, o)
+}
+
+// Await returns the operation waiting for the event with the key, at most for the duration, with a line that tells people why.
+// The key has to be set (WaitingFor) by an earlier save for the event not to be missed; without one only time wakes it.
+func Await[D any](operation Operation[D], why string, wait time.Duration) (Operation[D], time.Duration, error) {
+	operation.note = note{message: why}
+
+	return operation, wait, nil
+}
+
+// RetryOperation has the step run again after the interval, until the window since its first run has passed. Then the operation
+// fails with the reason.
+func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
+) (Operation[D], time.Duration, error) {
+	if operation.Elapsed() >= window {
+		return operation, 0, gaveUp(reason, err, window)
+	}
+
+	operation.note = note{message: describe(reason, err), failed: true}
+
+	return operation, interval, nil
+}
+
+// RetryOperationWithoutFail has the step run again after the interval, until the window since its first run has passed. Then the
+// step is recorded as not completed and the operation goes on without it.
+func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
+) (Operation[D], time.Duration, error) {
+	operation.note = note{message: describe(reason, err), failed: true}
+
+	if operation.Elapsed() >= window {
+		operation.note.notCompleted = true
+		interval = 0
+	}
+
+	return operation, interval, nil
+}
+
+// gaveUp makes the error of a step whose window has passed.
+func gaveUp(reason string, err error, window time.Duration) error {
+	known := failure.Of(err)
+
+	return failure.Wrap(failure.Permanent, err, "%s: gave up after %s", describe(reason, err), window).
+		Because(known.Reason, known.Component)
+}
+
+// describe joins what was being done with the part of the error that people may read.
+func describe(reason string, err error) string {
+	if err == nil {
+		return reason
+	}
+
+	text := failure.Of(err).Text
+	if reason == "" {
+		return text
+	}
+
+	return reason + ": " + text
+}

@@ -1,0 +1,125 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Step is one piece of a process. It may run many times, on any replica: it checks whether its work is done, does it, and never
+// waits inside. It returns the operation, modified, and
+//
+//   - 0, nil: done, the next step follows;
+//   - d, nil: the worker is freed, the stage begins again after d;
+//   - 0, err: the operation fails, unless the error's kind is one that is retried: then the stage's RetryPolicy decides.
+//
+// A duration beside an error is a programming error and fails the operation.
+type Step[D any] interface {
+	Name() string
+	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
+}
+
+// Process is how operations of a kind are carried: stages in order.
+type Process[D any] struct {
+	Kind   string
+	Stages []Stage[D]
+	// Limit is how long an operation may take from its first claim; then it fails.
+	Limit time.Duration
+}
+
+// Stage is a group of steps that is done as a whole: recorded when all have succeeded, begun anew when one has to come back.
+type Stage[D any] struct {
+	Name  string
+	Retry RetryPolicy
+	Steps []Task[D]
+}
+
+// Task is a step in its place.
+type Task[D any] struct {
+	Step Step[D]
+	// When, if set, says whether the step is run at all.
+	When func(Operation[D]) bool
+}
+
+// Steps lists steps that are always run.
+func Steps[D any](steps ...Step[D]) []Task[D] {
+	tasks := make([]Task[D], 0, len(steps))
+	for _, step := range steps {
+		tasks = append(tasks, Task[D]{Step: step})
+	}
+
+	return tasks
+}
+
+// RetryPolicy says when a step that met a passing error runs again: after First, then Factor times longer each time up to Cap,
+// spread by Jitter (0.1: up to ten percent longer), until Window has passed since the step's first run.
+type RetryPolicy struct {
+	First, Cap time.Duration
+	Factor     float64
+	Jitter     float64
+	Window     time.Duration
+}
+
+// DefaultRetry suits outside systems that are away for minutes.
+func DefaultRetry() RetryPolicy {
+	return RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
+}
+
+// Interval is the wait after the attempt with that number, counted from 1.
+func (p RetryPolicy) Interval(attempt int) time.Duration {
+	interval := min(float64(p.First)*math.Pow(p.Factor, float64(attempt-1)), float64(p.Cap))
+
+	return time.Duration(interval * (1 + p.Jitter*rand.Float64()))
+}
+
+func (p RetryPolicy) validate() error {
+	if p.First <= 0 || p.Cap < p.First || p.Factor < 1 || p.Jitter < 0 || p.Window <= 0 {
+		return fmt.Errorf("retry policy %+v: needs 0 < First <= Cap, Factor >= 1, Jitter >= 0, Window > 0", p)
+	}
+
+	return nil
+}
+
+// Validate finds what would only show at run time: missing names, names given twice, empty stages, impossible limits.
+func (p Process[D]) Validate() error {
+	if p.Kind == "" {
+		return errors.New("a process has no kind")
+	}
+
+	if p.Limit <= 0 || len(p.Stages) == 0 {
+		return fmt.Errorf("process %q needs a limit and at least one stage", p.Kind)
+	}
+
+	stages, steps := map[string]bool{}, map[string]bool{}
+
+	for _, stage := range p.Stages {
+		if stage.Name == "" || stages[stage.Name] {
+			return fmt.Errorf("process %q: stage name %q is empty or used twice", p.Kind, stage.Name)
+		}
+
+		stages[stage.Name] = true
+
+		if len(stage.Steps) == 0 {
+			return fmt.Errorf("process %q: stage %q has no step", p.Kind, stage.Name)
+		}
+
+		if err := stage.Retry.validate(); err != nil {
+			return fmt.Errorf("process %q: stage %q: %w", p.Kind, stage.Name, err)
+		}
+
+		for _, task := range stage.Steps {
+			if task.Step == nil || task.Step.Name() == "" || steps[task.Step.Name()] {
+				return fmt.Errorf("process %q: stage %q: a step is missing, has no name or a name used twice", p.Kind, stage.Name)
+			}
+
+			steps[task.Step.Name()] = true
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,124 @@
+package process
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// State is where an operation stands.
+type State string
+
+// The states. Pending operations wait for their turn; at most one operation of an instance is in progress or canceling.
+const (
+	Pending    State = "pending"
+	InProgress State = "in progress"
+	Canceling  State = "canceling"
+	Succeeded  State = "succeeded"
+	Failed     State = "failed"
+	Canceled   State = "canceled"
+)
+
+// Terminal reports whether nothing will happen any more.
+func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Canceled }
+
+// Problem is why an operation failed, or what holds it up.
+type Problem struct {
+	Message   string `json:"message"`
+	Reason    string `json:"reason"`
+	Component string `json:"component"`
+}
+
+// Record is an operation as it is stored.
+type Record struct {
+	ID string
+	// Kind names the process that carries the operation.
+	Kind string
+	// InstanceID is what the operation works on. Operations of one instance run one after the other, by Position.
+	InstanceID string
+	Position   int64
+	// PredecessorID is the failed operation that this one retries, or empty.
+	PredecessorID string
+	State         State
+	// Description is a line for people.
+	Description string
+	Problem     Problem
+	// FinishedStages are never run again. SkippedSteps gave up without failing the operation.
+	FinishedStages []string
+	SkippedSteps   []string
+	// Stage and Step tell what runs, or what runs next; StepBegan when the attempt began that runs now.
+	Stage, Step string
+	StepBegan   time.Time
+	// WaitingFor is a key of the outside event that makes the operation due before NextRun.
+	WaitingFor string
+	// Payload is the data that the steps share, as JSON. It is sealed at rest.
+	Payload json.RawMessage
+
+	CreatedAt, UpdatedAt time.Time
+	// StartedAt is the first claim; limits count from it. FinishedAt is the end.
+	StartedAt, FinishedAt time.Time
+	NextRun               time.Time
+	Lease                 Lease
+}
+
+// Lease is one replica's right to carry the operation. Every write carries the fence and fails once another claim raised it.
+type Lease struct {
+	Owner string
+	Until time.Time
+	Fence int64
+}
+
+// Finished reports whether the stage is never to be run again.
+func (r Record) Finished(stage string) bool { return slices.Contains(r.FinishedStages, stage) }
+
+// Attempt counts the runs of a step since it last succeeded in its operation.
+type Attempt struct {
+	Stage, Step string
+	Number      int
+	First, Last time.Time
+	LastError   string
+}
+
+// Outcome is what came of an attempt, or what happened to the operation.
+type Outcome string
+
+// The outcomes of attempts.
+const (
+	Done         Outcome = "done"
+	Waiting      Outcome = "waiting"
+	Retrying     Outcome = "retrying"
+	NotCompleted Outcome = "not completed"
+	StepFailed   Outcome = "failed"
+	HandedBack   Outcome = "handed back"
+)
+
+// The outcomes that concern the operation as a whole; their entries name no step.
+const (
+	Accepted           Outcome = "accepted"
+	TakenOver          Outcome = "taken over"
+	CancelRequested    Outcome = "cancel requested"
+	OperationCanceled  Outcome = "operation canceled"
+	OperationSucceeded Outcome = "operation succeeded"
+	OperationFailed    Outcome = "operation failed"
+)
+
+// Entry is a line of an operation's timeline.
+type Entry struct {
+	Stage, Step string
+	Attempt     int
+	Began, End  time.Time
+	Outcome     Outcome
+	Message     string
+	// NextRun is when the step is tried again, where it is.
+	NextRun time.Time
+}
+
+// New is an operation to be accepted.
+type New struct {
+	ID, Kind, InstanceID string
+	PredecessorID        string
+	Description          string
+	FinishedStages       []string
+	Payload              json.RawMessage
+	At                   time.Time
+}

@@ -1,0 +1,310 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+// run carries one claimed operation as far as it goes. What it did since its last save is kept in progress.
+type run[D any] struct {
+	engine    *Engine[D]
+	lease     *lease
+	operation Operation[D]
+	takenFrom string
+	attempts  map[string]Attempt
+	progress  Progress
+	log       logrus.FieldLogger
+}
+
+func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
+	attempts := make(map[string]Attempt, len(work.Attempts))
+	for _, attempt := range work.Attempts {
+		attempts[attempt.Step] = attempt
+	}
+
+	return &run[D]{
+		engine:    e,
+		lease:     held,
+		operation: Operation[D]{Record: work.Record},
+		takenFrom: work.TakenFrom,
+		attempts:  attempts,
+		log: e.log.WithFields(logrus.Fields{
+			logging.OperationID: work.Record.ID,
+			logging.InstanceID:  work.Record.InstanceID,
+			logging.Kind:        work.Record.Kind,
+		}),
+	}
+}
+
+// carry runs the unfinished stages. It returns when the operation ended, waits, was handed back, or was lost.
+func (r *run[D]) carry(ctx context.Context) {
+	if r.takenFrom != "" {
+		r.note(TakenOver, "the replica that carried the operation stopped renewing its lease")
+	}
+
+	if err := json.Unmarshal(r.operation.Payload, &r.operation.Data); err != nil {
+		r.fail(ctx, failure.Wrap(failure.Internal, err, "the data of the operation cannot be read"))
+
+		return
+	}
+
+	process := r.engine.processes[r.operation.Kind]
+
+	for _, stage := range process.Stages {
+		if r.operation.Finished(stage.Name) {
+			continue
+		}
+
+		if !r.runStage(ctx, process, stage) {
+			return
+		}
+
+		r.operation.FinishedStages = append(r.operation.FinishedStages, stage.Name)
+
+		if stage.Name != process.Stages[len(process.Stages)-1].Name && !r.write(ctx) {
+			return
+		}
+	}
+
+	r.finish(ctx, Succeeded, OperationSucceeded, "")
+}
+
+// runStage runs the steps of a stage and reports whether all of them are done.
+func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D]) bool {
+	for _, task := range stage.Steps {
+		if !r.mayGoOn(ctx, process) {
+			return false
+		}
+
+		if task.When != nil && !task.When(r.operation) {
+			continue
+		}
+
+		if !r.runStep(ctx, stage, task.Step) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// mayGoOn is the safe point before each step: here an operation is canceled, handed back, or stopped by its limit.
+func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
+	r.engine.mutex.Lock()
+	canceling, draining := r.lease.canceling, r.lease.draining
+	r.engine.mutex.Unlock()
+
+	now := r.engine.clock.Now()
+
+	switch {
+	case canceling:
+		r.finish(ctx, Canceled, OperationCanceled, "")
+	case r.overdue(process, now):
+		r.failWith(ctx, timedOut(process.Limit, "the operation"))
+	case draining || ctx.Err() != nil:
+		r.release(ctx, now)
+	default:
+		return true
+	}
+
+	return false
+}
+
+func (r *run[D]) overdue(process Process[D], now time.Time) bool {
+	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) > process.Limit
+}
+
+// runStep runs a step once, records what came of it, and reports whether the step is done.
+func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool {
+	attempt := r.begin(stage.Name, step.Name())
+
+	log := r.log.WithFields(logrus.Fields{
+		logging.Stage: stage.Name, logging.Step: step.Name(), logging.Attempt: attempt.Number,
+	})
+
+	result, wait, err := call(ctx, step, r.operation, log)
+	if ctx.Err() != nil && err != nil {
+		r.interrupted(attempt)
+		r.release(ctx, r.engine.clock.Now())
+
+		return false
+	}
+
+	if fault := misuse(r.operation, result, wait, err); fault != nil {
+		r.stepFailed(ctx, log, attempt, fault)
+
+		return false
+	}
+
+	// The record is the engine's; of it a step sets only these two.
+	record := r.operation.Record
+	record.Description, record.WaitingFor = result.Description, result.WaitingFor
+	r.operation = result
+	r.operation.Record = record
+
+	switch {
+	case err != nil && failure.MappingOf(failure.KindOf(err)).Retry:
+		r.retry(ctx, log, stage, attempt, err)
+	case err != nil:
+		r.stepFailed(ctx, log, attempt, err)
+	case wait > 0:
+		r.wait(ctx, log, attempt, wait)
+	default:
+		r.done(log, attempt)
+
+		return true
+	}
+
+	return false
+}
+
+// misuse finds returns that break the contract of Step. They fail loudly: going on would lose data or hide an error.
+func misuse[D any](before, after Operation[D], wait time.Duration, err error) error {
+	var fault string
+
+	switch {
+	case err != nil && wait != 0:
+		fault = fmt.Sprintf("a duration (%s) beside an error", wait)
+	case wait < 0:
+		fault = fmt.Sprintf("a negative duration (%s)", wait)
+	case after.ID != before.ID:
+		fault = "another operation than the one it was given"
+	default:
+		return nil
+	}
+
+	return failure.Wrap(failure.Internal, errors.Join(fmt.Errorf("the step returned %s", fault), err), "internal error")
+}
+
+// begin counts the attempt and shows it to the heartbeat.
+func (r *run[D]) begin(stage, step string) Attempt {
+	now := r.engine.clock.Now()
+
+	attempt, again := r.attempts[step]
+	if !again {
+		attempt = Attempt{Stage: stage, Step: step, First: now}
+	}
+
+	attempt.Number++
+	attempt.Last = now
+
+	r.operation.Stage, r.operation.Step, r.operation.StepBegan = stage, step, now
+	r.operation.attempt, r.operation.now, r.operation.note = attempt, now, note{}
+	r.operation.save = r.checkpoint
+
+	r.engine.mutex.Lock()
+	r.lease.Stage, r.lease.Step, r.lease.StepBegan = stage, step, now
+	r.engine.mutex.Unlock()
+
+	return attempt
+}
+
+// done records a step that succeeded, or that gave up without failing the operation.
+func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
+	outcome, message := Done, r.operation.note.message
+
+	if r.operation.note.notCompleted {
+		outcome = NotCompleted
+		r.operation.SkippedSteps = append(r.operation.SkippedSteps, attempt.Step)
+
+		log.WithField(logging.Reason, message).Warn("step not completed, going on without it")
+	}
+
+	if attempt.Number > 1 {
+		r.progress.Cleared = append(r.progress.Cleared, attempt)
+		delete(r.attempts, attempt.Step)
+	}
+
+	r.operation.Problem = Problem{}
+	r.entry(attempt, outcome, message, time.Time{})
+}
+
+// wait records a step that comes back after a while.
+func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
+	outcome, next := Waiting, r.engine.clock.Now().Add(wait)
+
+	r.operation.Problem = Problem{}
+	if r.operation.note.failed {
+		outcome = Retrying
+		r.operation.Problem = Problem{Message: r.operation.note.message}
+		attempt.LastError = r.operation.note.message
+	}
+
+	log.WithFields(logrus.Fields{logging.Reason: r.operation.note.message, logging.NextRun: next}).Debug("step comes back")
+	r.comeBack(ctx, attempt, outcome, r.operation.note.message, next)
+}
+
+// retry records a passing error, or fails the operation when the stage's window has passed.
+func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
+	if attempt.Last.Sub(attempt.First) >= stage.Retry.Window {
+		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
+
+		return
+	}
+
+	next := r.engine.clock.Now().Add(stage.Retry.Interval(attempt.Number))
+	r.operation.Problem = problemOf(err)
+	attempt.LastError = r.operation.Problem.Message
+
+	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed for now")
+	r.comeBack(ctx, attempt, Retrying, r.operation.Problem.Message, next)
+}
+
+// comeBack keeps the attempt and gives the lease back until the next run.
+func (r *run[D]) comeBack(ctx context.Context, attempt Attempt, outcome Outcome, message string, next time.Time) {
+	r.progress.Failed = append(r.progress.Failed, attempt)
+	r.entry(attempt, outcome, message, next)
+	r.release(ctx, next)
+}
+
+// stepFailed records an error for good.
+func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt Attempt, err error) {
+	log.WithError(err).Error("step failed")
+	r.entry(attempt, StepFailed, problemOf(err).Message, time.Time{})
+	r.fail(ctx, err)
+}
+
+// interrupted records an attempt that did not get to an end, because the replica stops or the lease was lost.
+func (r *run[D]) interrupted(attempt Attempt) {
+	r.entry(attempt, HandedBack, "interrupted, begins again", r.engine.clock.Now())
+}
+
+// entry adds a line about an attempt to the timeline.
+func (r *run[D]) entry(attempt Attempt, outcome Outcome, message string, next time.Time) {
+	r.progress.Timeline = append(r.progress.Timeline, Entry{
+		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
+		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: message, NextRun: next,
+	})
+}
+
+// note adds a line about the operation as a whole.
+func (r *run[D]) note(outcome Outcome, message string) {
+	now := r.engine.clock.Now()
+	r.progress.Timeline = append(r.progress.Timeline, Entry{Began: now, End: now, Outcome: outcome, Message: message})
+}
+
+var errPanic = errors.New("a step panicked")
+
+// call runs a step. A panic is an internal failure of this operation only.
+func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
+) (result Operation[D], wait time.Duration, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			log.WithField(logging.Stack, string(debug.Stack())).Errorf("step panicked: %v", value)
+
+			result, wait = operation, 0
+			err = failure.Wrap(failure.Internal, errPanic, "internal error")
+		}
+	}()
+
+	return step.Run(ctx, operation, log)
+}

@@ -1,0 +1,69 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrLeaseLost tells that another replica has claimed the operation since. Nothing was written.
+var ErrLeaseLost = errors.New("the lease of the operation was lost to another replica")
+
+// Store keeps the operations. All times come from the caller, so that one clock rules.
+type Store interface {
+	// Claim takes due operations under the owner's lease. A pending one becomes in progress, unless an older operation of
+	// its instance is unfinished.
+	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
+	// Renew extends the owner's leases and tells the states of those that it still holds, by operation id.
+	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
+	// Save writes what came of a run in one transaction. It returns the state that the operation then has: a save that
+	// succeeds may tell that the operation is to be canceled. It returns ErrLeaseLost when the fence has moved on.
+	Save(ctx context.Context, progress Progress) (State, error)
+	// UnfinishedKinds lists the kinds of operations that are not at an end.
+	UnfinishedKinds(ctx context.Context) ([]string, error)
+	// ExpirePending fails operations that have been pending since before the moment, and returns how many.
+	ExpirePending(ctx context.Context, before, now time.Time, problem Problem) (int64, error)
+}
+
+// Claim asks for work.
+type Claim struct {
+	Owner string
+	Kinds []string
+	Limit int
+	Now   time.Time
+	Until time.Time
+}
+
+// Claimed is an operation with the attempts of its unfinished steps.
+type Claimed struct {
+	Record   Record
+	Attempts []Attempt
+	// TakenFrom is the replica whose lease ran out, or empty.
+	TakenFrom string
+}
+
+// Renewal extends the leases on operations, and stores for those who look what each is doing.
+type Renewal struct {
+	Owner string
+	Until time.Time
+	Held  []Held
+}
+
+// Held is an operation under lease and what it is doing.
+type Held struct {
+	OperationID string
+	Fence       int64
+	Stage, Step string
+	StepBegan   time.Time
+}
+
+// Progress is what came of a run. Record carries the new values under the lease that it was claimed with.
+type Progress struct {
+	Record Record
+	// Failed are attempts to keep, Cleared those of steps that succeeded.
+	Failed, Cleared []Attempt
+	Timeline        []Entry
+	// Release gives the lease back: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
+	Release bool
+	Now     time.Time
+}

@@ -1,0 +1,63 @@
+package storage
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// The databases that DB speaks.
+const (
+	DriverPostgres = "postgres"
+	DriverSQLite   = "sqlite"
+)
+
+// Config says which database to open.
+type Config struct {
+	// Driver is DriverPostgres or DriverSQLite.
+	Driver string
+	// Path is the file of SQLite.
+	Path string
+	// The rest is for PostgreSQL.
+	User     string
+	Password secret.String
+	Host     string
+	Port     int
+	Name     string
+	SSLMode  string
+}
+
+// postgresDSN returns the connection string, password included.
+func (c Config) postgresDSN() string {
+	address := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(c.User, c.Password.Reveal()),
+		Host:     net.JoinHostPort(c.Host, strconv.Itoa(c.Port)),
+		Path:     "/" + c.Name,
+		RawQuery: url.Values{"sslmode": {c.SSLMode}, "connect_timeout": {"5"}, "timezone": {"UTC"}}.Encode(),
+	}
+
+	return address.String()
+}
+
+// sqliteDSN returns the file with its settings: writers wait for each other, a commit is on disk before it is reported.
+func (c Config) sqliteDSN() string {
+	settings := url.Values{
+		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+		"_txlock": {"immediate"},
+	}
+
+	return "file:" + c.Path + "?" + settings.Encode()
+}
+
+// String names the database without its password.
+func (c Config) String() string {
+	if c.Driver == DriverSQLite {
+		return "sqlite " + c.Path
+	}
+
+	return fmt.Sprintf("postgres %s@%s/%s", c.User, net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), c.Name)
+}

@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq"  // driver "postgres"
+	_ "modernc.org/sqlite" // driver "sqlite"
+)
+
+const (
+	// postgresConnections bounds the pool of one replica: enough for its workers and requests, far below PostgreSQL's
+	// default of 100.
+	postgresConnections = 24
+	// sqliteReaders bounds the connections that read while the one writer writes.
+	sqliteReaders = 4
+	// connectionAge is how long a PostgreSQL connection is kept, so that a moved database is found again.
+	connectionAge = 30 * time.Minute
+)
+
+// Tx is what a store needs inside a transaction. Queries are written with `?` and rebound by the DB's functions.
+type Tx interface {
+	sqlx.ExtContext
+}
+
+// DB is an open database. SQLite has one connection that writes and several that read, PostgreSQL one pool for both.
+type DB struct {
+	writer *sqlx.DB
+	reader *sqlx.DB
+	config Config
+}
+
+// Open connects to the database and checks that it answers.
+func Open(ctx context.Context, config Config) (*DB, error) {
+	db := &DB{config: config}
+
+	var err error
+
+	switch config.Driver {
+	case DriverPostgres:
+		db.writer, err = sqlx.Open(DriverPostgres, config.postgresDSN())
+		db.reader = db.writer
+	case DriverSQLite:
+		if db.writer, err = sqlx.Open(DriverSQLite, config.sqliteDSN()); err == nil {
+			db.reader, err = sqlx.Open(DriverSQLite, config.sqliteDSN())
+		}
+	default:
+		return nil, fmt.Errorf("database driver %q is not known: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", config, err)
+	}
+
+	if config.Driver == DriverSQLite {
+		db.writer.SetMaxOpenConns(1)
+		db.reader.SetMaxOpenConns(sqliteReaders)
+	} else {
+		db.writer.SetMaxOpenConns(postgresConnections)
+		db.writer.SetMaxIdleConns(postgresConnections)
+		db.writer.SetConnMaxLifetime(connectionAge)
+	}
+
+	if err := db.Ping(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+
+	return db, nil
+}
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	if err := db.writer.PingContext(ctx); err != nil {
+		return fmt.Errorf("connecting to %s: %w", db.config, err)
+	}
+
+	return nil
+}
+
+// Close closes every connection.
+func (db *DB) Close() error {
+	err := db.writer.Close()
+	if db.reader != db.writer {
+		err = errors.Join(err, db.reader.Close())
+	}
+
+	if err != nil {
+		return fmt.Errorf("closing %s: %w", db.config, err)
+	}
+
+	return nil
+}
+
+// Reader is for queries outside of a transaction.
+func (db *DB) Reader() Tx { return db.reader }
+
+// InTx runs work in one transaction and commits it when work returns nil.
+func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
+	tx, err := db.writer.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+
+	if err := work(tx); err != nil {
+		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
+			err = errors.Join(err, fmt.Errorf("rolling back: %w", rollback))
+		}
+
+		return err
+	}
+
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("committing: %w", err)
+	}
+
+	return nil
+}
+
+// SkipLocked is the fragment that lets several claimers pass by each other's rows. SQLite has one writer and needs none.
+func (db *DB) SkipLocked() string {
+	if db.config.Driver == DriverPostgres {
+		return " FOR UPDATE SKIP LOCKED"
+	}
+
+	return ""
+}

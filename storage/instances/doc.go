@@ -1,0 +1,2 @@
+// Package instances stores the broker's service instances.
+package instances

@@ -1,0 +1,127 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Filter selects instances; empty fields select all.
+type Filter struct {
+	InstanceID      string
+	GlobalAccountID string
+	SubAccountID    string
+	// Region matches the provider's region and the platform's.
+	Region string
+	// Plan matches the plan's name and its id.
+	Plan string
+	// Operation selects by the instance's newest operation: its kinds and states.
+	Kinds  []string
+	States []process.State
+
+	// Before and BeforeID are where the last page ended: its last instance's creation and id.
+	Before   time.Time
+	BeforeID string
+	// Offset skips instances: the way of pages with numbers.
+	Offset int
+	// Limit is how many to return at most.
+	Limit int
+}
+
+// Listed is an instance with what stands about its newest operation.
+type Listed struct {
+	Instance  environment.Instance
+	Operation process.Record
+}
+
+// listedRow joins an instance with its newest operation.
+type listedRow struct {
+	row
+
+	OperationID   string       `db:"operation_id"`
+	OperationKind string       `db:"operation_kind"`
+	State         string       `db:"operation_state"`
+	Description   string       `db:"operation_description"`
+	Stage         string       `db:"operation_stage"`
+	Step          string       `db:"operation_step"`
+	Created       storage.Time `db:"operation_created_at"`
+	Updated       storage.Time `db:"operation_updated_at"`
+}
+
+// newest joins each instance with its newest operation.
+const newest = ` FROM instances JOIN operations ON operations.instance_id = instances.id AND operations.position =
+	(SELECT MAX(position) FROM operations AS newest WHERE newest.instance_id = instances.id)`
+
+// List returns instances with their newest operations, the newest instances first.
+func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
+	where, args := filter.where(true)
+
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT instances.*, operations.id AS operation_id,
+		operations.kind AS operation_kind, operations.state AS operation_state,
+		operations.description AS operation_description, operations.stage AS operation_stage,
+		operations.step AS operation_step, operations.created_at AS operation_created_at,
+		operations.updated_at AS operation_updated_at`+newest+where+
+		` ORDER BY instances.created_at DESC, instances.id DESC LIMIT ? OFFSET ?`, append(args, filter.Limit, filter.Offset)...)
+	if err != nil {
+		return nil, fmt.Errorf("listing instances: %w", err)
+	}
+
+	listed := make([]Listed, 0, len(rows))
+
+	for _, row := range rows {
+		instance, err := s.instance(row.row)
+		if err != nil {
+			return nil, err
+		}
+
+		listed = append(listed, Listed{Instance: instance, Operation: process.Record{
+			ID: row.OperationID, Kind: row.OperationKind, InstanceID: row.ID, State: process.State(row.State),
+			Description: row.Description, Stage: row.Stage, Step: row.Step,
+			CreatedAt: row.Created.Time, UpdatedAt: row.Updated.Time,
+		}})
+	}
+
+	return listed, nil
+}
+
+// Count returns how many instances the filter selects, on all pages.
+func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
+	where, args := filter.where(false)
+
+	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+newest+where, args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting instances: %w", err)
+	}
+
+	return count, nil
+}
+
+func (f Filter) where(paged bool) (string, []any) {
+	conditions, args := []string{}, []any{}
+
+	add := func(used bool, condition string, values ...any) {
+		if used {
+			conditions, args = append(conditions, condition), append(args, values...)
+		}
+	}
+
+	add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
+	add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
+	add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
+	add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
+	add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
+	add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
+	add(len(f.States) > 0, "operations.state IN (?)", f.States)
+	add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
+
+	if len(conditions) == 0 {
+		return "", nil
+	}
+
+	return " WHERE " + strings.Join(conditions, " AND "), args
+}

@@ -1,0 +1,170 @@
+package instances
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store keeps instances.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+// Open brings the table up to date and returns the store.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("reading embedded migrations: %w", err)
+	}
+
+	if err := db.Migrate(ctx, "broker", files); err != nil {
+		return nil, err //nolint:wrapcheck // says it all
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// row is an instance as the table has it.
+type row struct {
+	ID              string       `db:"id"`
+	ServiceID       string       `db:"service_id"`
+	PlanID          string       `db:"plan_id"`
+	PlanName        string       `db:"plan_name"`
+	GlobalAccountID string       `db:"global_account_id"`
+	SubAccountID    string       `db:"subaccount_id"`
+	PlatformRegion  string       `db:"platform_region"`
+	Provider        string       `db:"provider"`
+	Region          string       `db:"region"`
+	Name            string       `db:"name"`
+	ShootName       string       `db:"shoot_name"`
+	RuntimeID       string       `db:"runtime_id"`
+	DashboardURL    string       `db:"dashboard_url"`
+	Request         string       `db:"request"`
+	CreatedAt       storage.Time `db:"created_at"`
+	UpdatedAt       storage.Time `db:"updated_at"`
+}
+
+// requestPlace binds a sealed request to its instance.
+func requestPlace(id string) string { return "request of instance " + id }
+
+// Insert adds an instance inside the caller's transaction. It reports false, and changes nothing, when the id is taken.
+func (s *Store) Insert(ctx context.Context, tx storage.Tx, instance environment.Instance) (bool, error) {
+	row, err := s.row(instance)
+	if err != nil {
+		return false, err
+	}
+
+	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO instances (
+			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at
+		) VALUES (
+			:id, :service_id, :plan_id, :plan_name, :global_account_id, :subaccount_id, :platform_region, :provider, :region,
+			:name, :shoot_name, :runtime_id, :dashboard_url, :request, :created_at, :updated_at
+		) ON CONFLICT (id) DO NOTHING RETURNING id`, row)
+	if err != nil {
+		return false, fmt.Errorf("inserting instance %s: %w", instance.ID, err)
+	}
+
+	return len(inserted) == 1, nil
+}
+
+// Get returns an instance, or storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT * FROM instances WHERE id = ?`, id)
+	if err != nil {
+		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", id, err)
+	}
+
+	return s.instance(row)
+}
+
+// SetRuntime records the runtime that was ordered for an instance. An instance that is gone is none of its business.
+func (s *Store) SetRuntime(ctx context.Context, id, runtimeID string) error {
+	return s.change(ctx, "recording the runtime of", id, `UPDATE instances SET runtime_id = ? WHERE id = ?`, runtimeID, id)
+}
+
+// Delete removes an instance. One that is gone already is no error.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	return s.change(ctx, "removing", id, `DELETE FROM instances WHERE id = ?`, id)
+}
+
+func (s *Store) change(ctx context.Context, doing, id, statement string, args ...any) error {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		_, err := storage.Exec(ctx, tx, statement, args...)
+
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
+		return fmt.Errorf("%s instance %s: %w", doing, id, err)
+	}
+
+	return nil
+}
+
+func (s *Store) row(instance environment.Instance) (row, error) {
+	request, err := json.Marshal(instance.Request)
+	if err != nil {
+		return row{}, fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
+	}
+
+	return row{
+		ID:              instance.ID,
+		ServiceID:       instance.ServiceID,
+		PlanID:          instance.PlanID,
+		PlanName:        instance.PlanName,
+		GlobalAccountID: instance.GlobalAccountID,
+		SubAccountID:    instance.SubAccountID,
+		PlatformRegion:  instance.PlatformRegion,
+		Provider:        instance.Provider,
+		Region:          instance.Region,
+		Name:            instance.Name,
+		ShootName:       instance.ShootName,
+		RuntimeID:       instance.RuntimeID,
+		DashboardURL:    instance.DashboardURL,
+		Request:         s.keys.Seal(request, requestPlace(instance.ID)),
+		CreatedAt:       storage.At(instance.CreatedAt),
+		UpdatedAt:       storage.At(instance.UpdatedAt),
+	}, nil
+}
+
+func (s *Store) instance(row row) (environment.Instance, error) {
+	plain, err := s.keys.Open(row.Request, requestPlace(row.ID))
+	if err != nil {
+		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", row.ID, err)
+	}
+
+	var request environment.Request
+	if err := json.Unmarshal(plain, &request); err != nil {
+		return environment.Instance{}, fmt.Errorf("decoding the request of instance %s: %w", row.ID, err)
+	}
+
+	return environment.Instance{
+		ID:              row.ID,
+		ServiceID:       row.ServiceID,
+		PlanID:          row.PlanID,
+		PlanName:        row.PlanName,
+		GlobalAccountID: row.GlobalAccountID,
+		SubAccountID:    row.SubAccountID,
+		PlatformRegion:  row.PlatformRegion,
+		Provider:        row.Provider,
+		Region:          row.Region,
+		Name:            row.Name,
+		ShootName:       row.ShootName,
+		RuntimeID:       row.RuntimeID,
+		DashboardURL:    row.DashboardURL,
+		Request:         request,
+		CreatedAt:       row.CreatedAt.Time,
+		UpdatedAt:       row.UpdatedAt.Time,
+	}, nil
+}

@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/gofrs/flock"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// Migrate brings a set of tables up to date. Each set has a version table of its own, `schema_<set>`, so the engine's tables
+// and those of a service grow independently in one database. Replicas that start together take turns.
+func (db *DB) Migrate(ctx context.Context, set string, migrations fs.FS) error {
+	migrate := func() error {
+		provider, err := db.migrationProvider(set, migrations)
+		if err != nil {
+			return err
+		}
+
+		_, err = provider.Up(ctx)
+
+		return err //nolint:wrapcheck // wrapped below
+	}
+
+	if db.config.Driver == DriverSQLite {
+		migrate = locked(db.config.Path+".lock", migrate)
+	}
+
+	if err := migrate(); err != nil {
+		return fmt.Errorf("migrating the %s tables of %s: %w", set, db.config, err)
+	}
+
+	return nil
+}
+
+func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, error) {
+	dialect := goose.DialectSQLite3
+	options := []goose.ProviderOption{}
+
+	if db.config.Driver == DriverPostgres {
+		dialect = goose.DialectPostgres
+
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, fmt.Errorf("making a migration lock: %w", err)
+		}
+
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+
+	store, err := database.NewStore(dialect, "schema_"+set)
+	if err != nil {
+		return nil, fmt.Errorf("naming the version table: %w", err)
+	}
+
+	provider, err := goose.NewProvider("", db.writer.DB, migrations, append(options, goose.WithStore(store))...)
+	if err != nil {
+		return nil, fmt.Errorf("reading migrations: %w", err)
+	}
+
+	return provider, nil
+}
+
+// locked runs work while it holds a lock on the file, for SQLite has no lock that outlives a transaction.
+func locked(path string, work func() error) func() error {
+	return func() error {
+		file := flock.New(path)
+		if err := file.Lock(); err != nil {
+			return fmt.Errorf("locking %s: %w", path, err)
+		}
+
+		return errors.Join(work(), file.Unlock())
+	}
+}

@@ -1,0 +1,169 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// claimDue takes due rows. A pending one counts as due when nothing older of its instance is unfinished; that the order holds
+// between claimers as well is the work of the index operations_one_active.
+const claimDue = `UPDATE operations SET
+	state = CASE WHEN state = 'pending' THEN 'in progress' ELSE state END,
+	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE,
+	started_at = COALESCE(started_at, ?), updated_at = CASE WHEN state = 'pending' THEN ? ELSE updated_at END
+WHERE id IN (
+	SELECT candidate.id FROM operations AS candidate
+	WHERE candidate.state IN ('pending', 'in progress', 'canceling')
+		AND candidate.next_run_at <= ? AND (candidate.lease_until IS NULL OR candidate.lease_until < ?)
+		AND candidate.kind IN (?)
+		AND (candidate.state <> 'pending' OR NOT EXISTS (
+			SELECT 1 FROM operations AS older WHERE older.instance_id = candidate.instance_id
+				AND older.position < candidate.position AND older.state IN ('pending', 'in progress', 'canceling')))
+	ORDER BY candidate.next_run_at LIMIT ?%s
+) RETURNING *`
+
+// Claim implements process.Store.
+func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+	now, until := storage.At(claim.Now), storage.At(claim.Until)
+
+	var claimed []process.Claimed
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		rows, err := storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
+			claim.Owner, until, now, now, now, now, claim.Kinds, claim.Limit)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+
+		claimed, err = s.withAttempts(ctx, tx, rows)
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming operations: %w", err)
+	}
+
+	return claimed, nil
+}
+
+// attemptRow is an attempt as the table has it.
+type attemptRow struct {
+	OperationID string       `db:"operation_id"`
+	Stage       string       `db:"stage"`
+	Step        string       `db:"step"`
+	Number      int          `db:"number"`
+	FirstAt     storage.Time `db:"first_at"`
+	LastAt      storage.Time `db:"last_at"`
+	LastError   string       `db:"last_error"`
+}
+
+func (s *Store) withAttempts(ctx context.Context, tx storage.Tx, rows []row) ([]process.Claimed, error) {
+	ids := make([]string, 0, len(rows))
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+
+	stored, err := storage.Select[attemptRow](ctx, tx, `SELECT * FROM step_attempts WHERE operation_id IN (?)`, ids)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // by the caller
+	}
+
+	attempts := map[string][]process.Attempt{}
+	for _, row := range stored {
+		attempts[row.OperationID] = append(attempts[row.OperationID], process.Attempt{
+			Stage: row.Stage, Step: row.Step, Number: row.Number,
+			First: row.FirstAt.Time, Last: row.LastAt.Time, LastError: row.LastError,
+		})
+	}
+
+	claimed := make([]process.Claimed, 0, len(rows))
+
+	for _, row := range rows {
+		record, err := s.record(row)
+		if err != nil {
+			return nil, err
+		}
+
+		claimed = append(claimed, process.Claimed{
+			Record: record, Attempts: attempts[row.ID], TakenFrom: row.LeaseTakenFrom,
+		})
+	}
+
+	return claimed, nil
+}
+
+// Renew implements process.Store. Each row tells its state in the same statement that extends its lease.
+func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	states := make(map[string]process.State, len(renewal.Held))
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		for _, held := range renewal.Held {
+			found, err := storage.Select[string](ctx, tx, `UPDATE operations
+				SET lease_until = ?, stage = ?, step = ?, step_began_at = ?
+				WHERE id = ? AND lease_owner = ? AND fence = ? RETURNING state`,
+				storage.At(renewal.Until), held.Stage, held.Step, storage.At(held.StepBegan),
+				held.OperationID, renewal.Owner, held.Fence)
+			if err != nil {
+				return err //nolint:wrapcheck // below
+			}
+
+			for _, state := range found {
+				states[held.OperationID] = process.State(state)
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("renewing leases: %w", err)
+	}
+
+	return states, nil
+}
+
+// UnfinishedKinds implements process.Store.
+func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
+	kinds, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT DISTINCT kind FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kinds of unfinished operations: %w", err)
+	}
+
+	return kinds, nil
+}
+
+// ExpirePending implements process.Store.
+func (s *Store) ExpirePending(ctx context.Context, before, now time.Time, problem process.Problem) (int64, error) {
+	var expired []string
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+
+		expired, err = storage.Select[string](ctx, tx, `UPDATE operations
+			SET state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, finished_at = ?
+			WHERE state = 'pending' AND created_at < ? RETURNING id`,
+			problem.Message, problem.Reason, problem.Component, storage.At(now), storage.At(now), storage.At(before))
+		if err != nil {
+			return err //nolint:wrapcheck // below
+		}
+
+		for _, id := range expired {
+			if err := appendTimeline(ctx, tx, id, process.Entry{
+				Began: now, End: now, Outcome: process.OperationFailed, Message: problem.Message,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("expiring pending operations: %w", err)
+	}
+
+	return int64(len(expired)), nil
+}

@@ -1,0 +1,153 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Reader is for reads outside of a transaction.
+func (s *Store) Reader() storage.Tx { return s.db.Reader() }
+
+// Get returns an operation, or storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT * FROM operations WHERE id = ?`, id)
+	if err != nil {
+		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
+	}
+
+	return s.record(row)
+}
+
+// OfInstance returns the operations of an instance, the newest first.
+func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string) ([]process.Record, error) {
+	rows, err := storage.Select[row](ctx, tx,
+		`SELECT * FROM operations WHERE instance_id = ? ORDER BY position DESC`, instanceID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the operations of %s: %w", instanceID, err)
+	}
+
+	return s.records(rows)
+}
+
+// Latest returns the newest operation of an instance with one of the kinds, or storage.ErrNotFound.
+func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT * FROM operations
+		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
+	if err != nil {
+		return process.Record{}, fmt.Errorf("reading the last operation of %s: %w", instanceID, err)
+	}
+
+	return s.record(row)
+}
+
+// Timeline returns what happened to an operation, the oldest first.
+func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
+	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(),
+		`SELECT * FROM timeline WHERE operation_id = ? ORDER BY seq`, operationID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the timeline of operation %s: %w", operationID, err)
+	}
+
+	entries := make([]process.Entry, 0, len(rows))
+	for _, row := range rows {
+		entries = append(entries, process.Entry{
+			Stage: row.Stage, Step: row.Step, Attempt: row.Attempt, Began: row.BeganAt.Time, End: row.EndedAt.Time,
+			Outcome: process.Outcome(row.Outcome), Message: row.Message, NextRun: row.NextRunAt.Time,
+		})
+	}
+
+	return entries, nil
+}
+
+// Filter selects operations; empty fields select all.
+type Filter struct {
+	InstanceID string
+	Kind       string
+	State      process.State
+	// Before is where the last page ended: its last operation's creation and id.
+	Before   time.Time
+	BeforeID string
+	// Limit is how many to return at most.
+	Limit int
+}
+
+// List returns operations, the newest first.
+func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
+	conditions, args := []string{"1 = 1"}, []any{}
+
+	add := func(condition string, values ...any) {
+		conditions, args = append(conditions, condition), append(args, values...)
+	}
+
+	if filter.InstanceID != "" {
+		add("instance_id = ?", filter.InstanceID)
+	}
+
+	if filter.Kind != "" {
+		add("kind = ?", filter.Kind)
+	}
+
+	if filter.State != "" {
+		add("state = ?", string(filter.State))
+	}
+
+	if filter.BeforeID != "" {
+		add("(created_at, id) < (?, ?)", storage.At(filter.Before), filter.BeforeID)
+	}
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT * FROM operations WHERE `+
+		strings.Join(conditions, " AND ")+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(args, filter.Limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("listing operations: %w", err)
+	}
+
+	return s.records(rows)
+}
+
+// Change tells that an operation was written.
+type Change struct {
+	ID         string       `db:"id"`
+	InstanceID string       `db:"instance_id"`
+	State      string       `db:"state"`
+	At         storage.Time `db:"updated_at"`
+}
+
+// ChangedSince returns the operations written at or after the moment, the oldest first. A transaction that was open meanwhile may
+// commit an earlier time later: who follows the changes reads with an overlap.
+func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
+	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, instance_id, state, updated_at FROM operations
+		WHERE updated_at >= ? ORDER BY updated_at LIMIT ?`, storage.At(since), limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading changed operations: %w", err)
+	}
+
+	return changes, nil
+}
+
+// Wake makes the operations that wait for one of the events due now, also those whose step runs at this moment.
+func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+
+	var woken int64
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+
+		woken, err = storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
+			WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling')`, storage.At(now), events)
+
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
+		return 0, fmt.Errorf("waking operations: %w", err)
+	}
+
+	return woken, nil
+}

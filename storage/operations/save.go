@@ -1,0 +1,161 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// saveProgress writes under the fence. An operation that is to be canceled stays so until it ends, and then it was canceled. One
+// that was woken while it ran keeps the moment at which it was woken as its next run.
+const saveProgress = `UPDATE operations SET
+	state = CASE WHEN state <> 'canceling' THEN :state
+		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
+	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
+	problem_component = :problem_component, finished_stages = :finished_stages, skipped_steps = :skipped_steps,
+	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for, payload = :payload,
+	updated_at = :updated_at, finished_at = :finished_at,
+	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
+	lease_owner = :lease_owner, lease_until = :lease_until
+WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
+
+// savedRow is a row with the owner that its lease must still have.
+type savedRow struct {
+	row
+
+	HeldBy string `db:"held_by"`
+}
+
+// Save implements process.Store.
+func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	var state process.State
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		states, err := storage.SelectNamed[process.State](ctx, tx, saveProgress, s.saved(progress))
+		if err != nil {
+			return err //nolint:wrapcheck // below
+		}
+
+		if len(states) == 0 {
+			return process.ErrLeaseLost
+		}
+
+		state = states[0]
+
+		if err := saveAttempts(ctx, tx, progress); err != nil {
+			return err
+		}
+
+		for i := range progress.Timeline {
+			if state == process.Canceled && progress.Timeline[i].Step == "" {
+				progress.Timeline[i].Outcome = process.OperationCanceled
+			}
+		}
+
+		return appendTimeline(ctx, tx, progress.Record.ID, progress.Timeline...)
+	})
+	if err != nil {
+		return "", fmt.Errorf("saving operation %s: %w", progress.Record.ID, err)
+	}
+
+	return state, nil
+}
+
+func (s *Store) saved(progress process.Progress) savedRow {
+	record := progress.Record
+
+	saved := savedRow{
+		HeldBy: record.Lease.Owner,
+		row: row{
+			ID:               record.ID,
+			State:            string(record.State),
+			Description:      record.Description,
+			ProblemMessage:   record.Problem.Message,
+			ProblemReason:    record.Problem.Reason,
+			ProblemComponent: record.Problem.Component,
+			FinishedStages:   record.FinishedStages,
+			SkippedSteps:     record.SkippedSteps,
+			Stage:            record.Stage,
+			Step:             record.Step,
+			StepBeganAt:      storage.At(record.StepBegan),
+			WaitingFor:       record.WaitingFor,
+			Payload:          s.keys.Seal(record.Payload, payloadPlace(record.ID)),
+			UpdatedAt:        storage.At(progress.Now),
+			FinishedAt:       storage.At(record.FinishedAt),
+			NextRunAt:        storage.At(record.NextRun),
+			LeaseOwner:       record.Lease.Owner,
+			LeaseUntil:       storage.At(record.Lease.Until),
+			Fence:            record.Lease.Fence,
+		},
+	}
+
+	if progress.Release {
+		saved.LeaseOwner, saved.LeaseUntil = "", storage.Time{}
+	}
+
+	return saved
+}
+
+func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress) error {
+	for _, attempt := range progress.Cleared {
+		if _, err := storage.Exec(ctx, tx, `DELETE FROM step_attempts WHERE operation_id = ? AND step = ?`,
+			progress.Record.ID, attempt.Step); err != nil {
+			return err //nolint:wrapcheck // by the caller
+		}
+	}
+
+	for _, attempt := range progress.Failed {
+		if _, err := storage.Exec(ctx, tx, `INSERT INTO step_attempts
+			(operation_id, stage, step, number, first_at, last_at, last_error) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (operation_id, step) DO UPDATE
+			SET number = excluded.number, last_at = excluded.last_at, last_error = excluded.last_error`,
+			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number,
+			storage.At(attempt.First), storage.At(attempt.Last), attempt.LastError); err != nil {
+			return err //nolint:wrapcheck // by the caller
+		}
+	}
+
+	return nil
+}
+
+// timelineRow is a line of the timeline as the table has it.
+type timelineRow struct {
+	OperationID string       `db:"operation_id"`
+	Seq         int64        `db:"seq"`
+	Stage       string       `db:"stage"`
+	Step        string       `db:"step"`
+	Attempt     int          `db:"attempt"`
+	BeganAt     storage.Time `db:"began_at"`
+	EndedAt     storage.Time `db:"ended_at"`
+	Outcome     string       `db:"outcome"`
+	Message     string       `db:"message"`
+	NextRunAt   storage.Time `db:"next_run_at"`
+}
+
+// appendTimeline adds lines behind those that are there. The caller's transaction has written the operation's row before, so
+// nobody else appends at the same time.
+func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
+	for _, entry := range entries {
+		if err := storage.InsertNamed(ctx, tx, `INSERT INTO timeline
+			(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
+			VALUES (:operation_id, (SELECT COALESCE(MAX(seq), 0) + 1 FROM timeline WHERE operation_id = :operation_id),
+			:stage, :step, :attempt, :began_at, :ended_at, :outcome, :message, :next_run_at)`,
+			timelineRow{
+				OperationID: operationID,
+				Stage:       entry.Stage,
+				Step:        entry.Step,
+				Attempt:     entry.Attempt,
+				BeganAt:     storage.At(entry.Began),
+				EndedAt:     storage.At(entry.End),
+				Outcome:     string(entry.Outcome),
+				Message:     entry.Message,
+				NextRunAt:   storage.At(entry.NextRun),
+			}); err != nil {
+			return fmt.Errorf("appending to the timeline: %w", err)
+		}
+	}
+
+	return nil
+}

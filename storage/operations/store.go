@@ -1,0 +1,40 @@
+package operations
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store keeps operations. It implements process.Store.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+var _ process.Store = (*Store)(nil)
+
+// Open brings the tables up to date and returns the store.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("reading embedded migrations: %w", err)
+	}
+
+	if err := db.Migrate(ctx, "operations", files); err != nil {
+		return nil, err //nolint:wrapcheck // says it all
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// payloadPlace binds a sealed payload to its operation.
+func payloadPlace(operationID string) string { return "operation " + operationID }

@@ -1,0 +1,453 @@
+package operations_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
+
+const leaseTime = 6 * time.Second
+
+// bench is a store with the few verbs that the cases are told in.
+type bench struct {
+	*testing.T
+
+	db    *storage.DB
+	store *operations.Store
+}
+
+// each runs the case on both databases.
+func each(t *testing.T, test func(b bench)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		t.Helper()
+
+		store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(bench{T: t, db: db, store: store})
+	})
+}
+
+func (b bench) accept(id, instance string) {
+	b.Helper()
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		return b.store.Accept(b.Context(), tx, process.New{
+			ID: id, Kind: "provision", InstanceID: instance, Description: "accepted",
+			Payload: json.RawMessage(`{"password":"hush"}`), At: start,
+		})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b bench) claim(owner string, at time.Time) []process.Claimed {
+	b.Helper()
+
+	claimed, err := b.store.Claim(b.Context(), process.Claim{
+		Owner: owner, Kinds: []string{"provision", "deprovision"}, Limit: 10, Now: at, Until: at.Add(leaseTime),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return claimed
+}
+
+// claimOne claims and expects just the operation.
+func (b bench) claimOne(owner, id string, at time.Time) process.Record {
+	b.Helper()
+
+	claimed := b.claim(owner, at)
+	if len(claimed) != 1 || claimed[0].Record.ID != id {
+		b.Fatalf("claimed %v, want just %s", ids(claimed), id)
+	}
+
+	return claimed[0].Record
+}
+
+func (b bench) save(progress process.Progress) process.State {
+	b.Helper()
+
+	state, err := b.store.Save(b.Context(), progress)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return state
+}
+
+func (b bench) get(id string) process.Record {
+	b.Helper()
+
+	record, err := b.store.Get(b.Context(), b.db.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return record
+}
+
+func (b bench) cancel(instance string, at time.Time) []string {
+	b.Helper()
+
+	var canceled []string
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		var err error
+		canceled, err = b.store.Cancel(b.Context(), tx, instance, "to be deleted", at)
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return canceled
+}
+
+func (b bench) outcomes(id string) []process.Outcome {
+	b.Helper()
+
+	timeline, err := b.store.Timeline(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	outcomes := []process.Outcome{}
+	for _, entry := range timeline {
+		outcomes = append(outcomes, entry.Outcome)
+	}
+
+	return outcomes
+}
+
+func ids(claimed []process.Claimed) []string {
+	found := []string{}
+	for _, work := range claimed {
+		found = append(found, work.Record.ID)
+	}
+
+	return found
+}
+
+func finished(record process.Record, state process.State) process.Progress {
+	record.State, record.FinishedAt = state, start.Add(time.Second)
+
+	return process.Progress{Record: record, Release: true, Now: start.Add(time.Second)}
+}
+
+func TestAcceptedOperationIsReadBackAsItWas(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+
+		want := process.Record{
+			ID: "op-1", Kind: "provision", InstanceID: "instance-1", Position: 1, State: process.Pending,
+			Description: "accepted", FinishedStages: []string{}, SkippedSteps: []string{},
+			Payload:   json.RawMessage(`{"password":"hush"}`),
+			CreatedAt: start.Truncate(time.Microsecond), UpdatedAt: start.Truncate(time.Microsecond), NextRun: start.Truncate(time.Microsecond),
+		}
+		if diff := cmp.Diff(want, b.get("op-1"), cmpopts.EquateEmpty()); diff != "" {
+			b.Errorf("-want +got:\n%s", diff)
+		}
+
+		stored, err := storage.Get[string](b.Context(), b.db.Reader(), `SELECT payload FROM operations`)
+		if err != nil || strings.Contains(stored, "hush") || !strings.HasPrefix(stored, "test:") {
+			b.Errorf("the payload is stored as %q (%v), want an envelope that names its key", stored, err)
+		}
+
+		if _, err := b.store.Get(b.Context(), b.db.Reader(), "unknown"); !errors.Is(err, storage.ErrNotFound) {
+			b.Errorf("an unknown operation gives %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestOperationsOfAnInstanceRunInTheirOrder(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		b.accept("op-2", "instance-1")
+		b.accept("other", "instance-2")
+
+		first := b.claim("replica-a", start)
+		if len(first) != 2 {
+			b.Fatalf("claimed %v, want the first of each instance", ids(first))
+		}
+
+		if again := b.claim("replica-b", start.Add(time.Second)); len(again) != 0 {
+			b.Fatalf("claimed %v while the first operations run", ids(again))
+		}
+
+		for _, work := range first {
+			b.save(finished(work.Record, process.Succeeded))
+		}
+
+		record := b.claimOne("replica-b", "op-2", start.Add(2*time.Second))
+		if record.State != process.InProgress || !record.StartedAt.Equal(start.Add(2*time.Second).Truncate(time.Microsecond)) {
+			b.Errorf("the second operation is %s since %s", record.State, record.StartedAt)
+		}
+	})
+}
+
+func TestLeaseThatRanOutIsTakenOverAndFenced(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		old := b.claimOne("replica-a", "op-1", start)
+
+		if early := b.claim("replica-b", start.Add(leaseTime-time.Second)); len(early) != 0 {
+			b.Fatalf("claimed %v under a lease that lasts", ids(early))
+		}
+
+		taken := b.claim("replica-b", start.Add(leaseTime+time.Second))
+		if len(taken) != 1 || taken[0].TakenFrom != "replica-a" || taken[0].Record.Lease.Fence != old.Lease.Fence+1 {
+			b.Fatalf("claimed %+v, want op-1 taken from replica-a under the next fence", taken)
+		}
+
+		if _, err := b.store.Save(b.Context(), finished(old, process.Succeeded)); !errors.Is(err, process.ErrLeaseLost) {
+			b.Errorf("a late write gives %v, want ErrLeaseLost", err)
+		}
+
+		states, err := b.store.Renew(b.Context(), process.Renewal{
+			Owner: "replica-a", Until: start.Add(time.Hour),
+			Held: []process.Held{{OperationID: "op-1", Fence: old.Lease.Fence}},
+		})
+		if err != nil || len(states) != 0 {
+			b.Errorf("the lost lease was renewed: %v, %v", states, err)
+		}
+
+		if state := b.get("op-1").State; state != process.InProgress {
+			b.Errorf("the operation is %s after the late write", state)
+		}
+	})
+}
+
+func TestRenewedLeaseIsKept(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		record := b.claimOne("replica-a", "op-1", start)
+
+		states, err := b.store.Renew(b.Context(), process.Renewal{
+			Owner: "replica-a", Until: start.Add(2 * leaseTime),
+			Held: []process.Held{{
+				OperationID: "op-1", Fence: record.Lease.Fence, Stage: "create", Step: "Order", StepBegan: start,
+			}},
+		})
+		if err != nil || states["op-1"] != process.InProgress {
+			b.Fatalf("renewed %v, %v", states, err)
+		}
+
+		if taken := b.claim("replica-b", start.Add(leaseTime+time.Second)); len(taken) != 0 {
+			b.Errorf("claimed %v in spite of the renewal", ids(taken))
+		}
+
+		if now := b.get("op-1"); now.Stage != "create" || now.Step != "Order" || now.StepBegan.IsZero() {
+			b.Errorf("the heartbeat did not tell what runs: %s/%s since %s", now.Stage, now.Step, now.StepBegan)
+		}
+	})
+}
+
+func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		record := b.claimOne("replica-a", "op-1", start)
+
+		record.FinishedStages = []string{"start"}
+		record.SkippedSteps = []string{"Tag"}
+		record.Stage, record.Step, record.WaitingFor = "create", "Order", "event-1"
+		record.Problem = process.Problem{Message: "away", Reason: "err_away", Component: "provisioner"}
+		record.Payload = json.RawMessage(`{"runtime":"r"}`)
+		record.NextRun = start.Add(time.Minute)
+
+		attempt := process.Attempt{Stage: "create", Step: "Order", Number: 3, First: start, Last: start.Add(time.Second), LastError: "away"}
+		entry := process.Entry{
+			Stage: "create", Step: "Order", Attempt: 3, Began: start, End: start.Add(time.Second),
+			Outcome: process.Retrying, Message: "away", NextRun: start.Add(time.Minute),
+		}
+
+		b.save(process.Progress{
+			Record: record, Failed: []process.Attempt{attempt}, Timeline: []process.Entry{entry}, Release: true, Now: start.Add(time.Second),
+		})
+
+		if early := b.claim("replica-b", start.Add(59*time.Second)); len(early) != 0 {
+			b.Fatalf("claimed %v before the next run", ids(early))
+		}
+
+		claimed := b.claim("replica-b", start.Add(time.Minute))
+		if len(claimed) != 1 {
+			b.Fatalf("claimed %v when the next run is due", ids(claimed))
+		}
+
+		round := cmpopts.EquateApproxTime(time.Microsecond)
+		if diff := cmp.Diff([]process.Attempt{attempt}, claimed[0].Attempts, round); diff != "" {
+			b.Errorf("attempts -want +got:\n%s", diff)
+		}
+
+		got := claimed[0].Record
+		if diff := cmp.Diff(record, got, round, cmpopts.IgnoreFields(process.Record{}, "Lease", "UpdatedAt")); diff != "" {
+			b.Errorf("record -want +got:\n%s", diff)
+		}
+
+		timeline, err := b.store.Timeline(b.Context(), "op-1")
+		if err != nil || len(timeline) != 2 {
+			b.Fatalf("timeline %v, %v", timeline, err)
+		}
+
+		if diff := cmp.Diff(entry, timeline[1], round); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+
+		b.save(process.Progress{Record: got, Cleared: []process.Attempt{attempt}, Release: true, Now: start.Add(time.Minute)})
+
+		if again := b.claim("replica-c", start.Add(2*time.Minute)); len(again) != 1 || len(again[0].Attempts) != 0 {
+			b.Errorf("a step that succeeded still has attempts: %+v", again)
+		}
+	})
+}
+
+func TestWakeMakesDueEvenWhileTheStepRuns(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		record := b.claimOne("replica-a", "op-1", start)
+		record.WaitingFor, record.NextRun = "event-1", start.Add(time.Hour)
+		b.save(process.Progress{Record: record, Now: start})
+
+		woken, err := b.store.Wake(b.Context(), []string{"event-1", "event-2"}, start.Add(time.Second))
+		if err != nil || woken != 1 {
+			b.Fatalf("woke %d, %v", woken, err)
+		}
+
+		b.save(process.Progress{Record: record, Release: true, Now: start.Add(2 * time.Second)})
+		record = b.claimOne("replica-a", "op-1", start.Add(2*time.Second))
+
+		record.NextRun = start.Add(time.Hour)
+		b.save(process.Progress{Record: record, Release: true, Now: start.Add(3 * time.Second)})
+
+		if early := b.claim("replica-a", start.Add(4*time.Second)); len(early) != 0 {
+			b.Errorf("a wake-up counted twice: claimed %v", ids(early))
+		}
+
+		if woken, err := b.store.Wake(b.Context(), nil, start); err != nil || woken != 0 {
+			b.Errorf("no event woke %d, %v", woken, err)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("running", "instance-1")
+		record := b.claimOne("replica-a", "running", start)
+		b.accept("waiting", "instance-1")
+
+		if diff := cmp.Diff([]string{"waiting", "running"}, b.cancel("instance-1", start)); diff != "" {
+			b.Fatalf("canceled -want +got:\n%s", diff)
+		}
+
+		if state := b.get("waiting").State; state != process.Canceled {
+			b.Errorf("the pending operation is %s", state)
+		}
+
+		record.Stage = "create"
+		if state := b.save(process.Progress{Record: record, Now: start}); state != process.Canceling {
+			b.Errorf("a save tells %s, want that the operation is to be canceled", state)
+		}
+
+		done := finished(record, process.Succeeded)
+		done.Timeline = []process.Entry{{Began: start, End: start, Outcome: process.OperationSucceeded}}
+
+		if state := b.save(done); state != process.Canceled {
+			b.Errorf("the operation ended as %s, want canceled", state)
+		}
+
+		want := []process.Outcome{process.Accepted, process.CancelRequested, process.OperationCanceled}
+		if diff := cmp.Diff(want, b.outcomes("running")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestExpirePending(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("running", "instance-1")
+		b.claimOne("replica-a", "running", start)
+		b.accept("waiting", "instance-1")
+
+		expired, err := b.store.ExpirePending(b.Context(), start.Add(time.Second), start.Add(time.Hour), process.Problem{Message: "too late"})
+		if err != nil || expired != 1 {
+			b.Fatalf("expired %d, %v", expired, err)
+		}
+
+		if record := b.get("waiting"); record.State != process.Failed || record.Problem.Message != "too late" {
+			b.Errorf("the pending operation is %s: %s", record.State, record.Problem.Message)
+		}
+
+		if state := b.get("running").State; state != process.InProgress {
+			b.Errorf("the running operation is %s", state)
+		}
+	})
+}
+
+func TestReads(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		b.save(finished(b.claimOne("replica-a", "op-1", start), process.Succeeded))
+		b.accept("op-2", "instance-1")
+		b.accept("op-3", "instance-2")
+
+		ofInstance, err := b.store.OfInstance(b.Context(), b.db.Reader(), "instance-1")
+		if err != nil || len(ofInstance) != 2 || ofInstance[0].ID != "op-2" {
+			b.Errorf("operations of the instance: %v, %v", ofInstance, err)
+		}
+
+		latest, err := b.store.Latest(b.Context(), b.db.Reader(), "instance-1", "provision")
+		if err != nil || latest.ID != "op-2" {
+			b.Errorf("the latest operation is %s, %v", latest.ID, err)
+		}
+
+		if _, err := b.store.Latest(b.Context(), b.db.Reader(), "instance-1", "deprovision"); !errors.Is(err, storage.ErrNotFound) {
+			b.Errorf("no deprovision gives %v, want ErrNotFound", err)
+		}
+
+		page, err := b.store.List(b.Context(), operations.Filter{Limit: 2})
+		if err != nil || len(page) != 2 || page[0].ID != "op-3" {
+			b.Fatalf("first page: %v, %v", page, err)
+		}
+
+		page, err = b.store.List(b.Context(), operations.Filter{Limit: 2, Before: page[1].CreatedAt, BeforeID: page[1].ID})
+		if err != nil || len(page) != 1 || page[0].ID != "op-1" {
+			b.Errorf("second page: %v, %v", page, err)
+		}
+
+		filtered, err := b.store.List(b.Context(), operations.Filter{
+			InstanceID: "instance-1", Kind: "provision", State: process.Pending, Limit: 9,
+		})
+		if err != nil || len(filtered) != 1 || filtered[0].ID != "op-2" {
+			b.Errorf("filtered: %v, %v", filtered, err)
+		}
+
+		changes, err := b.store.ChangedSince(b.Context(), start.Add(time.Second), 9)
+		if err != nil || len(changes) != 1 || changes[0].ID != "op-1" || changes[0].State != string(process.Succeeded) {
+			b.Errorf("changes: %v, %v", changes, err)
+		}
+
+		kinds, err := b.store.UnfinishedKinds(b.Context())
+		if err != nil || !cmp.Equal(kinds, []string{"provision"}) {
+			b.Errorf("unfinished kinds: %v, %v", kinds, err)
+		}
+	})
+}

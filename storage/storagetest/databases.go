@@ -1,0 +1,56 @@
+// Package storagetest gives the stores' tests both databases, so that one suite is the contract of both.
+package storagetest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// EachDatabase runs the test on a new SQLite file and on a new PostgreSQL database.
+func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
+	t.Helper()
+
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgrestest.Database(t))) })
+}
+
+// SQLite opens a new file.
+func SQLite(tb testing.TB) *storage.DB {
+	tb.Helper()
+
+	return Open(tb, storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(tb.TempDir(), "test.db")})
+}
+
+// Open opens the database and closes it with the test.
+func Open(tb testing.TB, config storage.Config) *storage.DB {
+	tb.Helper()
+
+	db, err := storage.Open(tb.Context(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return db
+}
+
+// Keys returns a keyring with one new key.
+func Keys(tb testing.TB) *secret.Keyring {
+	tb.Helper()
+
+	keys, err := secret.ParseKeyring(secret.NewKey("test"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return keys
+}
