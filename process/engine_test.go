@@ -1,0 +1,312 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestStagesRunInOrderAndAreRecorded(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("first", traced("A"), traced("B")), stage("second", traced("C"))))
+		b.accept("op", "instance")
+
+		record := b.await("op")
+		if record.State != process.Succeeded {
+			b.Fatalf("ended as %s: %+v", record.State, record.Problem)
+		}
+
+		if diff := cmp.Diff([]string{"A", "B", "C"}, b.trace(record)); diff != "" {
+			b.Errorf("steps -want +got:\n%s", diff)
+		}
+
+		if diff := cmp.Diff([]string{"first", "second"}, record.FinishedStages); diff != "" {
+			b.Errorf("finished stages -want +got:\n%s", diff)
+		}
+
+		want := []string{"accepted", "A done", "B done", "C done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestStageBeginsAnewWhenAStepComesBack(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		finished, again := traced("Finished"), traced("Again")
+		waiting := failing("Waiting", func(run int) (time.Duration, error) {
+			if run < 3 {
+				return 30 * time.Second, nil
+			}
+
+			return 0, nil
+		})
+
+		b.start(b.engine(b.store, stage("first", finished), stage("second", again, waiting)))
+		b.accept("op", "instance")
+
+		began := time.Now()
+		record := b.await("op")
+
+		if finished.runs() != 1 || again.runs() != 3 || waiting.runs() != 3 {
+			b.Errorf("runs: finished stage %d (want 1), step before %d (want 3), waiting step %d (want 3)",
+				finished.runs(), again.runs(), waiting.runs())
+		}
+
+		if took := time.Since(began); took < time.Minute || took > 64*time.Second {
+			b.Errorf("took %s, want two waits of 30s", took)
+		}
+
+		if record.State != process.Succeeded {
+			b.Errorf("ended as %s", record.State)
+		}
+	})
+}
+
+func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		flaky := failing("Flaky", func(run int) (time.Duration, error) {
+			if run < 4 {
+				return 0, failure.New(failure.Transient, "the database is away")
+			}
+
+			return 0, nil
+		})
+
+		b.start(b.engine(b.store, stage("only", flaky)))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Succeeded || record.Problem != (process.Problem{}) {
+			b.Errorf("ended as %s with problem %+v", record.State, record.Problem)
+		}
+
+		want := []string{"accepted", "Flaky retrying", "Flaky retrying", "Flaky retrying", "Flaky done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+
+		entry := b.timeline("op")[3]
+		if entry.Attempt != 3 || entry.Message != "the database is away" || entry.NextRun.Sub(entry.End) != 4*time.Second {
+			b.Errorf("third attempt: %+v, want message and the third interval, 4s", entry)
+		}
+	})
+}
+
+// TestErrorEndsTheOperation has a known defect of the field as its subject: an error with no duration was taken for success.
+func TestErrorEndsTheOperation(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		err         error
+		wait        time.Duration
+		wantMessage string
+		wantReason  string
+		wantRuns    int
+	}{
+		"permanent": {
+			reason:      "an error that is not retried interrupts the process and is told to the user",
+			err:         failure.New(failure.Quota, "no more addresses").Because("ERR_INFRA_QUOTA_EXCEEDED", "gardener"),
+			wantMessage: "no more addresses",
+			wantReason:  "ERR_INFRA_QUOTA_EXCEEDED",
+			wantRuns:    1,
+		},
+		"unknown": {
+			reason:      "an error of no kind is a fault of ours: its text stays in the log",
+			err:         errors.New("secret of the driver"),
+			wantMessage: "internal error",
+			wantReason:  failure.ReasonInternal,
+			wantRuns:    1,
+		},
+		"duration beside an error": {
+			reason:      "what does not fit the contract fails loudly",
+			err:         failure.New(failure.Transient, "away"),
+			wait:        time.Second,
+			wantMessage: "internal error",
+			wantRuns:    1,
+		},
+		"window passed": {
+			reason:      "a passing error that does not pass within the stage's window ends the operation with its text",
+			err:         failure.New(failure.Transient, "the Provisioner is away").Because("err_http", "provisioner"),
+			wantMessage: "the Provisioner is away: gave up after 1m0s",
+			wantReason:  "err_http",
+			wantRuns:    -1,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				broken, never := failing("Broken", func(int) (time.Duration, error) { return c.wait, c.err }), traced("Never")
+
+				b.start(b.engine(b.store, stage("only", broken, never)))
+				b.accept("op", "instance")
+
+				record := b.await("op")
+				if record.State != process.Failed || record.Problem.Message != c.wantMessage || record.Problem.Reason != c.wantReason {
+					b.Errorf("%s: ended as %s, %+v", c.reason, record.State, record.Problem)
+				}
+
+				if never.runs() != 0 || (c.wantRuns >= 0 && broken.runs() != c.wantRuns) {
+					b.Errorf("%s: ran %d times, the step after it %d times", c.reason, broken.runs(), never.runs())
+				}
+			})
+		})
+	}
+}
+
+func TestPanicFailsOnlyItsOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("only", &step{name: "Panic", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
+			if operation.InstanceID == "unlucky" {
+				panic("nil pointer, as it were")
+			}
+
+			return operation, 0, nil
+		}})))
+		b.accept("bad", "unlucky")
+		b.accept("good", "lucky")
+
+		if record := b.await("bad"); record.State != process.Failed || record.Problem.Message != "internal error" {
+			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+		}
+
+		if record := b.await("good"); record.State != process.Succeeded {
+			b.Errorf("the other operation ended as %s", record.State)
+		}
+	})
+}
+
+func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("only", &step{name: "Empty", work: func(context.Context, operation) (operation, time.Duration, error) {
+			return operation{}, 0, nil
+		}})))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Failed {
+			b.Errorf("ended as %s", record.State)
+		}
+	})
+}
+
+func TestRetryOperationWindows(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		retry     func(operation) (operation, time.Duration, error)
+		wantState process.State
+		wantSkip  []string
+		wantLast  string
+	}{
+		"fails": {
+			reason: "after the window the operation fails with the reason and the error",
+			retry: func(o operation) (operation, time.Duration, error) {
+				return process.RetryOperation(o, "registering", failure.New(failure.Transient, "503"), 10*time.Second, time.Minute)
+			},
+			wantState: process.Failed,
+			wantLast:  "operation failed",
+		},
+		"goes on": {
+			reason: "after the window the step is recorded as not completed and the operation goes on",
+			retry: func(o operation) (operation, time.Duration, error) {
+				return process.RetryOperationWithoutFail(o, "registering", failure.New(failure.Transient, "503"), 10*time.Second, time.Minute)
+			},
+			wantState: process.Succeeded,
+			wantSkip:  []string{"Register"},
+			wantLast:  "operation succeeded",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				register := &step{name: "Register", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+					return c.retry(o)
+				}}
+
+				b.start(b.engine(b.store, stage("only", register)))
+				b.accept("op", "instance")
+
+				began := time.Now()
+				record := b.await("op")
+
+				if record.State != c.wantState || !cmp.Equal(record.SkippedSteps, append([]string{}, c.wantSkip...)) {
+					b.Errorf("%s: ended as %s, skipped %v", c.reason, record.State, record.SkippedSteps)
+				}
+
+				if took := time.Since(began); took < time.Minute || took > 80*time.Second {
+					b.Errorf("%s: took %s, want the window of a minute", c.reason, took)
+				}
+
+				if story := b.story("op"); story[len(story)-1] != c.wantLast {
+					b.Errorf("%s: the timeline ends with %q", c.reason, story[len(story)-1])
+				}
+			})
+		})
+	}
+}
+
+// TestWindowCountsFromTheStepsFirstRun has a known defect of the field as its subject: a long wait of one step used up the next one's window.
+func TestWindowCountsFromTheStepsFirstRun(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		poll := failing("Poll", func(run int) (time.Duration, error) {
+			if run < 8 {
+				return time.Minute, nil
+			}
+
+			return 0, nil
+		})
+		hiccup := failing("Hiccup", func(run int) (time.Duration, error) {
+			if run < 3 {
+				return 0, failure.New(failure.Transient, "away")
+			}
+
+			return 0, nil
+		})
+
+		b.start(b.engine(b.store, stage("poll", poll), stage("next", hiccup)))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Succeeded {
+			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+		}
+	})
+}
+
+func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("only", failing("Forever", func(int) (time.Duration, error) { return time.Minute, nil }))))
+		b.accept("op", "instance")
+
+		record := b.await("op")
+		if record.State != process.Failed || record.Problem.Reason != failure.ReasonTimeout {
+			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+		}
+
+		if took := record.FinishedAt.Sub(record.StartedAt); took < limit || took > limit+2*time.Minute {
+			b.Errorf("took %s, want the limit of %s", took, limit)
+		}
+	})
+}
+
+func TestConditionSkipsAStep(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		skipped, run := traced("Skipped"), traced("Run")
+		conditional := stage("only", run)
+		conditional.Steps = append(conditional.Steps, process.Task[data]{
+			Step: skipped, When: func(o operation) bool { return o.InstanceID == "other" },
+		})
+
+		b.start(b.engine(b.store, conditional))
+		b.accept("op", "instance")
+		b.await("op")
+
+		if skipped.runs() != 0 || run.runs() != 1 {
+			b.Errorf("the skipped step ran %d times, the other %d", skipped.runs(), run.runs())
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package process_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// limit is how long an operation of the tests may take.
+const limit = 10 * time.Minute
+
+// data is what the steps of the tests share.
+type data struct {
+	Trace []string `json:"trace"`
+}
+
+type operation = process.Operation[data]
+
+// work is the body of a step.
+type work func(ctx context.Context, operation operation) (operation, time.Duration, error)
+
+// step is a step made of a function. It counts its runs.
+type step struct {
+	name string
+	work work
+
+	mutex sync.Mutex
+	count int
+}
+
+func (s *step) Name() string { return s.name }
+
+func (s *step) Run(ctx context.Context, operation operation, _ logrus.FieldLogger) (operation, time.Duration, error) {
+	s.mutex.Lock()
+	s.count++
+	s.mutex.Unlock()
+
+	return s.work(ctx, operation)
+}
+
+func (s *step) runs() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	return s.count
+}
+
+// traced is a step that succeeds and leaves its name in the data.
+func traced(name string) *step {
+	return &step{name: name, work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
+		operation.Data.Trace = append(operation.Data.Trace, name)
+
+		return operation, 0, nil
+	}}
+}
+
+// failing is a step that gives back what the function says for its nth run, counted from 1.
+func failing(name string, outcome func(run int) (time.Duration, error)) *step {
+	s := &step{name: name}
+	s.work = func(_ context.Context, operation operation) (operation, time.Duration, error) {
+		wait, err := outcome(s.runs())
+
+		return operation, wait, err
+	}
+
+	return s
+}
+
+// stage is a stage with a quick retry policy.
+func stage(name string, steps ...process.Step[data]) process.Stage[data] {
+	return process.Stage[data]{
+		Name:  name,
+		Steps: process.Steps(steps...),
+		Retry: process.RetryPolicy{First: time.Second, Cap: 4 * time.Second, Factor: 2, Window: time.Minute},
+	}
+}
+
+// bench is an engine's store with the time of a synctest bubble.
+type bench struct {
+	*testing.T
+
+	db    *storage.DB
+	store *operations.Store
+}
+
+// inBubble runs the test on fake time.
+func inBubble(t *testing.T, test func(b *bench)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		db := storagetest.SQLite(t)
+
+		store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(&bench{T: t, db: db, store: store})
+	})
+}
+
+// engine makes an engine on the store; tests with one wrap it.
+func (b *bench) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
+	b.Helper()
+
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(),
+		process.Process[data]{Kind: "test", Limit: limit, Stages: stages})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return engine
+}
+
+// start runs the engine until the returned function is called, or the test ends.
+func (b *bench) start(engine *process.Engine[data]) (stop func()) {
+	b.Helper()
+
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+
+	go func() {
+		defer close(done)
+
+		if err := engine.Run(ctx); err != nil {
+			b.Error(err)
+		}
+	}()
+
+	stop = func() {
+		cancel()
+		<-done
+	}
+	b.Cleanup(stop)
+
+	return stop
+}
+
+func (b *bench) accept(id, instance string) {
+	b.Helper()
+
+	payload, err := json.Marshal(data{})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	err = b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		return b.store.Accept(b.Context(), tx, process.New{
+			ID: id, Kind: "test", InstanceID: instance, Payload: payload, At: time.Now(),
+		})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) cancel(instance string) {
+	b.Helper()
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		_, err := b.store.Cancel(b.Context(), tx, instance, "a test wants it", time.Now())
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// await lets time pass until the operation is at an end.
+func (b *bench) await(id string) process.Record {
+	b.Helper()
+
+	for range 100_000 {
+		if record := b.get(id); record.State.Terminal() {
+			return record
+		}
+
+		time.Sleep(100 * time.Millisecond) // fake time
+	}
+
+	b.Fatalf("operation %s does not end: %+v", id, b.get(id))
+
+	return process.Record{}
+}
+
+func (b *bench) get(id string) process.Record {
+	b.Helper()
+
+	record, err := b.store.Get(b.Context(), b.db.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return record
+}
+
+func (b *bench) trace(record process.Record) []string {
+	b.Helper()
+
+	var decoded data
+	if err := json.Unmarshal(record.Payload, &decoded); err != nil {
+		b.Fatal(err)
+	}
+
+	return decoded.Trace
+}
+
+func (b *bench) timeline(id string) []process.Entry {
+	b.Helper()
+
+	timeline, err := b.store.Timeline(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return timeline
+}
+
+// story is the timeline as lines of step and outcome.
+func (b *bench) story(id string) []string {
+	b.Helper()
+
+	lines := []string{}
+	for _, entry := range b.timeline(id) {
+		line := string(entry.Outcome)
+		if entry.Step != "" {
+			line = entry.Step + " " + line
+		}
+
+		lines = append(lines, line)
+	}
+
+	return lines
+}

@@ -1,0 +1,368 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// cutOff is a store that a replica can lose: as a killed process does, or one whose database is away.
+type cutOff struct {
+	process.Store
+
+	mutex sync.Mutex
+	gone  bool
+}
+
+var errCutOff = errors.New("the database is away")
+
+func (c *cutOff) cut(gone bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+
+	c.gone = gone
+}
+
+func (c *cutOff) err() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+
+	if c.gone {
+		return errCutOff
+	}
+
+	return nil
+}
+
+func (c *cutOff) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+
+	return c.Store.Claim(ctx, claim)
+}
+
+func (c *cutOff) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+
+	return c.Store.Renew(ctx, renewal)
+}
+
+func (c *cutOff) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	if err := c.err(); err != nil {
+		return "", err
+	}
+
+	return c.Store.Save(ctx, progress)
+}
+
+func TestAnotherReplicaGoesOnAfterACrash(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		first := &cutOff{Store: b.store}
+		finished := traced("Finished")
+		crash := &step{name: "Crash"}
+		crash.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
+			first.cut(true) // from here on nothing that the first replica does is written
+
+			o.Data.Trace = append(o.Data.Trace, "Crash")
+
+			return o, 0, nil
+		}
+		stages := []process.Stage[data]{stage("first", finished), stage("second", crash)}
+
+		b.start(b.engine(first, stages...))
+		b.accept("op", "instance")
+		time.Sleep(500 * time.Millisecond)
+
+		crashed := time.Now()
+
+		b.start(b.engine(b.store, stages...))
+
+		record := b.await("op")
+		if took := time.Since(crashed); took > 10*time.Second {
+			b.Errorf("replaced after %s, want within 10s", took)
+		}
+
+		if finished.runs() != 1 || crash.runs() != 2 {
+			b.Errorf("runs: finished stage %d (want 1), crashed stage %d (want 2)", finished.runs(), crash.runs())
+		}
+
+		if diff := cmp.Diff([]string{"Finished", "Crash"}, b.trace(record)); diff != "" {
+			b.Errorf("data -want +got:\n%s", diff)
+		}
+
+		want := []string{"accepted", "Finished done", "taken over", "Crash done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		store := &cutOff{Store: b.store}
+		stopped := make(chan error, 1)
+		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			store.cut(true)
+			<-ctx.Done()
+			stopped <- ctx.Err()
+
+			return o, 0, ctx.Err()
+		}}
+
+		b.start(b.engine(store, stage("only", hang)))
+		b.accept("op", "instance")
+
+		began := time.Now()
+
+		<-stopped
+
+		if took := time.Since(began); took > 10*time.Second {
+			b.Errorf("the step was stopped after %s, want soon after the lease of 6s", took)
+		}
+
+		store.cut(false)
+	})
+}
+
+func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			time.Sleep(30 * time.Second) // many leases long: the heartbeat keeps it
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("only", long)))
+		b.start(b.engine(b.store, stage("only", long)))
+		b.accept("op", "instance")
+
+		time.Sleep(10 * time.Second)
+
+		if record := b.get("op"); record.Step != "Long" || record.StepBegan.IsZero() {
+			b.Errorf("the record does not tell what runs: %+v", record)
+		}
+
+		if record := b.await("op"); record.State != process.Succeeded || long.runs() != 1 {
+			b.Errorf("ended as %s after %d runs", record.State, long.runs())
+		}
+	})
+}
+
+func TestOperationsOfOneInstanceTakeTurns(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var (
+			mutex sync.Mutex
+			order []string
+		)
+
+		note := &step{name: "Note", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			mutex.Lock()
+			defer mutex.Unlock()
+
+			order = append(order, o.ID)
+
+			return o, 0, nil
+		}}
+
+		b.accept("one", "instance")
+		b.accept("two", "instance")
+		b.accept("three", "instance")
+		b.start(b.engine(b.store, stage("only", note)))
+		b.start(b.engine(b.store, stage("only", note)))
+		b.await("three")
+
+		if diff := cmp.Diff([]string{"one", "two", "three"}, order); diff != "" {
+			b.Errorf("order -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		never := traced("Never")
+		running := &step{name: "Running", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			b.cancel(o.InstanceID)
+			time.Sleep(5 * time.Second) // the step is let finish
+
+			o.Data.Trace = append(o.Data.Trace, "Running")
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("only", running, never)))
+		b.accept("op", "instance")
+
+		record := b.await("op")
+		if record.State != process.Canceled || never.runs() != 0 {
+			b.Errorf("ended as %s, the next step ran %d times", record.State, never.runs())
+		}
+
+		if diff := cmp.Diff([]string{"Running"}, b.trace(record)); diff != "" {
+			b.Errorf("what was done is kept for whoever cleans up: -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestCancelWakesAnOperationThatWaits(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("only", failing("Poll", func(int) (time.Duration, error) { return 5 * time.Minute, nil }))))
+		b.accept("op", "instance")
+		time.Sleep(2 * time.Second)
+		b.cancel("instance")
+
+		canceled := time.Now()
+
+		if record := b.await("op"); record.State != process.Canceled || time.Since(canceled) > 3*time.Second {
+			b.Errorf("ended as %s after %s", record.State, time.Since(canceled))
+		}
+	})
+}
+
+func TestWaitingTakesNoWorker(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		config := process.DefaultConfig()
+		config.Workers = 1
+
+		wait := failing("Wait", func(run int) (time.Duration, error) {
+			if run <= 5 {
+				return time.Minute, nil
+			}
+
+			return 0, nil
+		})
+
+		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", wait)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		names := []string{"1", "2", "3", "4", "5"}
+		for _, name := range names {
+			b.accept(name, name)
+		}
+
+		b.start(engine)
+
+		began := time.Now()
+
+		for _, name := range names {
+			b.await(name)
+		}
+
+		if took := time.Since(began); took > 70*time.Second {
+			b.Errorf("five operations that wait a minute each took %s with one worker", took)
+		}
+	})
+}
+
+func TestIntentIsStoredBeforeTheCall(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		lost := &cutOff{Store: b.store}
+		calls := []string{}
+		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			if !slices.Contains(o.Data.Trace, "intent") {
+				o.Data.Trace = append(o.Data.Trace, "intent")
+
+				if err := o.Save(ctx); err != nil {
+					return o, 0, failure.Wrap(failure.Transient, err, "the intent could not be stored")
+				}
+			}
+
+			calls = append(calls, "call")
+			if len(calls) == 1 {
+				lost.cut(true) // the answer is never written
+			}
+
+			return o, 0, nil
+		}}
+
+		stop := b.start(b.engine(lost, stage("only", order)))
+		b.accept("op", "instance")
+		time.Sleep(500 * time.Millisecond)
+		stop()
+
+		if diff := cmp.Diff([]string{"intent"}, b.trace(b.get("op"))); diff != "" {
+			b.Fatalf("stored before the crash -want +got:\n%s", diff)
+		}
+
+		b.start(b.engine(b.store, stage("only", order)))
+
+		if record := b.await("op"); record.State != process.Succeeded || len(calls) != 2 {
+			b.Errorf("ended as %s after %d calls", record.State, len(calls))
+		}
+	})
+}
+
+func TestStopHandsBackWhatRuns(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		begun, second := make(chan struct{}, 2), traced("Second")
+		hang := failing("Hang", nil)
+		hang.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			begun <- struct{}{}
+
+			if hang.runs() > 1 {
+				return o, 0, nil
+			}
+
+			<-ctx.Done()
+
+			return o, 0, ctx.Err()
+		}
+
+		stop := b.start(b.engine(b.store, stage("only", hang, second)))
+		b.accept("op", "instance")
+		<-begun
+
+		stopping := time.Now()
+
+		stop()
+
+		if took := time.Since(stopping); took > 20*time.Second {
+			b.Errorf("stopping took %s, want the grace of 15s", took)
+		}
+
+		if record := b.get("op"); record.State != process.InProgress || record.Lease.Owner != "" {
+			b.Errorf("left behind as %s under the lease of %q", record.State, record.Lease.Owner)
+		}
+
+		b.start(b.engine(b.store, stage("only", hang, second)))
+
+		if record := b.await("op"); record.State != process.Succeeded {
+			b.Errorf("ended as %s", record.State)
+		}
+
+		if story := b.story("op"); !slices.Contains(story, "Hang handed back") {
+			b.Errorf("the timeline does not tell of it: %v", story)
+		}
+	})
+}
+
+func TestUnregisteredKindIsAnErrorAtStart(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.accept("op", "instance")
+
+		engine, err := process.NewEngine(b.store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "another", Limit: limit, Stages: []process.Stage[data]{stage("only", traced("A"))}})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		if err := engine.Run(b.Context()); err == nil {
+			b.Error("the engine runs beside operations that nobody carries")
+		}
+	})
+}
