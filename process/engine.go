@@ -22,6 +22,8 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may wait for its turn; then it fails.
 	PendingLimit time.Duration
+	// CreatedAfter, if set, leaves operations alone that were accepted before it.
+	CreatedAfter time.Time
 	// Grace is how long running steps may go on after the engine was told to stop.
 	Grace time.Duration
 }
@@ -193,6 +195,7 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 
 	claimed, err := e.store.Claim(ctx, Claim{
 		Owner: e.owner, Kinds: e.kinds, Limit: free, Now: now, Until: now.Add(e.config.Lease),
+		CreatedAfter: e.config.CreatedAfter,
 	})
 	if err != nil {
 		if ctx.Err() == nil {

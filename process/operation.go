@@ -48,12 +48,19 @@ func (o Operation[D]) Save(ctx context.Context) error {
 	return o.save(ctx, o)
 }
 
-// Await returns the operation waiting for the event with the key, at most for the duration, with a line that tells people why.
-// The key has to be set (WaitingFor) by an earlier save for the event not to be missed; without one only time wakes it.
-func Await[D any](operation Operation[D], why string, wait time.Duration) (Operation[D], time.Duration, error) {
+// Await has the step run again after the interval, or as soon as the event of WaitingFor happens, until the limit since its first
+// run has passed. Then the operation fails. The line tells people what it waits for. So that no event is missed, an earlier
+// save has to have stored WaitingFor.
+func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
+	if operation.Elapsed() >= limit {
+		err := failure.New(failure.Permanent, "%s: not done within %s", why, limit)
+
+		return operation, 0, err.Because(failure.ReasonTimeout, failure.ComponentBroker)
+	}
+
 	operation.note = note{message: why}
 
-	return operation, wait, nil
+	return operation, interval, nil
 }
 
 // RetryOperation has the step run again after the interval, until the window since its first run has passed. Then the operation

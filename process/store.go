@@ -30,8 +30,10 @@ type Claim struct {
 	Owner string
 	Kinds []string
 	Limit int
-	Now   time.Time
-	Until time.Time
+	// CreatedAfter leaves alone what was accepted before it.
+	CreatedAfter time.Time
+	Now          time.Time
+	Until        time.Time
 }
 
 // Claimed is an operation with the attempts of its unfinished steps.

@@ -5,6 +5,8 @@ package environment
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
 // The kinds of the broker's operations.
@@ -84,4 +86,7 @@ type Data struct {
 	Ordered bool `json:"ordered,omitempty"`
 	// ProvisionerOperationID is the Provisioner's operation that this one waits for.
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
+
+	// Order is the order of the runtime while it is put together. It is not stored.
+	Order *wire.ProvisionRuntimeInput `json:"-"`
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -87,6 +88,17 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	}
 
 	return s.instance(row)
+}
+
+// Touch marks an instance as changed inside the caller's transaction, and keeps everybody else from touching it until that
+// transaction ends. It reports false when there is no such instance.
+func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
+	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
+	if err != nil {
+		return false, fmt.Errorf("touching instance %s: %w", id, err)
+	}
+
+	return touched == 1, nil
 }
 
 // SetRuntime records the runtime that was ordered for an instance. An instance that is gone is none of its business.

@@ -11,13 +11,13 @@ import (
 
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, predecessor_id, state, description, problem_message, problem_reason, problem_component,
-	finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at, next_run_at,
-	lease_owner, lease_taken_from, fence
+	finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at, state_changed_at,
+	next_run_at,	lease_owner, lease_taken_from, fence
 ) VALUES (
 	:id, :kind, :instance_id,
 	(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = :instance_id),
 	:predecessor_id, :state, :description, '', '', '', :finished_stages, '[]', '', '', '', FALSE, :payload, :created_at,
-	:created_at, :created_at, '', '', 0
+	:created_at, :created_at, :created_at, '', '', 0
 )`
 
 // Accept adds a pending operation and its first line of timeline inside the caller's transaction, behind all operations of its
@@ -52,8 +52,8 @@ func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why strin
 	at := storage.At(now)
 
 	canceled, err := storage.Select[string](ctx, tx, `UPDATE operations
-		SET state = 'canceled', updated_at = ?, finished_at = ? WHERE instance_id = ? AND state = 'pending' RETURNING id`,
-		at, at, instanceID)
+		SET state = 'canceled', updated_at = ?, state_changed_at = ?, finished_at = ?
+		WHERE instance_id = ? AND state = 'pending' RETURNING id`, at, at, at, instanceID)
 	if err != nil {
 		return nil, fmt.Errorf("canceling pending operations of %s: %w", instanceID, err)
 	}
@@ -67,8 +67,8 @@ func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why strin
 	}
 
 	canceling, err := storage.Select[string](ctx, tx, `UPDATE operations
-		SET state = 'canceling', updated_at = ?, next_run_at = ?, woken = TRUE
-		WHERE instance_id = ? AND state = 'in progress' RETURNING id`, at, at, instanceID)
+		SET state = 'canceling', updated_at = ?, state_changed_at = ?, next_run_at = ?, woken = TRUE
+		WHERE instance_id = ? AND state = 'in progress' RETURNING id`, at, at, at, instanceID)
 	if err != nil {
 		return nil, fmt.Errorf("canceling the operation of %s: %w", instanceID, err)
 	}

@@ -14,12 +14,13 @@ import (
 const claimDue = `UPDATE operations SET
 	state = CASE WHEN state = 'pending' THEN 'in progress' ELSE state END,
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE,
-	started_at = COALESCE(started_at, ?), updated_at = CASE WHEN state = 'pending' THEN ? ELSE updated_at END
+	started_at = COALESCE(started_at, ?), updated_at = CASE WHEN state = 'pending' THEN ? ELSE updated_at END,
+	state_changed_at = CASE WHEN state = 'pending' THEN ? ELSE state_changed_at END
 WHERE id IN (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.state IN ('pending', 'in progress', 'canceling')
 		AND candidate.next_run_at <= ? AND (candidate.lease_until IS NULL OR candidate.lease_until < ?)
-		AND candidate.kind IN (?)
+		AND candidate.kind IN (?) AND candidate.created_at >= ?
 		AND (candidate.state <> 'pending' OR NOT EXISTS (
 			SELECT 1 FROM operations AS older WHERE older.instance_id = candidate.instance_id
 				AND older.position < candidate.position AND older.state IN ('pending', 'in progress', 'canceling')))
@@ -34,7 +35,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		rows, err := storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
-			claim.Owner, until, now, now, now, now, claim.Kinds, claim.Limit)
+			claim.Owner, until, now, now, now, now, now, claim.Kinds,
+			storage.At(latest(claim.CreatedAfter, time.Unix(0, 0))), claim.Limit)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -48,6 +50,15 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	}
 
 	return claimed, nil
+}
+
+// latest returns the later of two moments.
+func latest(one, other time.Time) time.Time {
+	if one.After(other) {
+		return one
+	}
+
+	return other
 }
 
 // attemptRow is an attempt as the table has it.
@@ -144,9 +155,10 @@ func (s *Store) ExpirePending(ctx context.Context, before, now time.Time, proble
 		var err error
 
 		expired, err = storage.Select[string](ctx, tx, `UPDATE operations
-			SET state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, finished_at = ?
-			WHERE state = 'pending' AND created_at < ? RETURNING id`,
-			problem.Message, problem.Reason, problem.Component, storage.At(now), storage.At(now), storage.At(before))
+			SET state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?,
+				state_changed_at = ?, finished_at = ?
+			WHERE state = 'pending' AND created_at < ? RETURNING id`, problem.Message, problem.Reason, problem.Component,
+			storage.At(now), storage.At(now), storage.At(now), storage.At(before))
 		if err != nil {
 			return err //nolint:wrapcheck // below
 		}

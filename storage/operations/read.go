@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -55,73 +54,37 @@ func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Ent
 
 	entries := make([]process.Entry, 0, len(rows))
 	for _, row := range rows {
-		entries = append(entries, process.Entry{
-			Stage: row.Stage, Step: row.Step, Attempt: row.Attempt, Began: row.BeganAt.Time, End: row.EndedAt.Time,
-			Outcome: process.Outcome(row.Outcome), Message: row.Message, NextRun: row.NextRunAt.Time,
-		})
+		entries = append(entries, row.entry())
 	}
 
 	return entries, nil
 }
 
-// Filter selects operations; empty fields select all.
-type Filter struct {
-	InstanceID string
-	Kind       string
-	State      process.State
-	// Before is where the last page ended: its last operation's creation and id.
-	Before   time.Time
-	BeforeID string
-	// Limit is how many to return at most.
-	Limit int
-}
-
-// List returns operations, the newest first.
-func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
-	conditions, args := []string{"1 = 1"}, []any{}
-
-	add := func(condition string, values ...any) {
-		conditions, args = append(conditions, condition), append(args, values...)
-	}
-
-	if filter.InstanceID != "" {
-		add("instance_id = ?", filter.InstanceID)
-	}
-
-	if filter.Kind != "" {
-		add("kind = ?", filter.Kind)
-	}
-
-	if filter.State != "" {
-		add("state = ?", string(filter.State))
-	}
-
-	if filter.BeforeID != "" {
-		add("(created_at, id) < (?, ?)", storage.At(filter.Before), filter.BeforeID)
-	}
-
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT * FROM operations WHERE `+
-		strings.Join(conditions, " AND ")+` ORDER BY created_at DESC, id DESC LIMIT ?`, append(args, filter.Limit)...)
+// LastEntry returns the newest line of an operation's timeline, or storage.ErrNotFound.
+func (s *Store) LastEntry(ctx context.Context, operationID string) (process.Entry, error) {
+	row, err := storage.Get[timelineRow](ctx, s.db.Reader(),
+		`SELECT * FROM timeline WHERE operation_id = ? ORDER BY seq DESC LIMIT 1`, operationID)
 	if err != nil {
-		return nil, fmt.Errorf("listing operations: %w", err)
+		return process.Entry{}, fmt.Errorf("reading the last entry of operation %s: %w", operationID, err)
 	}
 
-	return s.records(rows)
+	return row.entry(), nil
 }
 
-// Change tells that an operation was written.
+// Change tells that an operation got another state.
 type Change struct {
 	ID         string       `db:"id"`
+	Kind       string       `db:"kind"`
 	InstanceID string       `db:"instance_id"`
 	State      string       `db:"state"`
-	At         storage.Time `db:"updated_at"`
+	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns the operations written at or after the moment, the oldest first. A transaction that was open meanwhile may
+// ChangedSince returns the operations whose state changed at or after the moment, the oldest first. A transaction that was open meanwhile may
 // commit an earlier time later: who follows the changes reads with an overlap.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
-	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, instance_id, state, updated_at FROM operations
-		WHERE updated_at >= ? ORDER BY updated_at LIMIT ?`, storage.At(since), limit)
+	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
+		WHERE state_changed_at >= ? ORDER BY state_changed_at, id LIMIT ?`, storage.At(since), limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading changed operations: %w", err)
 	}

@@ -31,6 +31,7 @@ type row struct {
 	Payload          string       `db:"payload"`
 	CreatedAt        storage.Time `db:"created_at"`
 	UpdatedAt        storage.Time `db:"updated_at"`
+	StateChangedAt   storage.Time `db:"state_changed_at"`
 	StartedAt        storage.Time `db:"started_at"`
 	FinishedAt       storage.Time `db:"finished_at"`
 	NextRunAt        storage.Time `db:"next_run_at"`

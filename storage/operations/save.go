@@ -17,6 +17,7 @@ const saveProgress = `UPDATE operations SET
 	problem_component = :problem_component, finished_stages = :finished_stages, skipped_steps = :skipped_steps,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for, payload = :payload,
 	updated_at = :updated_at, finished_at = :finished_at,
+	state_changed_at = CASE WHEN state = :state OR :state = 'in progress' THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
 	lease_owner = :lease_owner, lease_until = :lease_until
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
@@ -132,6 +133,13 @@ type timelineRow struct {
 	Outcome     string       `db:"outcome"`
 	Message     string       `db:"message"`
 	NextRunAt   storage.Time `db:"next_run_at"`
+}
+
+func (r timelineRow) entry() process.Entry {
+	return process.Entry{
+		Stage: r.Stage, Step: r.Step, Attempt: r.Attempt, Began: r.BeganAt.Time, End: r.EndedAt.Time,
+		Outcome: process.Outcome(r.Outcome), Message: r.Message, NextRun: r.NextRunAt.Time,
+	}
 }
 
 // appendTimeline adds lines behind those that are there. The caller's transaction has written the operation's row before, so

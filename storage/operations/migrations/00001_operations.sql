@@ -20,6 +20,7 @@ CREATE TABLE operations (
     payload           TEXT        NOT NULL,
     created_at        TIMESTAMPTZ NOT NULL,
     updated_at        TIMESTAMPTZ NOT NULL,
+    state_changed_at  TIMESTAMPTZ NOT NULL,
     started_at        TIMESTAMPTZ,
     finished_at       TIMESTAMPTZ,
     next_run_at       TIMESTAMPTZ NOT NULL,
@@ -33,7 +34,7 @@ CREATE TABLE operations (
 CREATE UNIQUE INDEX operations_one_active ON operations (instance_id) WHERE state IN ('in progress', 'canceling');
 CREATE INDEX operations_due ON operations (next_run_at) WHERE state IN ('pending', 'in progress', 'canceling');
 CREATE INDEX operations_waiting_for ON operations (waiting_for) WHERE state IN ('in progress', 'canceling');
-CREATE INDEX operations_updated ON operations (updated_at);
+CREATE INDEX operations_state_changed ON operations (state_changed_at);
 CREATE INDEX operations_created ON operations (created_at, id);
 
 CREATE TABLE step_attempts (

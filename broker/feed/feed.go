@@ -1,0 +1,138 @@
+// Package feed follows what the Provisioner tells of changed operations and makes the broker's operations due that wait for them.
+package feed
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+const (
+	// wait is how long the Provisioner may hold a request open.
+	wait = 20 * time.Second
+	// firstPause and longestPause bound the pause after an error.
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+	// askAgain is when a Provisioner without a feed is asked again whether it has one: it may have been replaced.
+	askAgain = 5 * time.Minute
+
+	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes.
+	fallback = 30 * time.Second
+	// Without a feed the pause grows with the time that has passed: a tenth of it, within these bounds.
+	soonest = time.Second
+	latest  = 20 * time.Second
+	share   = 10
+)
+
+// Provisioner tells of changed operations.
+type Provisioner interface {
+	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
+}
+
+// Waker makes operations due that wait for one of the events.
+type Waker interface {
+	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
+}
+
+// Feed follows one Provisioner.
+type Feed struct {
+	provisioner Provisioner
+	waker       Waker
+	woken       func()
+	clock       clock.Clock
+	log         logrus.FieldLogger
+	alive       atomic.Bool
+}
+
+// New returns a feed; Run makes it work. woken is called when operations have become due.
+func New(provisioner Provisioner, waker Waker, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
+	return &Feed{provisioner: provisioner, waker: waker, woken: woken, clock: clock, log: log}
+}
+
+// Pace is how long to wait before the Provisioner is asked again about an operation that it was first asked about so long ago.
+// Jitter keeps many operations from asking at the same time.
+func (f *Feed) Pace(elapsed time.Duration) time.Duration {
+	pause := fallback
+	if !f.alive.Load() {
+		pause = min(max(elapsed/share, soonest), latest)
+	}
+
+	return pause + time.Duration(rand.Int64N(int64(pause/share)+1)) //nolint:gosec // jitter
+}
+
+// Run follows the changes until the context ends.
+func (f *Feed) Run(ctx context.Context) error {
+	cursor, pause := "", firstPause
+
+	for ctx.Err() == nil {
+		changes, err := f.provisioner.Changes(ctx, cursor, wait)
+		if err == nil {
+			err = f.pass(ctx, changes)
+		}
+
+		if err == nil {
+			cursor, pause = changes.Cursor, firstPause
+			f.alive.Store(true)
+
+			continue
+		}
+
+		if ctx.Err() != nil {
+			break
+		}
+
+		f.alive.Store(false)
+
+		rest := pause
+
+		switch {
+		case errors.Is(err, provisionerclient.ErrNoFeed):
+			f.log.Info("the Provisioner has no feed of changes, it is polled")
+
+			rest = askAgain
+		case failure.Is(err, failure.Permanent):
+			cursor = "" // it is not known any more
+
+			fallthrough
+		default:
+			f.log.WithError(err).Warn("the feed of the Provisioner's changes is interrupted, it is polled meanwhile")
+
+			pause = min(2*pause, longestPause)
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-f.clock.After(rest):
+		}
+	}
+
+	return nil
+}
+
+// pass makes the operations due that wait for one of the changes.
+func (f *Feed) pass(ctx context.Context, changes provisionerclient.Changes) error {
+	events := make([]string, 0, len(changes.Operations))
+	for _, change := range changes.Operations {
+		events = append(events, provisionerwait.Event(change.OperationID))
+	}
+
+	woken, err := f.waker.Wake(ctx, events, f.clock.Now())
+	if err != nil {
+		return err //nolint:wrapcheck // says what was done
+	}
+
+	if woken > 0 {
+		f.woken()
+	}
+
+	return nil
+}

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Config is the broker's configuration.
+type Config struct {
+	Address       string `env:"ADDRESS"        help:"where the Open Service Broker API and the operator API listen"`
+	StatusAddress string `env:"STATUS_ADDRESS" help:"where health, readiness and metrics are told"`
+	LogLevel      string `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
+
+	Database config.Database `envPrefix:"DATABASE_"`
+	Engine   config.Engine   `envPrefix:""`
+
+	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
+
+	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
+	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
+	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
+	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
+	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
+	PublicURL            string            `env:"PUBLIC_URL"             help:"address at which users reach the broker, for links"`
+	OIDC                 OIDC              `envPrefix:"OIDC_"`
+}
+
+// Provisioner is where runtimes are ordered.
+type Provisioner struct {
+	URL            string        `env:"URL"             help:"GraphQL API of the Provisioner"`
+	Timeout        time.Duration `env:"TIMEOUT"         help:"how long one call may take"`
+	User           string        `env:"USER"            help:"user for the Provisioner; empty for none"`
+	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
+	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long the Provisioner may take for a runtime"`
+	PollLimit      int           `env:"POLL_LIMIT"      help:"how many operations it is asked about in a second"`
+}
+
+// OIDC is how users of runtimes log in, as their kubeconfigs say.
+type OIDC struct {
+	IssuerURL string `env:"ISSUER_URL" help:"issuer in the kubeconfigs for users"`
+	ClientID  string `env:"CLIENT_ID"  help:"client id in the kubeconfigs for users"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	engine := process.DefaultConfig()
+
+	return Config{
+		Address:       "127.0.0.1:8080",
+		StatusAddress: "127.0.0.1:8071",
+		LogLevel:      "info",
+		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
+		Engine: config.Engine{
+			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
+		},
+		Provisioner: Provisioner{
+			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
+			RuntimeTimeout: 6 * time.Hour, PollLimit: 50,
+		},
+		DefaultRequestRegion: "cf-eu10",
+		KubernetesVersion:    "1.35.4",
+		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp"},
+		PublicURL:            "http://127.0.0.1:8080",
+	}
+}

@@ -1,0 +1,35 @@
+// Command broker is an Open Service Broker API server whose service instances are Kubernetes runtimes.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+func main() {
+	os.Exit(lifecycle.Main(run, os.Stderr))
+}
+
+func run(ctx context.Context) error {
+	settings, err := config.Read(service.DefaultConfig(), os.Environ())
+	if err != nil {
+		return err
+	}
+
+	log, err := logging.New("broker", settings.LogLevel, os.Stderr)
+	if err != nil {
+		return err
+	}
+
+	broker, err := service.New(ctx, settings, log)
+	if err != nil {
+		return err
+	}
+
+	return broker.Run(ctx)
+}

@@ -1,0 +1,35 @@
+// Command provisioner makes, changes and removes runtimes through Gardener, asked by GraphQL.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+func main() {
+	os.Exit(lifecycle.Main(run, os.Stderr))
+}
+
+func run(ctx context.Context) error {
+	settings, err := config.Read(service.DefaultConfig(), os.Environ())
+	if err != nil {
+		return err
+	}
+
+	log, err := logging.New("provisioner", settings.LogLevel, os.Stderr)
+	if err != nil {
+		return err
+	}
+
+	provisioner, err := service.New(ctx, settings, nil, log)
+	if err != nil {
+		return err
+	}
+
+	return provisioner.Run(ctx)
+}

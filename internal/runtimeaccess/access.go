@@ -1,0 +1,106 @@
+// Package runtimeaccess reaches runtimes with the kubeconfigs that the Provisioner makes.
+package runtimeaccess
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// probeTimeout bounds a call to a runtime.
+const probeTimeout = 15 * time.Second
+
+// Kubeconfigs makes kubeconfigs for administrators. Its errors are of package failure.
+type Kubeconfigs interface {
+	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
+}
+
+// Access reaches the runtimes of instances.
+type Access struct {
+	kubeconfigs Kubeconfigs
+}
+
+// New returns access by way of the kubeconfigs.
+func New(kubeconfigs Kubeconfigs) Access {
+	return Access{kubeconfigs: kubeconfigs}
+}
+
+// AdminKubeconfig makes a kubeconfig for an administrator of the instance's runtime.
+func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
+	if instance.RuntimeID == "" {
+		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
+			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
+	}
+
+	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID) //nolint:wrapcheck // explains itself
+}
+
+// Probe fails unless the API server of the instance's runtime lets its administrator in.
+func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
+	kubeconfig, err := a.AdminKubeconfig(ctx, instance)
+	if err != nil {
+		return err
+	}
+
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return failure.Wrap(failure.Permanent, err, "the kubeconfig of the runtime cannot be used").
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+
+	if err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet").
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	return nil
+}
+
+// restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
+func restConfig(kubeconfig secret.String) (*rest.Config, error) {
+	unusable := func(cause error, why string) error {
+		return failure.Wrap(failure.Permanent, cause, "the kubeconfig of the runtime cannot be used: %s", why).
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return nil, unusable(nil, "it is no kubeconfig") // the cause may quote it
+	}
+
+	for _, user := range parsed.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
+			return nil, unusable(nil, "it names programs or files")
+		}
+	}
+
+	for _, cluster := range parsed.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return nil, unusable(nil, "it names files")
+		}
+	}
+
+	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, unusable(nil, "it is not complete")
+	}
+
+	config.Timeout = probeTimeout
+
+	return config, nil
+}

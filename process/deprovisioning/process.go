@@ -1,0 +1,63 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// Operation is what the steps get and give back.
+type Operation = process.Operation[environment.Data]
+
+// Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
+type Provisioner interface {
+	ProvisionRuntime(ctx context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+	) (provisionerclient.Operation, error)
+	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
+}
+
+// Instances is where instances are recorded.
+type Instances interface {
+	SetRuntime(ctx context.Context, id, runtimeID string) error
+	Delete(ctx context.Context, id string) error
+}
+
+// Provisionings finds the data of the operation that made an instance. Its errors are of package failure.
+type Provisionings interface {
+	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
+}
+
+// Options are what the process needs.
+type Options struct {
+	Provisioner   Provisioner
+	Instances     Instances
+	Provisionings Provisionings
+	// Waiter waits for the Provisioner.
+	Waiter provisionerwait.Waiter
+	Limit  time.Duration
+}
+
+// Process removes a runtime and its instance.
+func Process(options Options) process.Process[environment.Data] {
+	stage := func(step process.Step[environment.Data]) process.Stage[environment.Data] {
+		return process.Stage[environment.Data]{
+			Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step),
+		}
+	}
+
+	return process.Process[environment.Data]{
+		Kind:  environment.KindDeprovision,
+		Limit: options.Limit,
+		Stages: []process.Stage[environment.Data]{
+			stage(initStep{provisionings: options.Provisionings}),
+			stage(removeRuntime{provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter}),
+			stage(checkRuntimeRemoval{waiter: options.Waiter}),
+			stage(removeInstance{instances: options.Instances}),
+		},
+	}
+}

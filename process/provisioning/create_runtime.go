@@ -1,0 +1,55 @@
+package provisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// createRuntime orders the runtime. That it may have done so is stored before the first try; the order carries the id of the
+// operation as its key, so an order that is sent again makes no second runtime.
+type createRuntime struct {
+	provisioner Provisioner
+	instances   Instances
+}
+
+// Name implements process.Step.
+func (createRuntime) Name() string { return "Create_Runtime_Without_Kyma" }
+
+// Run implements process.Step.
+func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+	operation.Data.Ordered = true
+
+	if err := operation.Save(ctx); err != nil {
+		return operation, 0, failure.Wrap(failure.Transient, err, "the order could not be noted before it is sent")
+	}
+
+	instance := operation.Data.Instance
+
+	ordered, err := s.provisioner.ProvisionRuntime(ctx, provisionerclient.Caller{
+		Tenant:         instance.GlobalAccountID,
+		SubAccount:     instance.SubAccountID,
+		IdempotencyKey: operation.Data.Provisioning,
+	}, operation.Data.Order)
+	if err != nil {
+		return operation, 0, err //nolint:wrapcheck // explains itself
+	}
+
+	if err := s.instances.SetRuntime(ctx, instance.ID, ordered.RuntimeID); err != nil {
+		return operation, 0, failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
+	}
+
+	operation.Data.Instance.RuntimeID = ordered.RuntimeID
+	operation.Data.ProvisionerOperationID = ordered.ID
+	operation.WaitingFor = provisionerwait.Event(ordered.ID)
+
+	log.WithField(logging.RuntimeID, ordered.RuntimeID).Info("runtime ordered")
+
+	return operation, 0, nil
+}

@@ -1,0 +1,65 @@
+package provisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// Operation is what the steps get and give back.
+type Operation = process.Operation[environment.Data]
+
+// Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
+type Provisioner interface {
+	ProvisionRuntime(ctx context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+	) (provisionerclient.Operation, error)
+}
+
+// Instances is where the runtime of an instance is recorded.
+type Instances interface {
+	Find(ctx context.Context, id string) (environment.Instance, error)
+	SetRuntime(ctx context.Context, id, runtimeID string) error
+}
+
+// Options are what the process needs.
+type Options struct {
+	Provisioner Provisioner
+	Instances   Instances
+	// TargetSecrets name the credentials of each provider in Gardener.
+	TargetSecrets map[string]string
+	Access        RuntimeAccess
+	// Waiter waits for the Provisioner.
+	Waiter provisionerwait.Waiter
+	Limit  time.Duration
+}
+
+// Process makes a runtime.
+func Process(options Options) process.Process[environment.Data] {
+	retry := process.DefaultRetry()
+
+	return process.Process[environment.Data]{
+		Kind:  environment.KindProvision,
+		Limit: options.Limit,
+		Stages: []process.Stage[environment.Data]{
+			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
+				starting{instances: options.Instances},
+			)},
+			{Name: "create_runtime", Retry: retry, Steps: process.Steps[environment.Data](
+				initialization{},
+				resolveTargetSecret{secrets: options.TargetSecrets},
+				createRuntime{provisioner: options.Provisioner, instances: options.Instances},
+			)},
+			{Name: "check_runtime", Retry: retry, Steps: process.Steps[environment.Data](
+				checkRuntime{waiter: options.Waiter},
+			)},
+			{Name: "post_actions", Retry: retry, Steps: process.Steps[environment.Data](
+				getKubeconfig{access: options.Access},
+			)},
+		},
+	}
+}

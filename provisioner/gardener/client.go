@@ -1,0 +1,188 @@
+package gardener
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+const (
+	// fieldManager owns what the Provisioner writes. Create and change go by server-side apply with this one manager, so a field
+	// that is left out later is removed.
+	fieldManager = "provisioner"
+
+	// confirmDeletion is what Gardener's admission asks for before a Shoot may be removed.
+	confirmDeletion = "confirmation.gardener.cloud/deletion"
+
+	// callTimeout bounds one call to Gardener.
+	callTimeout = 30 * time.Second
+)
+
+// Client works on the Shoots of one Gardener project.
+type Client struct {
+	api       client.WithWatch
+	namespace string
+}
+
+// New returns a client for the project's namespace.
+func New(api client.WithWatch, namespace string) *Client {
+	return &Client{api: api, namespace: namespace}
+}
+
+// Connect returns access to the Gardener API that the kubeconfig file names.
+func Connect(kubeconfigPath string) (client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of Gardener %s: %w", kubeconfigPath, err)
+	}
+
+	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
+
+	config.QPS, config.Burst = perSecond, burst
+
+	scheme := runtime.NewScheme()
+
+	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering the kinds of Gardener: %w", err)
+	}
+
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for Gardener: %w", err)
+	}
+
+	return api, nil
+}
+
+// Apply creates or changes the Shoot. One of another runtime is left alone: that is failure.Conflict.
+func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	existing, err := c.get(ctx, order.Name)
+
+	switch {
+	case failure.Is(err, failure.NotFound):
+	case err != nil:
+		return err
+	case existing.Annotations[shoot.AnnotationRuntimeID] != order.Annotations[shoot.AnnotationRuntimeID]:
+		return failure.New(failure.Conflict, "a cluster named %q exists already and is not of this runtime: "+
+			"remove it in Gardener, or use another name", order.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
+	case existing.DeletionTimestamp != nil:
+		return failure.New(failure.Conflict, "the cluster %q is being removed", order.Name).
+			Because(failure.ReasonConflict, failure.ComponentGardener)
+	}
+
+	object, err := shoot.Manifest(order)
+	if err != nil {
+		return failure.Wrap(failure.Internal, err, "the Shoot cannot be encoded")
+	}
+
+	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+
+	return explain(err, "applying the Shoot %q", order.Name)
+}
+
+// Get returns the Shoot, or failure.NotFound.
+func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	return c.get(ctx, name)
+}
+
+func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := c.api.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
+		return nil, explain(err, "reading the Shoot %q", name)
+	}
+
+	return shoot, nil
+}
+
+// Delete confirms the deletion of the runtime's Shoot and asks for it. A Shoot that is gone, or of another runtime, is no error.
+func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	existing, err := c.get(ctx, name)
+	if failure.Is(err, failure.NotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if existing.Annotations[shoot.AnnotationRuntimeID] != runtimeID {
+		return nil
+	}
+
+	if err := c.annotate(ctx, existing, confirmDeletion, "true"); err != nil {
+		return err
+	}
+
+	if existing.DeletionTimestamp != nil {
+		return nil
+	}
+
+	err = c.api.Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
+	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
+		return nil
+	}
+
+	return err
+}
+
+// Retry asks Gardener to go on with a Shoot whose last operation has failed.
+func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	return c.annotate(ctx, shoot, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
+}
+
+func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string) error {
+	if shoot.Annotations[key] == value {
+		return nil
+	}
+
+	before := shoot.DeepCopy()
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, value)
+
+	return explain(c.api.Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
+}
+
+// AdminKubeconfig has Gardener make a kubeconfig for administrators that is valid for the duration, 10 minutes at least.
+func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	shoot, err := c.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+
+	seconds := int64(valid.Seconds())
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{
+		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
+	}
+
+	if err := c.api.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
+		return nil, explain(err, "asking for the kubeconfig of the Shoot %q", name)
+	}
+
+	return request.Status.Kubeconfig, nil
+}

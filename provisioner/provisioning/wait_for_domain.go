@@ -1,0 +1,35 @@
+package provisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// waitForDomain waits until Gardener has given the cluster its domain: from then on it has a place on a seed.
+type waitForDomain struct {
+	shoots      Shoots
+	poll, limit time.Duration
+}
+
+// Name implements process.Step.
+func (waitForDomain) Name() string { return "Wait_For_Cluster_Domain" }
+
+// Run implements process.Step.
+func (s waitForDomain) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	shoot, err := s.shoots.Get(ctx, op.Data.Runtime.ShootName)
+	if err != nil {
+		return op, 0, err
+	}
+
+	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil || *shoot.Spec.DNS.Domain == "" {
+		return process.Await(op, "Gardener has not given the cluster its domain yet", s.poll, s.limit)
+	}
+
+	return op, 0, nil
+}

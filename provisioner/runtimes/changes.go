@@ -1,0 +1,126 @@
+package runtimes
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"hash/fnv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// feedPause is how often a waiting feed looks.
+	feedPause = 250 * time.Millisecond
+	// feedOverlap is how far behind the newest change a feed reads again: a transaction that was open meanwhile may commit an
+	// earlier change later.
+	feedOverlap = 3 * time.Second
+	// feedPage bounds the changes of one answer.
+	feedPage = 500
+)
+
+// cursor is a place in the feed: the newest change that was told, and marks of those told within the overlap before it. It holds
+// all that is needed, so any replica can go on from it.
+type cursor struct {
+	At   time.Time `json:"t"`
+	Told []uint32  `json:"m,omitempty"`
+}
+
+// Changes implements graph.Runtimes.
+func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
+	if after == "" {
+		return cursor{At: s.Clock.Now()}.String(), nil, nil
+	}
+
+	from, err := parseCursor(after)
+	if err != nil {
+		return "", nil, err
+	}
+
+	deadline := s.Clock.Now().Add(wait)
+
+	for {
+		next, changes, err := s.changesAfter(ctx, from)
+		if err != nil || len(changes) > 0 || !s.Clock.Now().Before(deadline) {
+			return next.String(), changes, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return after, nil, nil
+		case <-s.Clock.After(feedPause):
+		}
+	}
+}
+
+func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []model.OperationChange, error) {
+	told := make(map[uint32]bool, len(from.Told))
+	for _, mark := range from.Told {
+		told[mark] = true
+	}
+
+	found, err := s.Operations.ChangedSince(ctx, from.At.Add(-feedOverlap), feedPage+len(told))
+	if err != nil {
+		return from, nil, unavailable(err)
+	}
+
+	next := from
+	changes := []model.OperationChange{}
+
+	for _, change := range found {
+		if change.At.After(next.At) {
+			next.At = change.At.Time
+		}
+
+		if !told[mark(change)] {
+			changes = append(changes, model.OperationChange{
+				ID: change.ID, RuntimeID: change.InstanceID,
+				Operation: model.OperationType(change.Kind), State: state(process.State(change.State)),
+			})
+		}
+	}
+
+	next.Told = nil
+
+	for _, change := range found {
+		if !change.At.Before(next.At.Add(-feedOverlap)) {
+			next.Told = append(next.Told, mark(change))
+		}
+	}
+
+	return next, changes, nil
+}
+
+// mark stands for one change of one operation.
+func mark(change operations.Change) uint32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(change.ID + change.State)) // never fails
+
+	return hash.Sum32()
+}
+
+// String returns the cursor as clients get it.
+func (c cursor) String() string {
+	encoded, _ := json.Marshal(c) //nolint:errchkjson // a time and numbers
+
+	return base64.RawURLEncoding.EncodeToString(encoded)
+}
+
+func parseCursor(text string) (cursor, error) {
+	var parsed cursor
+
+	encoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(encoded, &parsed)
+	}
+
+	if err != nil {
+		return cursor{}, failure.New(failure.Invalid, "after: this is no cursor of operationChanges; begin again without one")
+	}
+
+	return parsed, nil
+}

@@ -1,0 +1,91 @@
+package runtimes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// Kubeconfigs makes kubeconfigs of clusters.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
+}
+
+// Options are what the service needs.
+type Options struct {
+	DB          *storage.DB
+	Operations  *operations.Store
+	Runtimes    *runtimes.Store
+	Kubeconfigs Kubeconfigs
+	Clock       clock.Clock
+	// Wake tells the engines that an operation is due. It is called after the commit.
+	Wake func()
+	// KubeconfigValidity is how long an admin kubeconfig works.
+	KubeconfigValidity time.Duration
+}
+
+// Service implements graph.Runtimes.
+type Service struct {
+	Options
+}
+
+var _ graph.Runtimes = (*Service)(nil)
+
+// New returns the service.
+func New(options Options) *Service {
+	return &Service{Options: options}
+}
+
+// accept adds an operation on the runtime inside the transaction.
+func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, runtime runtimes.Runtime) error {
+	payload, err := json.Marshal(operation.Data{Runtime: runtime})
+	if err != nil {
+		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
+	}
+
+	return s.Operations.Accept(ctx, tx, process.New{ //nolint:wrapcheck // says it all
+		ID: id, Kind: kind, InstanceID: runtime.ID, Payload: payload, At: s.Clock.Now(),
+	})
+}
+
+// owned returns the tenant's runtime. One of another tenant does not exist for the caller.
+func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (runtimes.Runtime, error) {
+	runtime, err := s.Runtimes.Get(ctx, tx, id)
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && runtime.Tenant != tenant) {
+		return runtimes.Runtime{}, unknown("runtime", id)
+	}
+
+	return runtime, unavailable(err)
+}
+
+func unknown(what, id string) error {
+	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
+		Because(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
+}
+
+// unavailable explains an error of the database. An error that is explained already stays as it is; nil stays nil.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	var known *failure.Error
+	if errors.As(err, &known) {
+		return err
+	}
+
+	return failure.Wrap(failure.Transient, err, "the database of the Provisioner does not answer as it should: try again").
+		Because(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+}

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"errors"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Config is the Provisioner's configuration. Names and defaults are those of the former Provisioner where it had them.
+type Config struct {
+	Address               string `env:"ADDRESS"                 help:"where the API listens"`
+	StatusAddress         string `env:"STATUS_ADDRESS"          help:"where health, readiness and metrics are told"`
+	APIEndpoint           string `env:"API_ENDPOINT"            help:"path of the GraphQL API"`
+	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path at which the playground finds the API"`
+	LogLevel              string `env:"LOG_LEVEL"               help:"debug, info, warning or error"`
+
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
+
+	Director Director        `envPrefix:"DIRECTOR_"`
+	OAuth    OAuth           `envPrefix:""`
+	Database config.Database `envPrefix:"DATABASE_"`
+	Engine   config.Engine   `envPrefix:""`
+
+	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
+	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
+	Gardener              Gardener              `envPrefix:"GARDENER_"`
+
+	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"whether operations of a former process are gone on with"`
+}
+
+// Director is where runtimes are registered.
+type Director struct {
+	Enabled bool   `env:"ENABLED" help:"register runtimes in Director; not supported yet"`
+	URL     string `env:"URL"     help:"GraphQL API of Director"`
+}
+
+// OAuth is how the Provisioner proves itself to Director.
+type OAuth struct {
+	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
+	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the credentials for Director"`
+	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director"`
+}
+
+// ProvisioningTimeout bounds the waits of a provisioning.
+type ProvisioningTimeout struct {
+	ClusterDomains     time.Duration `env:"CLUSTER_DOMAINS"     help:"until a cluster has its domain"`
+	ClusterCreation    time.Duration `env:"CLUSTER_CREATION"    help:"until a cluster is made"`
+	Installation       time.Duration `env:"INSTALLATION"        help:"until Kyma is installed"`
+	Upgrade            time.Duration `env:"UPGRADE"             help:"until Kyma is upgraded"`
+	AgentConfiguration time.Duration `env:"AGENT_CONFIGURATION" help:"until the runtime agent is configured"`
+	AgentConnection    time.Duration `env:"AGENT_CONNECTION"    help:"until the runtime agent is connected"`
+}
+
+// DeprovisioningTimeout bounds the waits of a deprovisioning.
+type DeprovisioningTimeout struct {
+	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is gone"`
+}
+
+// Gardener is where clusters are made.
+type Gardener struct {
+	Project                  string        `env:"PROJECT"                      help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath           string        `env:"KUBECONFIG_PATH"              help:"file of the kubeconfig for Gardener"`
+	AuditLogsPolicyConfigMap string        `env:"AUDIT_LOGS_POLICY_CONFIG_MAP" help:"ConfigMap with the audit log policy; empty for none"`
+	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
+	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	engine := process.DefaultConfig()
+
+	return Config{
+		Address:               "127.0.0.1:3000",
+		StatusAddress:         "127.0.0.1:3001",
+		APIEndpoint:           "/graphql",
+		PlaygroundAPIEndpoint: "/graphql",
+		LogLevel:              "info",
+		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
+		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
+		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
+		Engine: config.Engine{
+			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
+		},
+		ProvisioningTimeout: ProvisioningTimeout{
+			ClusterDomains:     10 * time.Minute,
+			ClusterCreation:    time.Hour,
+			Installation:       time.Hour,
+			Upgrade:            time.Hour,
+			AgentConfiguration: 15 * time.Minute,
+			AgentConnection:    15 * time.Minute,
+		},
+		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
+		Gardener: Gardener{
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
+			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second,
+		},
+		EnqueueInProgressOperations: true,
+	}
+}
+
+// check finds settings that exclude each other or ask for what is not there.
+func (c Config) check() error {
+	var wrong []error
+
+	if c.Director.Enabled {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
+	}
+
+	if c.Gardener.AuditLogsTenant != "" {
+		wrong = append(wrong, errors.New("APP_GARDENER_AUDIT_LOGS_TENANT: not supported yet, leave it empty"))
+	}
+
+	if c.Gardener.KubeconfigValidity < 10*time.Minute {
+		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
+	}
+
+	return errors.Join(wrong...)
+}

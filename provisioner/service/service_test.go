@@ -1,0 +1,346 @@
+package service_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const tenant = "tenant-1"
+
+// landscape is a Provisioner with a garden, reached over HTTP.
+type landscape struct {
+	*testing.T
+
+	client *provisionerclient.Client
+	garden *garden.Memory
+}
+
+// start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
+func start(t *testing.T, creation time.Duration) landscape {
+	t.Helper()
+
+	memory, err := garden.Open(t.Context(), garden.Options{
+		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := service.DefaultConfig()
+	config.Address, config.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
+	config.Database.SecretKeys = secret.NewKey("test")
+	config.Gardener.Project = garden.DefaultProject
+
+	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, memory.Run)
+	run(t, provisioner.Run)
+
+	client, err := provisionerclient.New(provisionerclient.Options{URL: "http://" + provisioner.Address() + "/graphql"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return landscape{T: t, client: client, garden: memory}
+}
+
+// run runs the part until the test ends.
+func run(t *testing.T, part func(context.Context) error) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+
+	go func() { done <- part(ctx) }()
+
+	t.Cleanup(func() {
+		cancel()
+
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func order(name string) *wire.ProvisionRuntimeInput {
+	purpose, disk, size := "evaluation", "gp3", 50
+
+	return &wire.ProvisionRuntimeInput{
+		RuntimeInput: &wire.RuntimeInput{Name: name},
+		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
+			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
+			MachineType: "m6i.large", DiskType: &disk, VolumeSizeGB: &size, WorkerCidr: "10.250.0.0/16",
+			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: &purpose,
+			ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
+				VpcCidr: "10.250.0.0/16",
+				AwsZones: []*wire.AWSZoneInput{{
+					Name: "eu-central-1a", WorkerCidr: "10.250.0.0/19", PublicCidr: "10.250.32.0/20", InternalCidr: "10.250.48.0/20",
+				}},
+			}},
+		}},
+	}
+}
+
+func (l landscape) provision(key, name string) provisionerclient.Operation {
+	l.Helper()
+
+	operation, err := l.client.ProvisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, order(name))
+	if err != nil {
+		l.Fatal(err)
+	}
+
+	return operation
+}
+
+func (l landscape) deprovision(runtimeID string) string {
+	l.Helper()
+
+	id, err := l.client.DeprovisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant}, runtimeID)
+	if err != nil {
+		l.Fatal(err)
+	}
+
+	return id
+}
+
+// await follows the feed until the operation has ended.
+func (l landscape) await(operationID string) provisionerclient.Operation {
+	l.Helper()
+
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	defer cancel()
+
+	feed, err := l.client.Changes(ctx, "", 0)
+
+	for err == nil {
+		var status provisionerclient.Operation
+
+		status, err = l.client.OperationStatus(ctx, tenant, operationID)
+		if err == nil && (status.State == wire.OperationStateSucceeded || status.State == wire.OperationStateFailed) {
+			return status
+		}
+
+		feed, err = l.client.Changes(ctx, feed.Cursor, 5*time.Second)
+	}
+
+	l.Fatalf("operation %s does not end: %v", operationID, err)
+
+	return provisionerclient.Operation{}
+}
+
+func (l landscape) succeeded(operationID string) {
+	l.Helper()
+
+	if status := l.await(operationID); status.State != wire.OperationStateSucceeded {
+		l.Fatalf("operation %s ended as %s: %+v", operationID, status.State, status.LastError)
+	}
+}
+
+func (l landscape) shoot(name string) (*gardencorev1beta1.Shoot, bool) {
+	l.Helper()
+
+	shoot := &gardencorev1beta1.Shoot{}
+	err := l.garden.Client().Get(l.Context(), client.ObjectKey{Namespace: l.garden.Namespace(), Name: name}, shoot)
+
+	if err != nil && !apierrors.IsNotFound(err) {
+		l.Fatal(err)
+	}
+
+	return shoot, err == nil
+}
+
+func TestRuntimeFromOrderToRemoval(t *testing.T) {
+	l := start(t, 200*time.Millisecond)
+
+	ordered := l.provision("key-1", "c-first")
+	if ordered.Type != wire.OperationTypeProvisionnoinstall || ordered.RuntimeID == "" {
+		t.Fatalf("ordered: %+v", ordered)
+	}
+
+	if again := l.provision("key-1", "c-first"); again.ID != ordered.ID || again.RuntimeID != ordered.RuntimeID {
+		t.Errorf("the same key gave operation %s of runtime %s, want %s of %s", again.ID, again.RuntimeID, ordered.ID, ordered.RuntimeID)
+	}
+
+	l.succeeded(ordered.ID)
+
+	shoot, exists := l.shoot("c-first")
+	if !exists || shoot.Labels["account"] != tenant || shoot.Annotations["kcp.provisioner.kyma-project.io/runtime-id"] != ordered.RuntimeID {
+		t.Errorf("the Shoot is %v %v", shoot.Labels, shoot.Annotations)
+	}
+
+	kubeconfig, err := l.client.Kubeconfig(t.Context(), tenant, ordered.RuntimeID)
+	if err != nil || !strings.Contains(kubeconfig.Reveal(), "client-certificate-data") {
+		t.Errorf("kubeconfig: %d characters, %v", len(kubeconfig.Reveal()), err)
+	}
+
+	_, err = l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: "key-2"}, order("c-first"))
+	if failure.KindOf(err) != failure.Permanent || failure.Of(err).Reason != failure.ReasonAlreadyExists {
+		t.Errorf("a second order of the name gives %v", err)
+	}
+
+	removal := l.deprovision(ordered.RuntimeID)
+	if again := l.deprovision(ordered.RuntimeID); again != removal {
+		t.Errorf("the second removal is operation %s, want the running one %s", again, removal)
+	}
+
+	l.succeeded(removal)
+
+	if _, exists := l.shoot("c-first"); exists {
+		t.Error("the Shoot is left")
+	}
+
+	l.succeeded(l.provision("key-3", "c-first").ID) // the name is free again
+}
+
+func TestRemovalCancelsACreationThatRuns(t *testing.T) {
+	l := start(t, time.Hour)
+	ordered := l.provision("", "c-slow")
+	removal := l.deprovision(ordered.RuntimeID)
+
+	if status := l.await(ordered.ID); status.State != wire.OperationStateFailed || status.LastError.Reason != "canceled" {
+		t.Errorf("the creation ended as %s: %+v", status.State, status.LastError)
+	}
+
+	l.annotateAway("c-slow")
+	l.succeeded(removal)
+
+	if _, exists := l.shoot("c-slow"); exists {
+		t.Error("the Shoot is left")
+	}
+}
+
+// annotateAway removes the Shoot without the gardenlet, for which it takes half an hour.
+func (l landscape) annotateAway(name string) {
+	l.Helper()
+
+	if shoot, exists := l.shoot(name); exists {
+		shoot.Finalizers = nil
+		if err := l.garden.Client().Update(l.Context(), shoot); err != nil && !apierrors.IsNotFound(err) {
+			l.Log(err)
+		}
+	}
+}
+
+func TestFaultsOfGardener(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		fault      gardenlet.Fault
+		wantState  wire.OperationState
+		wantReason string
+	}{
+		"quota": {
+			reason: "what nobody but an operator can mend is told at once, with Gardener's code",
+			fault:  gardenlet.FaultQuota, wantState: wire.OperationStateFailed, wantReason: "ERR_INFRA_QUOTA_EXCEEDED",
+		},
+		"rate limit": {
+			reason: "a rate limit passes, so it is waited for",
+			fault:  gardenlet.FaultRateLimit, wantState: wire.OperationStateSucceeded,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := start(t, 200*time.Millisecond)
+
+			faults := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap},
+				Data:       map[string]string{gardenlet.FaultDefault: string(c.fault)},
+			}
+			if err := l.garden.Client().Create(t.Context(), faults); err != nil {
+				t.Fatal(err)
+			}
+
+			status := l.await(l.provision("", "c-faulty").ID)
+			if status.State != c.wantState || status.LastError.Reason != c.wantReason {
+				t.Errorf("%s: ended as %s, %+v", c.reason, status.State, status.LastError)
+			}
+		})
+	}
+}
+
+func TestRuntimesOfOtherTenantsDoNotExist(t *testing.T) {
+	l := start(t, 100*time.Millisecond)
+	ordered := l.provision("", "c-mine")
+
+	calls := map[string]func() error{
+		"operation status": func() error {
+			_, err := l.client.OperationStatus(t.Context(), "stranger", ordered.ID)
+
+			return err
+		},
+		"runtime status": func() error {
+			_, err := l.client.RuntimeStatus(t.Context(), "stranger", ordered.RuntimeID)
+
+			return err
+		},
+		"removal": func() error {
+			_, err := l.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, ordered.RuntimeID)
+
+			return err
+		},
+	}
+
+	for name, call := range calls {
+		if err := call(); !failure.Is(err, failure.NotFound) {
+			t.Errorf("%s of a stranger gives %v, want not found", name, err)
+		}
+	}
+
+	l.succeeded(ordered.ID)
+}
+
+func TestRefusedConfiguration(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*service.Config)
+		want   string
+	}{
+		"no key":       {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
+		"exposed":      {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
+		"director":     {"what is not there is not silently left out", func(c *service.Config) { c.Director.Enabled = true }, "APP_DIRECTOR_ENABLED"},
+		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := service.DefaultConfig()
+			config.Address, config.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+			config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "p.db")
+			config.Database.SecretKeys = secret.NewKey("test")
+			c.change(&config)
+
+			memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			_, err = service.New(t.Context(), config, memory.Client(), logging.Discard())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v, want an error with %q", c.reason, err, c.want)
+			}
+		})
+	}
+}

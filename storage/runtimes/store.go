@@ -1,0 +1,152 @@
+package runtimes
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Runtime is a cluster that the Provisioner was asked for.
+type Runtime struct {
+	ID         string `json:"id"`
+	Tenant     string `json:"tenant"`
+	SubAccount string `json:"subAccount"`
+	// ShootName is the name of the Shoot. Runtimes that are not deleted have different ones.
+	ShootName string `json:"shootName"`
+	// ProvisionedBy is the operation that was accepted with the runtime.
+	ProvisionedBy string `json:"provisionedBy"`
+	// Configuration is what was asked for, as JSON. It may hold secrets and is sealed at rest.
+	Configuration json.RawMessage `json:"configuration"`
+	CreatedAt     time.Time       `json:"createdAt"`
+	// DeletedAt is when the cluster was found gone, or zero.
+	DeletedAt time.Time `json:"deletedAt"`
+}
+
+// Store keeps runtimes.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+// Open brings the tables up to date and returns the store.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("reading embedded migrations: %w", err)
+	}
+
+	if err := db.Migrate(ctx, "provisioner", files); err != nil {
+		return nil, err //nolint:wrapcheck // says it all
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// row is a runtime as the table has it.
+type row struct {
+	ID            string       `db:"id"`
+	Tenant        string       `db:"tenant"`
+	SubAccount    string       `db:"subaccount"`
+	ShootName     string       `db:"shoot_name"`
+	ProvisionedBy string       `db:"provisioned_by"`
+	Configuration string       `db:"configuration"`
+	CreatedAt     storage.Time `db:"created_at"`
+	DeletedAt     storage.Time `db:"deleted_at"`
+}
+
+// configurationPlace binds a sealed configuration to its runtime.
+func configurationPlace(id string) string { return "configuration of runtime " + id }
+
+// Insert adds a runtime inside the caller's transaction. It reports false, and changes nothing, when a runtime that is not
+// deleted has the name of its Shoot.
+func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
+	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO runtimes
+		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
+		VALUES (:id, :tenant, :subaccount, :shoot_name, :provisioned_by, :configuration, :created_at)
+		ON CONFLICT (shoot_name) WHERE deleted_at IS NULL DO NOTHING RETURNING id`, row{
+		ID:            runtime.ID,
+		Tenant:        runtime.Tenant,
+		SubAccount:    runtime.SubAccount,
+		ShootName:     runtime.ShootName,
+		ProvisionedBy: runtime.ProvisionedBy,
+		Configuration: s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)),
+		CreatedAt:     storage.At(runtime.CreatedAt),
+	})
+	if err != nil {
+		return false, fmt.Errorf("inserting runtime %s: %w", runtime.ID, err)
+	}
+
+	return len(inserted) == 1, nil
+}
+
+// Get returns a runtime, deleted or not, or storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT * FROM runtimes WHERE id = ?`, id)
+	if err != nil {
+		return Runtime{}, fmt.Errorf("reading runtime %s: %w", id, err)
+	}
+
+	configuration, err := s.keys.Open(row.Configuration, configurationPlace(id))
+	if err != nil {
+		return Runtime{}, fmt.Errorf("reading runtime %s: %w", id, err)
+	}
+
+	return Runtime{
+		ID:            row.ID,
+		Tenant:        row.Tenant,
+		SubAccount:    row.SubAccount,
+		ShootName:     row.ShootName,
+		ProvisionedBy: row.ProvisionedBy,
+		Configuration: configuration,
+		CreatedAt:     row.CreatedAt.Time,
+		DeletedAt:     row.DeletedAt.Time,
+	}, nil
+}
+
+// Reader is for reads outside of a transaction.
+func (s *Store) Reader() storage.Tx { return s.db.Reader() }
+
+// MarkDeleted records that the cluster of a runtime is gone. Its name is free from then on.
+func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		_, err := storage.Exec(ctx, tx,
+			`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id)
+
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
+		return fmt.Errorf("marking runtime %s as deleted: %w", id, err)
+	}
+
+	return nil
+}
+
+// Remember keeps the key of a call with the operation that it got, inside the caller's transaction. When the tenant has used the
+// key before it changes nothing and returns the operation of then, else the one it was given.
+func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
+	if key == "" {
+		return operationID, nil
+	}
+
+	if _, err := storage.Exec(ctx, tx, `INSERT INTO idempotency_keys (tenant, key, operation_id, created_at)
+		VALUES (?, ?, ?, ?) ON CONFLICT (tenant, key) DO NOTHING`, tenant, key, operationID, storage.At(at)); err != nil {
+		return "", fmt.Errorf("keeping an idempotency key: %w", err)
+	}
+
+	kept, err := storage.Get[string](ctx, tx,
+		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
+	if err != nil {
+		return "", fmt.Errorf("reading an idempotency key: %w", err)
+	}
+
+	return kept, nil
+}

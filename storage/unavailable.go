@@ -1,0 +1,49 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/lib/pq"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// IsUnavailable reports whether err comes from a database that does not answer for now: the same call may succeed later.
+func IsUnavailable(err error) bool {
+	if known, ok := errors.AsType[*pq.Error](err); ok {
+		return unavailableCode(string(known.Code))
+	}
+
+	if known, ok := errors.AsType[*sqlite.Error](err); ok {
+		const primary = 0xff // extended codes hold the primary one in their lowest byte
+
+		switch known.Code() & primary {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+			return true
+		}
+
+		return false
+	}
+
+	if _, ok := errors.AsType[net.Error](err); ok && !errors.Is(err, context.Canceled) {
+		return true
+	}
+
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+}
+
+// unavailableCode tells PostgreSQL's codes of a server that is away, full, or about to stop.
+func unavailableCode(code string) bool {
+	for _, class := range []string{"08", "53", "57P"} { // connection, resources, operator intervention
+		if strings.HasPrefix(code, class) {
+			return true
+		}
+	}
+
+	return false
+}
