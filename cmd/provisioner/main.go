@@ -16,7 +16,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	settings, err := config.Read(service.DefaultConfig(), os.Environ())
+	settings, err := config.Read(config.Prefix, service.DefaultConfig(), os.Environ())
 	if err != nil {
 		return err
 	}

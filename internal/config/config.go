@@ -1,5 +1,4 @@
-// Package config reads a service's settings from environment variables named APP_… into a typed struct whose values are the
-// defaults.
+// Package config reads settings from environment variables into a typed struct whose values are the defaults.
 package config
 
 import (
@@ -14,16 +13,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Prefix is what every variable begins with.
+// Prefix is what the variables of the services begin with.
 const Prefix = "APP_"
 
-// Read sets the fields of the struct, which holds the defaults, from the variables. Every error is reported at once; none
-// shows a value.
-func Read[Config any](defaults Config, environment []string) (Config, error) {
-	variables := env.ToMap(environment)
-
+// Read sets the fields of the struct, which holds the defaults, from the variables that begin with the prefix. Every error is
+// reported at once; none shows a value.
+func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	config := defaults
-	if err := env.ParseWithOptions(&config, env.Options{Prefix: Prefix, Environment: variables}); err != nil {
+
+	options := env.Options{Prefix: prefix, Environment: env.ToMap(environment)}
+	if err := env.ParseWithOptions(&config, options); err != nil {
 		return defaults, fmt.Errorf("reading the configuration: %w", hideValues(err))
 	}
 

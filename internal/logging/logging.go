@@ -27,6 +27,7 @@ const (
 	Tenant      = "tenant"
 	Address     = "address"
 	User        = "user"
+	Originator  = "originator"
 	Method      = "method"
 	Path        = "path"
 	Status      = "status"

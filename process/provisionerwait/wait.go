@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -26,9 +28,14 @@ type Pace func(elapsed time.Duration) time.Duration
 type Waiter struct {
 	Operations Operations
 	Pace       Pace
+	// Calls bounds how often the Provisioner is asked; nil for no bound.
+	Calls *rate.Limiter
 	// Limit bounds the wait; then the step's operation fails.
 	Limit time.Duration
 }
+
+// busy is how long an operation stands back when too many ask the Provisioner.
+const busy = time.Second
 
 // Event is what an operation waits for that waits for this operation of the Provisioner.
 func Event(provisionerOperationID string) string {
@@ -39,6 +46,10 @@ func Event(provisionerOperationID string) string {
 // Provisioner's error.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data],
 ) (process.Operation[environment.Data], time.Duration, error) {
+	if w.Calls != nil && !w.Calls.Allow() {
+		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn", busy, w.Limit)
+	}
+
 	asked := operation.Data.ProvisionerOperationID
 
 	status, err := w.Operations.OperationStatus(ctx, operation.Data.Instance.GlobalAccountID, asked)

@@ -38,6 +38,10 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 		CreatedAt:     s.Clock.Now(),
 	}
 
+	if err := s.Check(runtime); err != nil {
+		return model.OperationStatus{}, err
+	}
+
 	err = s.DB.InTx(ctx, func(tx storage.Tx) error {
 		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, runtime.CreatedAt)
 		if err != nil || known != operationID {

@@ -30,6 +30,8 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Clock       clock.Clock
+	// Check says whether a cluster can be made of the runtime's configuration.
+	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.
 	Wake func()
 	// KubeconfigValidity is how long an admin kubeconfig works.

@@ -64,7 +64,7 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 		return told, failure.Wrap(failure.Internal, err, "the configuration of runtime %s cannot be read", runtimeID)
 	}
 
-	told.RuntimeConfiguration.ClusterConfig = clusterConfig(input.ClusterConfig.GardenerConfig)
+	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(input.ClusterConfig.GardenerConfig)
 
 	if want.Kubeconfig && hasCluster(runtime, past) {
 		kubeconfig, err := s.Kubeconfigs.AdminKubeconfig(ctx, runtime.ShootName, s.KubeconfigValidity)

@@ -66,7 +66,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 
 	service := &Service{log: log}
 	if err := service.build(ctx, config, users, garden); err != nil {
-		return nil, errors.Join(err, service.close())
+		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
@@ -98,8 +98,9 @@ func (s *Service) build(ctx context.Context, config Config, users auth.Users, ga
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
+	build := shootBuilder(config)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
+	engine, err := s.engine(config, operationStore, runtimeStore, shoots, build)
 	if err != nil {
 		return err
 	}
@@ -115,6 +116,11 @@ func (s *Service) build(ctx context.Context, config Config, users auth.Users, ga
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.db, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots,
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			Check: func(runtime stored.Runtime) error {
+				_, err := build(runtime, runtime.ProvisionedBy)
+
+				return err
+			},
 		}),
 		Rules:              validation.Rules{Project: config.Gardener.Project},
 		Log:                s.log,
@@ -153,6 +159,7 @@ func (s *Service) listen(ctx context.Context, config Config, handler http.Handle
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
+	build provisioning.BuildShoot,
 ) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
@@ -164,7 +171,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.log,
 		provisioning.Process(provisioning.Options{
 			Shoots:          shoots,
-			Build:           shootBuilder(config),
+			Build:           build,
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 			Poll:            config.Gardener.PollInterval,
@@ -227,8 +234,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return errors.Join(err, s.db.Close())
 }
 
-// close gives back what a service that never ran has taken.
-func (s *Service) close() error {
+// Close gives back what a service that was never run has taken.
+func (s *Service) Close() error {
 	var errs []error
 
 	for _, server := range []*serving.Server{s.api, s.status} {

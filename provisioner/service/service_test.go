@@ -216,31 +216,33 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 }
 
 func TestRemovalCancelsACreationThatRuns(t *testing.T) {
-	l := start(t, time.Hour)
-	ordered := l.provision("", "c-slow")
+	l := start(t, 200*time.Millisecond)
+	l.order(gardenlet.FaultStuck)
+
+	ordered := l.provision("", "c-stuck")
 	removal := l.deprovision(ordered.RuntimeID)
 
 	if status := l.await(ordered.ID); status.State != wire.OperationStateFailed || status.LastError.Reason != "canceled" {
 		t.Errorf("the creation ended as %s: %+v", status.State, status.LastError)
 	}
 
-	l.annotateAway("c-slow")
 	l.succeeded(removal)
 
-	if _, exists := l.shoot("c-slow"); exists {
+	if _, exists := l.shoot("c-stuck"); exists {
 		t.Error("the Shoot is left")
 	}
 }
 
-// annotateAway removes the Shoot without the gardenlet, for which it takes half an hour.
-func (l landscape) annotateAway(name string) {
+// order has the garden's gardenlet fail in a way.
+func (l landscape) order(fault gardenlet.Fault) {
 	l.Helper()
 
-	if shoot, exists := l.shoot(name); exists {
-		shoot.Finalizers = nil
-		if err := l.garden.Client().Update(l.Context(), shoot); err != nil && !apierrors.IsNotFound(err) {
-			l.Log(err)
-		}
+	faults := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap},
+		Data:       map[string]string{gardenlet.FaultDefault: string(fault)},
+	}
+	if err := l.garden.Client().Create(l.Context(), faults); err != nil {
+		l.Fatal(err)
 	}
 }
 
@@ -265,13 +267,7 @@ func TestFaultsOfGardener(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := start(t, 200*time.Millisecond)
 
-			faults := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap},
-				Data:       map[string]string{gardenlet.FaultDefault: string(c.fault)},
-			}
-			if err := l.garden.Client().Create(t.Context(), faults); err != nil {
-				t.Fatal(err)
-			}
+			l.order(c.fault)
 
 			status := l.await(l.provision("", "c-faulty").ID)
 			if status.State != c.wantState || status.LastError.Reason != c.wantReason {

@@ -1,0 +1,68 @@
+# Everything is built with Go alone. `make help` lists the targets.
+
+GARDEN   := test/garden
+LINT     := .bin/golangci-lint
+LINT_VERSION := v2.15.0
+BINARIES := broker provisioner ebctl sandbox
+# One set of flags everywhere, so that the build cache is shared.
+export CGO_ENABLED := 0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Build and start the sandbox: broker, provisioner, a garden in memory, SQLite under .sandbox/. Ctrl-C stops it.
+	@go build -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
+
+.PHONY: run-garden
+run-garden: garden ## The same with the real garden: etcd, kube-apiserver and gardener-apiserver as processes.
+	@go build -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
+
+.PHONY: build
+build: ## Put the binaries into bin/.
+	go build -o bin/ $(addprefix ./cmd/,$(BINARIES))
+
+.PHONY: garden
+garden: ## Build the parts of the real garden into .bin/ (some minutes the first time).
+	@$(GARDEN)/build.sh
+
+.PHONY: test
+test: test-unit test-garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
+
+.PHONY: test-unit
+test-unit: postgres ## Run the fast tests: everything but the real garden.
+	go test ./...
+
+.PHONY: test-garden
+test-garden: postgres garden ## Run the tests against the real garden and over real processes.
+	go test -tags garden -timeout 20m ./test/e2e/...
+	cd $(GARDEN)/gardener && go test -timeout 20m ./...
+
+.PHONY: postgres
+postgres:
+	@test/postgres.sh
+
+.PHONY: lint
+lint: $(LINT) ## Check the code.
+	$(LINT) run ./...
+	$(LINT) run --build-tags garden ./test/e2e/...
+	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
+	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
+
+$(LINT):
+	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+.PHONY: generate
+generate: ## Generate code and reference pages. Leaves no diff when nothing has changed.
+	go generate ./...
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	go test -run '^$$' -bench . -benchmem ./process/... ./storage/...
+
+.PHONY: clean
+clean: ## Remove what was built and the sandbox's data.
+	rm -rf bin .bin .sandbox

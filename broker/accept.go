@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// tries is how often a request is looked at anew when another one for the same instance was faster.
+const tries = 3
+
+// errOvertaken tells that another request was faster.
+var errOvertaken = errors.New("another request for the instance was faster")
+
+// inTx runs work in one transaction. A request that another one has overtaken begins anew, and sees then what the other one did.
+func (a *api) inTx(ctx context.Context, work func(tx storage.Tx) error) error {
+	for range tries {
+		err := a.DB.InTx(ctx, work)
+		if !errors.Is(err, errOvertaken) && !storage.IsDuplicate(err) {
+			return err //nolint:wrapcheck // by the caller
+		}
+	}
+
+	return concurrent()
+}
+
+// lifeKinds are the kinds of operations that begin and end an instance.
+func lifeKinds() []string { return []string{environment.KindProvision, environment.KindDeprovision} }
+
+// latest returns the newest operation of the kinds, and false when there is none.
+func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, bool, error) {
+	record, err := a.Operations.Latest(ctx, tx, instanceID, kinds...)
+	if errors.Is(err, storage.ErrNotFound) {
+		return process.Record{}, false, nil
+	}
+
+	return record, err == nil, err //nolint:wrapcheck // by the caller
+}
+
+// beingDeleted reports whether the newest operation is a deletion that has not ended. The instance's row may be gone already.
+func beingDeleted(newest process.Record) bool {
+	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
+}
+
+// accept stores a new operation on the instance inside the transaction and returns its id.
+func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance environment.Instance) (string, error) {
+	id := uuid.NewString()
+
+	data := environment.Data{Instance: instance}
+	if kind == environment.KindProvision {
+		data.Provisioning = id
+	}
+
+	payload, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encoding the data of a new operation: %w", err)
+	}
+
+	return id, a.Operations.Accept(ctx, tx, process.New{ //nolint:wrapcheck // says it all
+		ID: id, Kind: kind, InstanceID: instance.ID, Description: "Operation created", Payload: payload, At: a.Clock.Now(),
+	})
+}

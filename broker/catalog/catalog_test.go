@@ -1,0 +1,301 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+)
+
+// published is what a platform reads.
+type published struct {
+	Services []struct {
+		ID, Name, Description string
+		Bindable              *bool
+		PlanUpdateable        *bool `json:"plan_updateable"`
+		InstancesRetrievable  bool  `json:"instances_retrievable"`
+		BindingsRetrievable   bool  `json:"bindings_retrievable"`
+		AllowContextUpdates   bool  `json:"allow_context_updates"`
+		Requires              []string
+		Metadata              map[string]any
+		Plans                 []publishedPlan
+	}
+}
+
+type publishedPlan struct {
+	ID, Name, Description  string
+	Free                   *bool
+	Bindable               *bool
+	Metadata               map[string]any
+	Schemas                map[string]map[string]map[string]map[string]any
+	MaximumPollingDuration int               `json:"maximum_polling_duration"`
+	MaintenanceInfo        map[string]string `json:"maintenance_info"`
+}
+
+func read(t *testing.T) published {
+	t.Helper()
+
+	var got published
+	if err := json.Unmarshal(load(t).Body(), &got); err != nil {
+		t.Fatal(err)
+	}
+
+	return got
+}
+
+func TestB4B7B8PublicIDsNeverChange(t *testing.T) {
+	t.Parallel()
+
+	want := map[string]string{
+		"kymaruntime": serviceID, "aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial,
+	}
+	got := map[string]string{}
+
+	for _, service := range read(t).Services {
+		got[service.Name] = service.ID
+
+		for _, plan := range service.Plans {
+			got[plan.Name] = plan.ID
+		}
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ids: -want +got\n%s", diff)
+	}
+}
+
+func TestB2B6B9B11ToB16Service(t *testing.T) {
+	t.Parallel()
+
+	got := read(t)
+	if len(got.Services) != 1 {
+		t.Fatalf("services: want 1, got %d", len(got.Services))
+	}
+
+	service := got.Services[0]
+	if service.Bindable == nil || *service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
+		t.Error("bindable and plan_updateable have to be there and false: neither is supported")
+	}
+
+	if !service.InstancesRetrievable || service.BindingsRetrievable || service.AllowContextUpdates || len(service.Requires) > 0 {
+		t.Errorf("the service claims something else than it can: %+v", service)
+	}
+
+	cli := regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
+
+	for _, plan := range service.Plans {
+		if !cli.MatchString(plan.Name) || plan.Description == "" || plan.Free == nil || plan.Metadata["displayName"] == "" {
+			t.Errorf("plan %+v", plan)
+		}
+
+		if (plan.Name == "trial") != *plan.Free {
+			t.Errorf("plan %s: free is %t", plan.Name, *plan.Free)
+		}
+
+		if plan.MaximumPollingDuration != 25*60*60 {
+			t.Errorf("B24: plan %s: polling ends after %d s, which is not an hour after the longest operation",
+				plan.Name, plan.MaximumPollingDuration)
+		}
+
+		if plan.MaintenanceInfo["version"] != "1.0.0" || plan.MaintenanceInfo["description"] == "" {
+			t.Errorf("B22, B23: plan %s: maintenance_info %v", plan.Name, plan.MaintenanceInfo)
+		}
+	}
+}
+
+func TestB10A26TextsAreShort(t *testing.T) {
+	t.Parallel()
+
+	for _, service := range read(t).Services {
+		texts := []string{service.Name, service.Description}
+		for _, plan := range service.Plans {
+			texts = append(texts, plan.Name, plan.Description, plan.MaintenanceInfo["description"])
+		}
+
+		for _, text := range texts {
+			if utf8.RuneCountInString(text) > 255 {
+				t.Errorf("longer than 255 characters: %s", text)
+			}
+		}
+	}
+}
+
+func TestB18ToB21Schemas(t *testing.T) {
+	t.Parallel()
+
+	slots := map[string][]string{"service_instance": {"create", "update"}, "service_binding": {"create"}}
+
+	for _, plan := range read(t).Services[0].Plans {
+		for resource, actions := range slots {
+			for _, action := range actions {
+				checkSchema(t, plan.Name+" "+resource+" "+action, plan.Schemas[resource][action]["parameters"])
+			}
+		}
+	}
+}
+
+func checkSchema(t *testing.T, place string, value any) {
+	t.Helper()
+
+	schema, ok := value.(map[string]any)
+	if !ok {
+		t.Errorf("B21: %s is a %T, not an object", place, value)
+
+		return
+	}
+
+	if schema["$schema"] != "http://json-schema.org/draft-04/schema#" || schema["type"] != "object" {
+		t.Errorf("B18: %s: $schema %v, type %v", place, schema["$schema"], schema["type"])
+	}
+
+	encoded, err := json.Marshal(schema)
+	if err != nil || len(encoded) > 64*1024 || strings.Contains(string(encoded), `"$ref"`) {
+		t.Errorf("B19, B20: %s: %d bytes, %v", place, len(encoded), err)
+	}
+
+	if schema["additionalProperties"] != false {
+		t.Errorf("%s takes what it does not name", place)
+	}
+
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(encoded)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///schema", document); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := compiler.Compile("mem:///schema"); err != nil {
+		t.Errorf("B21: %s does not compile: %v", place, err)
+	}
+}
+
+func TestNoPlanTakesATargetSecret(t *testing.T) {
+	t.Parallel()
+
+	if strings.Contains(string(load(t).Body()), "targetSecret") {
+		t.Error("a tenant could choose the credentials of its cluster")
+	}
+}
+
+func TestETagFollowsTheContent(t *testing.T) {
+	t.Parallel()
+
+	first, second := load(t), load(t)
+	if first.ETag() != second.ETag() || string(first.Body()) != string(second.Body()) {
+		t.Error("the same files give another catalog after a restart")
+	}
+
+	changed := options()
+	changed.OperationTimeout *= 2
+
+	other, err := catalog.Load(shipped(t, nil), changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if other.ETag() == first.ETag() {
+		t.Error("another catalog has the same ETag")
+	}
+}
+
+func TestLoadReportsEveryError(t *testing.T) {
+	t.Parallel()
+
+	_, err := catalog.Load(shipped(t, map[string]string{
+		"plans/aws.yaml": `{id: nonsense, name: a_w_s, parameters: [name, wishes], purpose: fun, nodes: {min: 3, max: 2},
+			offers: [{provider: aws, defaultRegion: atlantis, regions: [eu-central-1, utopia], machines: [m9.huge]}]}`,
+		"plans/trial.yaml": `{id: 4deee563-e5ec-4731-b9b1-53b42d855f0c, name: trial, displayName: Trial, description: To try,
+			purpose: evaluation, zonesCount: 1, nodes: {min: 1, max: 1}, volume: {size: 80},
+			maintenance: {version: "1.0", description: Something}, areas: {default: mars, platformRegions: {cf-us10: us}},
+			offers: [{provider: acme, areas: {europe: here}, machines: [x]}, {provider: gcp, areas: {europe: x}, machines: [n2-standard-2]}]}`,
+	}), catalog.Options{KubernetesVersion: "latest"})
+	if err == nil {
+		t.Fatal("want errors, got none")
+	}
+
+	for _, want := range []string{
+		`the Kubernetes version "latest" is not written like 1.34 or 1.34.2`,
+		`the operation timeout 0s is not positive`,
+		`plan a_w_s: id "nonsense" is not a GUID`,
+		`plan a_w_s: name "a_w_s" may only hold letters, digits, dots and dashes`,
+		`plan a_w_s: description is missing`,
+		`plan a_w_s: maintenance version "" is not a semantic version`,
+		`plan a_w_s: purpose "fun" is not one of`,
+		`plan a_w_s: parameter "wishes" is not known`,
+		`plan a_w_s: nodes need 0 < min <= max`,
+		`plan a_w_s: the volume has no size`,
+		`plan a_w_s on aws: machine "m9.huge" is not known`,
+		`plan a_w_s on aws: region "utopia" is not known`,
+		`plan a_w_s on aws: the default region "atlantis" is not offered`,
+		`plan trial: id "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
+		`plan trial: maintenance version "1.0" is not a semantic version`,
+		`plan trial: several providers need the parameter provider`,
+		`plan trial: the default area "mars" is not offered`,
+		`plan trial: the area "us" of platform region cf-us10 is not offered`,
+		`plan trial on acme: the provider is not known`,
+		`plan trial on gcp: region "x" of area europe is not known`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not reported: %s\nreported:\n%v", want, err)
+		}
+	}
+}
+
+func TestLoadRefusesUnknownFieldsAndMissingFiles(t *testing.T) {
+	t.Parallel()
+
+	_, err := catalog.Load(shipped(t, map[string]string{
+		"catalog.yaml":       "{plans: [aws, nowhere]}",
+		"plans/aws.yaml":     "{nmae: aws}",
+		"providers/aws.yaml": "[]",
+	}), options())
+	for _, want := range []string{"nmae", "plans/nowhere.yaml", "providers/aws.yaml"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("not reported: %s\nreported: %v", want, err)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason      string
+		service     string
+		plan        string
+		wantVersion string
+		wantErr     string
+	}{
+		"Known":          {reason: "both ids are in the catalog", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
+		"UnknownService": {reason: "the service is looked for first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
+		"UnknownPlan":    {reason: "the plan has to be one of the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of the service kymaruntime`},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			found, err := load(t).Plan(test.service, test.plan)
+
+			var version, message string
+			if err == nil {
+				version = found.MaintenanceVersion()
+			} else {
+				message = err.Error()
+			}
+
+			if diff := cmp.Diff([]string{test.wantVersion, test.wantErr}, []string{version, message}); diff != "" {
+				t.Errorf("\n%s\nversion and error: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package catalog_test
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+// The public ids, which platforms have stored.
+const (
+	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	planAWS   = "361c511f-f939-4621-b228-d0fb79a1fe15"
+	planAzure = "4deee563-e5ec-4731-b9b1-53b42d855f0c"
+	planGCP   = "ca6e5357-707f-4565-bbbd-b3ab732597c6"
+	planTrial = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
+)
+
+func options() catalog.Options {
+	return catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour}
+}
+
+func load(tb testing.TB) *catalog.Catalog {
+	tb.Helper()
+
+	loaded, err := catalog.Load(resources.Catalog(), options())
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return loaded
+}
+
+func plan(tb testing.TB, id string) *catalog.Plan {
+	tb.Helper()
+
+	found, err := load(tb).Plan(serviceID, id)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return found
+}
+
+// shipped returns the files of the product with some of them replaced.
+func shipped(tb testing.TB, replaced map[string]string) fs.FS {
+	tb.Helper()
+
+	files := fstest.MapFS{}
+
+	err := fs.WalkDir(resources.Catalog(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		content, err := fs.ReadFile(resources.Catalog(), path)
+		files[path] = &fstest.MapFile{Data: content}
+
+		return err //nolint:wrapcheck // only a test
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	for path, content := range replaced {
+		files[path] = &fstest.MapFile{Data: []byte(content)}
+	}
+
+	return files
+}

@@ -1,0 +1,251 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const instanceID = "0f5b2c7e-1111-2222-3333-444455556666"
+
+func TestResolveDefaults(t *testing.T) {
+	t.Parallel()
+
+	standard := environment.Cluster{
+		KubernetesVersion: "1.34", VolumeSizeGB: 80, AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 3,
+		NodesCIDR: "10.250.0.0/16", PodsCIDR: "10.96.0.0/13", ServicesCIDR: "10.104.0.0/13",
+		Purpose: "development", Administrators: []string{"anna"},
+	}
+	trial := standard
+	trial.AutoScalerMin, trial.AutoScalerMax, trial.MaxSurge, trial.Purpose = 1, 1, 1, "evaluation"
+	trial.LicenceType, trial.SharedCredentials = "TestDevelopmentAndDemo", true
+
+	on := func(cluster environment.Cluster, machine, volume string, zones ...string) environment.Cluster {
+		cluster.MachineType, cluster.VolumeType, cluster.Zones = machine, volume, zones
+
+		return cluster
+	}
+
+	cases := map[string]struct {
+		reason string
+		plan   string
+		order  catalog.Order
+		want   catalog.Resolved
+	}{
+		"AWS": {
+			reason: "aws needs no parameter",
+			plan:   planAWS,
+			want: catalog.Resolved{
+				Provider: "aws", Region: "eu-central-1", Name: "0f5b2c7e",
+				Cluster: on(standard, "m6i.large", "gp3", "eu-central-1a", "eu-central-1b", "eu-central-1c"),
+			},
+		},
+		"Azure": {
+			reason: "azure needs no parameter, null counts as none",
+			plan:   planAzure,
+			order:  catalog.Order{Parameters: json.RawMessage("null"), InstanceName: "my cluster!"},
+			want: catalog.Resolved{
+				Provider: "azure", Region: "eastus", Name: "my-cluster",
+				Cluster: on(standard, "Standard_D2s_v5", "StandardSSD_LRS", "1", "2", "3"),
+			},
+		},
+		"GCP": {
+			reason: "gcp needs no parameter, an empty object counts as none",
+			plan:   planGCP,
+			order:  catalog.Order{Parameters: json.RawMessage("{}")},
+			want: catalog.Resolved{
+				Provider: "gcp", Region: "europe-west3", Name: "0f5b2c7e",
+				Cluster: on(standard, "n2-standard-2", "pd-balanced", "europe-west3-a", "europe-west3-b", "europe-west3-c"),
+			},
+		},
+		"Trial": {
+			reason: "trial needs no parameter; the platform's region decides on the part of the world",
+			plan:   planTrial,
+			order:  catalog.Order{PlatformRegion: "cf-us10"},
+			want: catalog.Resolved{
+				Provider: "azure", Region: "eastus", Name: "0f5b2c7e",
+				Cluster: on(trial, "Standard_D4s_v5", "StandardSSD_LRS", "2"),
+			},
+		},
+		"TrialElsewhere": {
+			reason: "provider and region of the order win over the platform's region",
+			plan:   planTrial,
+			order: catalog.Order{
+				PlatformRegion: "cf-us10", Parameters: json.RawMessage(`{"provider":"AWS","region":"asia","name":"t"}`),
+			},
+			want: catalog.Resolved{
+				Provider: "aws", Region: "ap-southeast-1", Name: "t",
+				Cluster: on(trial, "m6i.xlarge", "gp3", "ap-southeast-1c"),
+			},
+		},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			test.order.InstanceID, test.order.User = instanceID, "anna"
+
+			got, err := plan(t, test.plan).Resolve(test.order)
+			if err != nil {
+				t.Fatalf("\n%s\nResolve: %v", test.reason, err)
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\nresolved: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestResolveTakesEveryParameter(t *testing.T) {
+	t.Parallel()
+
+	got, err := plan(t, planAWS).Resolve(catalog.Order{
+		InstanceID: instanceID, User: "anna", Parameters: json.RawMessage(`{
+			"name": "mine", "region": "us-east-1", "machineType": "m5.2xlarge", "autoScalerMin": 4, "autoScalerMax": 9,
+			"maxSurge": 0, "maxUnavailable": 2, "zones": ["us-east-1d", "us-east-1f"], "volumeSizeGb": 120,
+			"purpose": "production", "administrators": ["bert", "carla"]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := catalog.Resolved{
+		Provider: "aws", Region: "us-east-1", Name: "mine",
+		Cluster: environment.Cluster{
+			KubernetesVersion: "1.34", MachineType: "m5.2xlarge", VolumeType: "gp3", VolumeSizeGB: 120,
+			AutoScalerMin: 4, AutoScalerMax: 9, MaxUnavailable: 2, Zones: []string{"us-east-1d", "us-east-1f"},
+			NodesCIDR: "10.250.0.0/16", PodsCIDR: "10.96.0.0/13", ServicesCIDR: "10.104.0.0/13",
+			Purpose: "production", Administrators: []string{"bert", "carla"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("resolved: -want +got\n%s", diff)
+	}
+}
+
+func TestD6ResolveRefuses(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason     string
+		plan       string
+		parameters string
+		want       []string
+	}{
+		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"'regoin' not allowed"}},
+		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"'targetSecret' not allowed"}},
+		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"'autoScalerMin' not allowed"}},
+		"Everything":       {reason: "all errors come at once", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
+		"Type":             {reason: "types are those of the schema", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
+		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"not of the type"}},
+		"Range":            {reason: "sizes are bounded", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
+		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin 30 is greater than autoScalerMax 20"}},
+		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax 3 is less than the number of zones 4"}},
+		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zone "us-east-1a" is not in eu-central-1, which has eu-central-1a, eu-central-1b, eu-central-1c`}},
+		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge and maxUnavailable are both 0"}},
+		"UnknownProvider":  {reason: "trial runs where it is offered", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
+		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"'provider' not allowed"}},
+		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"not JSON"}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := plan(t, test.plan).Resolve(catalog.Order{InstanceID: instanceID, Parameters: json.RawMessage(test.parameters)})
+			if !failure.Is(err, failure.Invalid) {
+				t.Fatalf("\n%s\nwant an error of kind invalid, got %v", test.reason, err)
+			}
+
+			for _, want := range test.want {
+				if text := failure.Of(err).Text; !strings.Contains(text, want) {
+					t.Errorf("\n%s\nnot reported: %s\nreported: %s", test.reason, want, text)
+				}
+			}
+		})
+	}
+}
+
+func TestZonesAreTheInstancesOwn(t *testing.T) {
+	t.Parallel()
+
+	chosen := map[string]int{}
+
+	for i := range 60 {
+		order := catalog.Order{InstanceID: strings.Repeat("i", i+1)}
+
+		first, err := plan(t, planTrial).Resolve(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		second, err := plan(t, planTrial).Resolve(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Fatalf("the same order came to something else: -first +second\n%s", diff)
+		}
+
+		chosen[strings.Join(first.Cluster.Zones, ",")]++
+	}
+
+	if len(chosen) != 3 {
+		t.Errorf("60 instances are not spread over three zones: %v", chosen)
+	}
+}
+
+func TestRegionWithFewZones(t *testing.T) {
+	t.Parallel()
+
+	got, err := plan(t, planAWS).Resolve(catalog.Order{
+		InstanceID: instanceID, Parameters: json.RawMessage(`{"region":"us-west-1"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"us-west-1a", "us-west-1b"}, got.Cluster.Zones); diff != "" {
+		t.Errorf("zones: -want +got\n%s", diff)
+	}
+}
+
+func TestNameOfTheRuntime(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		order  catalog.Order
+		want   string
+	}{
+		"Parameter": {reason: "the order's name wins", order: catalog.Order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
+		"Instance":  {reason: "else it is that of the instance", order: catalog.Order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
+		"ID":        {reason: "else the first part of the id", order: catalog.Order{InstanceID: instanceID, InstanceName: "日本"}, want: "0f5b2c7e"},
+		"Neither":   {reason: "an id may have no usable character", order: catalog.Order{InstanceID: "~"}, want: "runtime"},
+		"Long":      {reason: "names are cut", order: catalog.Order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := plan(t, planTrial).Resolve(test.order)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(test.want, got.Name); diff != "" {
+				t.Errorf("\n%s\nname: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// fetched is the answer to a fetch: the library's form with what it lacks.
+type fetched struct {
+	apiresponses.GetInstanceResponse
+
+	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
+}
+
+// fetch answers GET /v2/service_instances/{instance_id}.
+func (a *api) fetch(r *http.Request) (rest.Answer, error) {
+	id, err := instanceID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifeKinds()...)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	if beingDeleted(newest) {
+		return rest.Answer{}, concurrent()
+	}
+
+	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return rest.Answer{}, notFound(textNoInstance)
+	}
+
+	if err != nil {
+		return rest.Answer{}, err //nolint:wrapcheck // says it all
+	}
+
+	made, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	if made.State != process.Succeeded {
+		return rest.Answer{}, notFound(textNotReady)
+	}
+
+	return rest.OK(a.fetchedOf(instance)), nil
+}
+
+func (a *api) fetchedOf(instance environment.Instance) fetched {
+	parameters := instance.Request.Parameters
+	if parameters == nil {
+		parameters = json.RawMessage(`{}`)
+	}
+
+	body := fetched{GetInstanceResponse: apiresponses.GetInstanceResponse{
+		ServiceID:    instance.ServiceID,
+		PlanID:       instance.PlanID,
+		DashboardURL: instance.DashboardURL,
+		Parameters:   parameters,
+		Metadata:     a.metadata(instance),
+	}}
+
+	// A plan may have left the catalog since.
+	if plan, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID); err == nil {
+		body.MaintenanceInfo = &domain.MaintenanceInfo{Version: plan.MaintenanceVersion()}
+	}
+
+	return body
+}

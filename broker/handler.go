@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// largestBody is how long the body of a request may be, in bytes.
+	largestBody = 1 << 20
+	// requestLimit is how long a request may take. Platforms give up after a minute.
+	requestLimit = 20 * time.Second
+)
+
+// Options is what the handler needs.
+type Options struct {
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	Catalog    *catalog.Catalog
+	// Wake has the engine look for due operations. It is called after a commit and must not block.
+	Wake  func()
+	Clock clock.PassiveClock
+	Log   logrus.FieldLogger
+	// Users are let in with the role osb. Without any, everybody is.
+	Users auth.Users
+	// DefaultRegion is the platform's region of requests whose path names none.
+	DefaultRegion string
+	// Strict insists on organization_guid and space_guid.
+	Strict bool
+	// DashboardURL is the address of an instance's dashboard, with {instance_id} in it. Without it there is no dashboard.
+	DashboardURL string
+	// PublicURL is how users reach the broker, for links to kubeconfigs. Without it there are no such links.
+	PublicURL string
+	// Otherwise answers every path outside of the Open Service Broker API. Without it these do not exist.
+	Otherwise http.Handler
+}
+
+// NewHandler returns the Open Service Broker API under its three path forms.
+func NewHandler(options Options) http.Handler {
+	osb := rest.Wrap(newAPI(options).router(),
+		rest.Echo,
+		rest.Log(options.Log, options.Clock),
+		rest.Deadline(requestLimit),
+		auth.Require(options.Users, auth.RoleOSB),
+		identify,
+		checkVersion,
+		rest.Limit(largestBody),
+	)
+
+	otherwise := options.Otherwise
+	if otherwise == nil {
+		otherwise = rest.Wrap(rest.Endpoint(rest.NotFound), rest.Echo, rest.Log(options.Log, options.Clock))
+	}
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if first == "v2" || first == "oauth" {
+			osb.ServeHTTP(w, r)
+		} else {
+			otherwise.ServeHTTP(w, r)
+		}
+	})
+}
+
+// api is what the endpoints share.
+type api struct {
+	Options
+}
+
+func newAPI(options Options) *api { return &api{Options: options} }
+
+// router knows every path. Paths are matched as they were sent: an id may hold an encoded slash.
+func (a *api) router() http.Handler {
+	const (
+		instance = "/service_instances/{instance_id}"
+		binding  = instance + "/service_bindings/{binding_id}"
+	)
+
+	paths := map[string]rest.Methods{
+		"/catalog":                   {http.MethodGet: rest.Endpoint(a.getCatalog)},
+		instance + "/last_operation": {http.MethodGet: rest.Endpoint(a.lastOperation)},
+		binding + "/last_operation":  {http.MethodGet: rest.Endpoint(a.lastBindingOperation)},
+		instance: {
+			http.MethodPut:    rest.Endpoint(a.provision),
+			http.MethodGet:    rest.Endpoint(a.fetch),
+			http.MethodPatch:  rest.Endpoint(a.update),
+			http.MethodDelete: rest.Endpoint(a.deprovision),
+		},
+		binding: {
+			http.MethodPut:    rest.Endpoint(a.bind),
+			http.MethodGet:    rest.Endpoint(a.fetchBinding),
+			http.MethodDelete: rest.Endpoint(a.unbind),
+		},
+	}
+
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
+
+	for _, prefix := range []string{"/v2", "/oauth/v2", "/oauth/{region}/v2"} {
+		for path, methods := range paths {
+			router.Handle(prefix+path, methods)
+		}
+	}
+
+	return router
+}

@@ -1,0 +1,168 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// pollShare is which part of its age an operation is left alone between two polls, from pollMin to pollMax.
+	pollShare = 10
+	pollMin   = time.Second
+	pollMax   = 30 * time.Second
+
+	textUnknownOperation = "operation is not one of this instance."
+)
+
+// lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
+func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
+	id, err := instanceID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	record, err := a.polled(r.Context(), id, values.Get("operation"))
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	rest.Note(r.Context(), logging.OperationID, record.ID)
+
+	if record.Kind == environment.KindDeprovision && record.State == process.Succeeded {
+		return rest.Answer{}, gone()
+	}
+
+	answer := rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State)})
+
+	if record.State.Terminal() {
+		answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: ended(record)}
+
+		return answer, nil
+	}
+
+	entry, err := a.Operations.LastEntry(r.Context(), record.ID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return rest.Answer{}, err //nolint:wrapcheck // says it all
+	}
+
+	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record, entry)}
+	age := a.Clock.Since(record.CreatedAt)
+
+	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax)), nil
+}
+
+// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest.
+func (a *api) polled(ctx context.Context, instanceID, operation string) (process.Record, error) {
+	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, lifeKinds()...)
+
+	switch {
+	case err != nil:
+		return process.Record{}, err
+	case !found:
+		return process.Record{}, notFound(textNoInstance)
+	case operation == "":
+		return newest, nil
+	}
+
+	var record process.Record
+
+	if slices.Contains(lifeKinds(), operation) {
+		record, found, err = a.latest(ctx, a.DB.Reader(), instanceID, operation)
+	} else if uuid.Validate(operation) == nil {
+		record, err = a.Operations.Get(ctx, a.DB.Reader(), operation)
+		found = record.InstanceID == instanceID
+	} else {
+		found = false
+	}
+
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return process.Record{}, err //nolint:wrapcheck // says it all
+	}
+
+	if !found {
+		return process.Record{}, invalid(textUnknownOperation)
+	}
+
+	return record, nil
+}
+
+// stateOf maps the states of the engine to those of the protocol.
+func stateOf(state process.State) domain.LastOperationState {
+	switch state {
+	case process.Succeeded:
+		return domain.Succeeded
+	case process.Failed, process.Canceled:
+		return domain.Failed
+	case process.Pending, process.InProgress, process.Canceling:
+	}
+
+	return domain.InProgress
+}
+
+// ended tells people what came of an operation.
+func ended(record process.Record) string {
+	switch record.State {
+	case process.Succeeded:
+		return rest.Shorten(firstOf(record.Description, "The operation succeeded."))
+	case process.Canceled:
+		return "The operation was canceled."
+	default:
+		return rest.Shorten(firstOf(record.Problem.Message, "The operation failed.") + place(record))
+	}
+}
+
+// underWay tells people where an operation is and what it waits for.
+func underWay(record process.Record, last process.Entry) string {
+	switch record.State {
+	case process.Pending:
+		return "Waits for its turn."
+	case process.Canceling:
+		return rest.Shorten("Is being canceled" + place(record))
+	default:
+	}
+
+	why := record.Problem.Message
+	if last.Outcome == process.Waiting || last.Outcome == process.Retrying {
+		why = firstOf(why, last.Message)
+	}
+
+	text := firstOf(record.Description, "In progress") + place(record)
+	if why != "" {
+		text += ": " + why
+	}
+
+	return rest.Shorten(text)
+}
+
+// place names the stage and the step at which an operation is, where it has begun.
+func place(record process.Record) string {
+	if record.Stage == "" {
+		return ""
+	}
+
+	parts := []string{"stage " + record.Stage}
+	if record.Step != "" {
+		parts = append(parts, "step "+record.Step)
+	}
+
+	return " (" + strings.Join(parts, ", ") + ")"
+}

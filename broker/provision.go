@@ -1,0 +1,266 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// shootNameLength is how many random characters a cluster's name has after its prefix. Gardener bounds the name together with that
+// of its project to 21 characters.
+const shootNameLength = 7
+
+// order is a provision request, read and checked as far as no stored instance is needed.
+type order struct {
+	instanceID      string
+	region          string
+	details         domain.ProvisionDetails
+	plan            *catalog.Plan
+	requester       requester
+	acceptsDeferred bool
+}
+
+// provisioned is what came of a provision request. Without an operation the instance is ready.
+type provisioned struct {
+	instance  environment.Instance
+	operation string
+	accepted  bool
+}
+
+// provision answers PUT /v2/service_instances/{instance_id}.
+func (a *api) provision(r *http.Request) (rest.Answer, error) {
+	order, err := a.readOrder(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	var outcome provisioned
+
+	err = a.inTx(r.Context(), func(tx storage.Tx) error {
+		var err error
+
+		outcome, err = a.place(r.Context(), tx, order)
+
+		return err
+	})
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	answer := rest.OK(apiresponses.ProvisioningResponse{
+		DashboardURL:  outcome.instance.DashboardURL,
+		OperationData: outcome.operation,
+		Metadata:      a.metadata(outcome.instance),
+	})
+
+	if outcome.operation != "" {
+		answer.Status = http.StatusAccepted
+		rest.Note(r.Context(), logging.OperationID, outcome.operation)
+	}
+
+	if outcome.accepted {
+		a.Wake()
+	}
+
+	return answer, nil
+}
+
+func (a *api) readOrder(r *http.Request) (order, error) {
+	id, err := instanceID(r)
+	if err != nil {
+		return order{}, err
+	}
+
+	region, err := a.region(r)
+	if err != nil {
+		return order{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return order{}, err
+	}
+
+	details, err := readDetails(r)
+	if err != nil {
+		return order{}, err
+	}
+
+	plan, err := a.Catalog.Plan(details.ServiceID, details.PlanID)
+	if err != nil {
+		return order{}, err //nolint:wrapcheck // for the user
+	}
+
+	if info := details.MaintenanceInfo; info != nil && info.Version != plan.MaintenanceVersion() {
+		return order{}, unprocessable(codeMaintenanceConflict,
+			"maintenance_info.version is not that of the plan in the catalog, which is "+plan.MaintenanceVersion()+".")
+	}
+
+	requester, err := newRequester(details, originatorOf(r.Context()), a.Strict)
+	if err != nil {
+		return order{}, err
+	}
+
+	return order{
+		instanceID: id, region: region, details: details, plan: plan, requester: requester,
+		acceptsDeferred: acceptsIncomplete(values),
+	}, nil
+}
+
+func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
+	sent, err := readBody(r)
+	if err != nil {
+		return domain.ProvisionDetails{}, err
+	}
+
+	details := domain.ProvisionDetails{
+		ServiceID:        sent.required("service_id"),
+		PlanID:           sent.required("plan_id"),
+		OrganizationGUID: sent.text("organization_guid"),
+		SpaceGUID:        sent.text("space_guid"),
+		RawContext:       sent.object("context"),
+		RawParameters:    sent.object("parameters"),
+		MaintenanceInfo:  sent.maintenance(),
+	}
+
+	return details, sent.err
+}
+
+// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come.
+func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
+	newest, _, err := a.latest(ctx, tx, order.instanceID, lifeKinds()...)
+	if err != nil {
+		return provisioned{}, err
+	}
+
+	if beingDeleted(newest) {
+		return provisioned{}, concurrent()
+	}
+
+	existing, err := a.Instances.Get(ctx, tx, order.instanceID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return a.begin(ctx, tx, order)
+	case err != nil:
+		return provisioned{}, err //nolint:wrapcheck // says it all
+	default:
+		return repeated(existing, newest, order)
+	}
+}
+
+// begin stores the new instance with its first operation.
+func (a *api) begin(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
+	instance, err := a.newInstance(order)
+	if err != nil {
+		return provisioned{}, err
+	}
+
+	if !order.acceptsDeferred {
+		return provisioned{}, asyncRequired()
+	}
+
+	inserted, err := a.Instances.Insert(ctx, tx, instance)
+	if err != nil {
+		return provisioned{}, err //nolint:wrapcheck // says it all
+	}
+
+	if !inserted {
+		return provisioned{}, errOvertaken
+	}
+
+	operation, err := a.accept(ctx, tx, environment.KindProvision, instance)
+
+	return provisioned{instance: instance, operation: operation, accepted: true}, err
+}
+
+// repeated answers an order for an instance that exists.
+func repeated(existing environment.Instance, newest process.Record, order order) (provisioned, error) {
+	switch {
+	case !sameOrder(existing, order):
+		return provisioned{}, conflict(textOther)
+	case newest.Kind == environment.KindDeprovision:
+		return provisioned{}, conflict(textDeletionFailed)
+	case newest.State == process.Succeeded:
+		return provisioned{instance: existing}, nil
+	case newest.State.Terminal():
+		return provisioned{}, conflict(textProvisionFailed)
+	case !order.acceptsDeferred:
+		return provisioned{}, asyncRequired()
+	default:
+		return provisioned{instance: existing, operation: newest.ID}, nil
+	}
+}
+
+// sameOrder reports whether the order is the one by which the instance was made. The context may differ: it follows the names that
+// users give to organizations and spaces.
+func sameOrder(existing environment.Instance, order order) bool {
+	return existing.ServiceID == order.details.ServiceID &&
+		existing.PlanID == order.details.PlanID &&
+		existing.PlatformRegion == order.region &&
+		existing.Request.OrganizationGUID == order.details.OrganizationGUID &&
+		existing.Request.SpaceGUID == order.details.SpaceGUID &&
+		sameObject(existing.Request.Parameters, order.details.RawParameters)
+}
+
+// sameObject compares JSON objects whatever the order of their fields. None at all equals an empty one.
+func sameObject(one, other json.RawMessage) bool {
+	first, second := map[string]any{}, map[string]any{}
+
+	return decode(one, &first) == nil && decode(other, &second) == nil && reflect.DeepEqual(first, second)
+}
+
+func (a *api) newInstance(order order) (environment.Instance, error) {
+	resolved, err := order.plan.Resolve(catalog.Order{
+		InstanceID:     order.instanceID,
+		InstanceName:   order.requester.instanceName,
+		PlatformRegion: order.region,
+		User:           order.requester.user,
+		Parameters:     order.details.RawParameters,
+	})
+	if err != nil {
+		return environment.Instance{}, err //nolint:wrapcheck // for the user
+	}
+
+	now := storage.At(a.Clock.Now()).Time
+
+	return environment.Instance{
+		ID:              order.instanceID,
+		ServiceID:       order.details.ServiceID,
+		PlanID:          order.details.PlanID,
+		PlanName:        order.plan.Name,
+		GlobalAccountID: order.requester.tenant,
+		SubAccountID:    order.requester.subaccount,
+		PlatformRegion:  order.region,
+		Provider:        resolved.Provider,
+		Region:          resolved.Region,
+		Name:            resolved.Name,
+		ShootName:       "c-" + uuid.NewString()[:shootNameLength],
+		DashboardURL:    strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(order.instanceID)),
+		Request: environment.Request{
+			OrganizationGUID: order.details.OrganizationGUID,
+			SpaceGUID:        order.details.SpaceGUID,
+			Context:          order.details.RawContext,
+			Parameters:       order.details.RawParameters,
+			User:             order.requester.user,
+			Cluster:          resolved.Cluster,
+		},
+		CreatedAt: now,
+		UpdatedAt: now,
+	}, nil
+}

@@ -1,0 +1,47 @@
+package broker
+
+import (
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+// The codes that the protocol knows, and the sentences by which clients recognise some of them.
+const (
+	codeAsyncRequired       = "AsyncRequired"
+	codeConcurrency         = "ConcurrencyError"
+	codeMaintenanceConflict = "MaintenanceInfoConflict"
+	codePlanChange          = "PlanChangeNotSupported"
+
+	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
+	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
+)
+
+// Sentences that platforms show to users.
+const (
+	textGone            = "There is no such instance any more."
+	textNoInstance      = "There is no such instance."
+	textNotReady        = "The instance is not there yet: its creation has not succeeded."
+	textOther           = "An instance with this id exists, and it was ordered in another way."
+	textProvisionFailed = "The creation of this instance failed. Delete it, then it can be created anew."
+	textDeletionFailed  = "The deletion of this instance failed. Delete it again, then it can be created anew."
+	textNotUpdatable    = "Instances of this service cannot be updated."
+	textNotBindable     = "This service is not bindable."
+	textNoBinding       = "There is no such binding: this service is not bindable."
+)
+
+func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }
+
+func conflict(description string) error { return rest.Refuse(http.StatusConflict, description) }
+
+func notFound(description string) error { return rest.Refuse(http.StatusNotFound, description) }
+
+func gone() error { return rest.Refuse(http.StatusGone, textGone) }
+
+func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
+
+func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
+
+func unprocessable(code, description string) error {
+	return &rest.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
+}

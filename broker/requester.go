@@ -1,0 +1,57 @@
+package broker
+
+import "github.com/pivotal-cf/brokerapi/v10/domain"
+
+// requester is who orders an instance.
+type requester struct {
+	// tenant pays, subaccount is the part of it that orders.
+	tenant, subaccount string
+	// user administers the runtime unless the parameters name others.
+	user string
+	// instanceName is the platform's name of the instance, or empty.
+	instanceName string
+}
+
+// newRequester finds out who orders. Platforms that name no account in the context are told apart by their organizations or
+// clusters. Strict insists on the two GUIDs in any case.
+func newRequester(details domain.ProvisionDetails, originator string, strict bool) (requester, error) {
+	context := &body{within: "context."}
+	if err := decode(details.RawContext, &context.fields); err != nil {
+		return requester{}, invalid("context has to be an object.")
+	}
+
+	account, cluster := context.text("globalaccount_id"), context.text("clusterid")
+
+	if strict || account == "" && cluster == "" {
+		switch {
+		case details.OrganizationGUID == "":
+			return requester{}, invalid("organization_guid is missing.")
+		case details.SpaceGUID == "":
+			return requester{}, invalid("space_guid is missing.")
+		}
+	}
+
+	found := requester{
+		tenant:       firstOf(account, details.OrganizationGUID, cluster),
+		subaccount:   firstOf(context.text("subaccount_id"), details.SpaceGUID, context.text("namespace")),
+		user:         firstOf(context.text("user_id"), originator),
+		instanceName: context.text("instance_name"),
+	}
+
+	if !printable(found.tenant) || !printable(found.subaccount) {
+		return requester{}, invalid("The account of the instance may not hold control characters.")
+	}
+
+	return found, context.err
+}
+
+// firstOf returns the first text that is not empty.
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+
+	return ""
+}

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// rows gives the steps what they need of the broker's tables, with errors that explain themselves.
+type rows struct {
+	stores
+}
+
+// Find returns the instance.
+func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
+	instance, err := r.instances.Get(ctx, r.db.Reader(), id)
+
+	return instance, explain(err, "the instance")
+}
+
+// SetRuntime records the runtime of the instance.
+func (r rows) SetRuntime(ctx context.Context, id, runtimeID string) error {
+	return explain(r.instances.SetRuntime(ctx, id, runtimeID), "the runtime of the instance")
+}
+
+// Delete removes the instance.
+func (r rows) Delete(ctx context.Context, id string) error {
+	return explain(r.instances.Delete(ctx, id), "the instance")
+}
+
+// LastProvisioning returns what the newest provisioning of the instance knew when it ended.
+func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
+	var data environment.Data
+
+	record, err := r.operations.Latest(ctx, r.db.Reader(), instanceID, environment.KindProvision)
+	if err != nil {
+		return data, explain(err, "the provisioning of the instance")
+	}
+
+	if err := json.Unmarshal(record.Payload, &data); err != nil {
+		return data, failure.Wrap(failure.Internal, err, "the data of the provisioning cannot be read")
+	}
+
+	return data, nil
+}
+
+// explain says which rows could not be read or written. Nil stays nil.
+func explain(err error, what string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrNotFound):
+		return failure.Wrap(failure.Permanent, err, "%s is not in the database any more", what).
+			Because(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+	default:
+		return failure.Wrap(failure.Transient, err, "%s cannot be read or written: the database does not answer as it should", what).
+			Because(failure.ReasonInternal, failure.ComponentBrokerDatabase)
+	}
+}

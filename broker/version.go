@@ -1,0 +1,41 @@
+package broker
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+const (
+	versionHeader = "X-Broker-API-Version"
+	majorVersion  = 2
+)
+
+// checkVersion refuses versions that are not served. Minor versions only add to each other, so each of them is served.
+func checkVersion(next http.Handler) http.Handler {
+	pattern := regexp.MustCompile(`^(\d+)\.(\d+)$`)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent := r.Header.Get(versionHeader)
+
+		if parts := pattern.FindStringSubmatch(sent); parts != nil {
+			if major, err := strconv.Atoi(parts[1]); err == nil && major == majorVersion {
+				next.ServeHTTP(w, r)
+
+				return
+			}
+		}
+
+		description := fmt.Sprintf("The header %s is %q, this broker serves version 2.17.", versionHeader, sent)
+		if sent == "" {
+			description = fmt.Sprintf("The header %s is missing, this broker serves version 2.17.", versionHeader)
+		}
+
+		rest.Endpoint(func(*http.Request) (rest.Answer, error) {
+			return rest.Answer{}, rest.Refuse(http.StatusPreconditionFailed, description)
+		}).ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,62 @@
+// Command ebctl is the operator's command-line tool for an environment broker.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/term"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl"
+	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	// The first signal ends what is being done; a second one ends the process, whatever it does.
+	context.AfterFunc(ctx, stop)
+
+	return ebctl.App{
+		In:           os.Stdin,
+		Out:          os.Stdout,
+		Err:          os.Stderr,
+		Environment:  os.Getenv,
+		Terminal:     terminal,
+		Clock:        clock.RealClock{},
+		NewID:        uuid.NewString,
+		PollInterval: time.Second,
+		Version:      version(),
+	}.Run(ctx, os.Args[1:])
+}
+
+// terminal returns the size of the terminal behind the standard error, unless there is none or it cannot redraw.
+func terminal() (progress.Size, bool) {
+	if os.Getenv("TERM") == "dumb" {
+		return progress.Size{}, false
+	}
+
+	width, height, err := term.GetSize(int(os.Stderr.Fd()))
+
+	return progress.Size{Width: width, Height: height}, err == nil
+}
+
+// version is the one that the binary was built from.
+func version() string {
+	if info, known := debug.ReadBuildInfo(); known && info.Main.Version != "" {
+		return info.Main.Version
+	}
+
+	return "(devel)"
+}

@@ -1,0 +1,28 @@
+// Command sandbox runs broker, provisioner and a garden on one machine.
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/sandbox"
+)
+
+func main() {
+	os.Exit(lifecycle.Main(run, os.Stderr))
+}
+
+func run(ctx context.Context) error {
+	garden := flag.String("garden", "", "program of the real garden; without one the garden is in memory")
+	flag.Parse()
+
+	settings, err := config.Read(sandbox.Prefix, sandbox.DefaultConfig(), os.Environ())
+	if err != nil {
+		return err
+	}
+
+	return sandbox.Run(ctx, settings, *garden, os.Stdout)
+}

@@ -1,0 +1,215 @@
+package auth_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+func TestParseUsers(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason   string
+		text     secret.String
+		name     string
+		password string
+		want     auth.Identity
+		known    bool
+	}{
+		"DefaultRole": {
+			reason: "a user without roles is a platform",
+			text:   "cf:secret", name: "cf", password: "secret",
+			want: auth.Identity{Name: "cf", Roles: []auth.Role{auth.RoleOSB}}, known: true,
+		},
+		"Roles": {
+			reason: "roles are joined with a plus",
+			text:   "a:1,b:2:osb+admin", name: "b", password: "2",
+			want: auth.Identity{Name: "b", Roles: []auth.Role{auth.RoleOSB, auth.RoleAdmin}}, known: true,
+		},
+		"PercentEncoded": {
+			reason: "separators in names and passwords are percent-encoded",
+			text:   "a%2Cb:%3A%25%2B:viewer", name: "a,b", password: ":%+",
+			want: auth.Identity{Name: "a,b", Roles: []auth.Role{auth.RoleViewer}}, known: true,
+		},
+		"WrongPassword":  {reason: "the password has to be right", text: "cf:secret", name: "cf", password: "Secret"},
+		"WrongUser":      {reason: "the name has to be right", text: "cf:secret", name: "CF", password: "secret"},
+		"OtherPassword":  {reason: "a password opens for its own user only", text: "a:1,b:2", name: "a", password: "2"},
+		"EmptyPassword":  {reason: "nobody has an empty password", text: "cf:secret", name: "cf"},
+		"NobodyAtAll":    {reason: "without users nobody is known", text: " ", name: "cf", password: "secret"},
+		"SpacesTrimmed":  {reason: "spaces around entries do not count", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Roles: []auth.Role{auth.RoleOSB}}},
+		"PlusInPassword": {reason: "a plus stands for itself in passwords", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Roles: []auth.Role{auth.RoleOSB}}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			users, err := auth.ParseUsers(test.text)
+			if err != nil {
+				t.Fatalf("\n%s\nParseUsers: %v", test.reason, err)
+			}
+
+			got, known := users.Authenticate(test.name, test.password)
+			if known != test.known {
+				t.Errorf("\n%s\nknown: want %t, got %t", test.reason, test.known, known)
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\nidentity: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestParseUsersReportsEveryError(t *testing.T) {
+	t.Parallel()
+
+	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:2,:empty,who:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d")
+	if err == nil {
+		t.Fatal("want errors, got none")
+	}
+
+	want := strings.Join([]string{
+		"user 2: is not written as user:password[:role+role]",
+		"user 4: a user before it has the same name",
+		"user 5: name or password is empty",
+		`user 6: role "king" is not known: use osb, viewer, operator or admin`,
+		"user 7: the percent-encoding of name or password is broken",
+		"user 8: a name with a colon cannot be sent",
+		"user 9: is not written as user:password[:role+role]",
+	}, "\n")
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("errors: -want +got\n%s", diff)
+	}
+
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("an error repeats a password")
+	}
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		has    auth.Role
+		want   []auth.Role
+	}{
+		"Admin":    {reason: "an admin may do everything but order", has: auth.RoleAdmin, want: []auth.Role{auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin}},
+		"Operator": {reason: "an operator may also look", has: auth.RoleOperator, want: []auth.Role{auth.RoleViewer, auth.RoleOperator}},
+		"Viewer":   {reason: "a viewer may only look", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
+		"OSB":      {reason: "a platform may only order", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got []auth.Role
+
+			for _, role := range []auth.Role{auth.RoleOSB, auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin} {
+				if (auth.Identity{Roles: []auth.Role{test.has}}).Has(role) {
+					got = append(got, role)
+				}
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\nroles: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRequire(t *testing.T) {
+	t.Parallel()
+
+	type answer struct {
+		Status    int
+		Challenge bool
+		Error     string
+		User      string
+	}
+
+	cases := map[string]struct {
+		reason string
+		users  secret.String
+		user   string
+		pass   string
+		want   answer
+	}{
+		"Open":      {reason: "without users nobody is asked", want: answer{Status: http.StatusOK}},
+		"Nothing":   {reason: "no credentials are challenged", users: "v:1:viewer", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
+		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
+		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: answer{Status: http.StatusForbidden, Error: "Forbidden"}},
+		"Implied":   {reason: "an admin is a viewer, and the handler knows the name", users: "a:1:admin", user: "a", pass: "1", want: answer{Status: http.StatusOK, User: "a"}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			users, err := auth.ParseUsers(test.users)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got answer
+
+			handler := auth.Require(users, auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				got.User = auth.FromContext(r.Context()).Name
+			}))
+
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			if test.user != "" {
+				request.SetBasicAuth(test.user, test.pass)
+			}
+
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+
+			var body struct{ Error, Description string }
+			if recorder.Code != http.StatusOK {
+				if err := json.Unmarshal(recorder.Body.Bytes(), &body); err != nil || body.Description == "" {
+					t.Errorf("\n%s\nbody %q: %v", test.reason, recorder.Body, err)
+				}
+			}
+
+			got.Status, got.Challenge, got.Error = recorder.Code, recorder.Header().Get("WWW-Authenticate") != "", body.Error
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\nanswer: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCheckExposure(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]bool{ // address: whether other machines can reach it
+		"127.0.0.1:8080": false, "127.9.9.9:1": false, "[::1]:8080": false, "localhost:8080": false,
+		":8080": true, "0.0.0.0:8080": true, "[::]:8080": true, "192.168.1.1:80": true, "broker:8080": true, "nonsense": true,
+	}
+
+	for address, want := range cases {
+		if got := auth.CheckExposure(address, auth.Users{}, "APP_AUTH_BASIC_USERS") != nil; got != want {
+			t.Errorf("%s without users: refused is %t, want %t", address, got, want)
+		}
+
+		users, err := auth.ParseUsers("a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := auth.CheckExposure(address, users, "APP_AUTH_BASIC_USERS"); err != nil {
+			t.Errorf("%s with users: %v", address, err)
+		}
+	}
+}

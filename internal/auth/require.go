@@ -1,0 +1,62 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+)
+
+// The bodies of refusals: the form of the Open Service Broker API, which the operator API shares.
+const (
+	unauthorized     = "Unauthorized"
+	unauthorizedText = "Send the name and the password of a user by HTTP Basic authentication."
+	forbidden        = "Forbidden"
+	forbiddenText    = "The user has no role that allows this."
+)
+
+type identityKey struct{}
+
+// NewContext returns a context that carries who makes the request.
+func NewContext(ctx context.Context, identity Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, identity)
+}
+
+// FromContext returns who makes the request. Where nobody was asked, it is an identity without a name.
+func FromContext(ctx context.Context) Identity {
+	identity, _ := ctx.Value(identityKey{}).(Identity)
+
+	return identity
+}
+
+// Require returns a middleware that lets users with one of the roles pass: 401 without valid credentials, 403 without a role. The
+// request goes on with the user in its context.
+func Require(users Users, roles ...Role) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if users.None() {
+				next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), Identity{Roles: []Role{RoleOSB, RoleAdmin}})))
+
+				return
+			}
+
+			name, password, sent := r.BasicAuth()
+			identity, known := users.Authenticate(name, password)
+
+			switch {
+			case !sent || !known:
+				w.Header().Set("WWW-Authenticate", `Basic realm="environment broker", charset="UTF-8"`)
+				refuse(w, http.StatusUnauthorized, unauthorized, unauthorizedText)
+			case !identity.Has(roles...):
+				refuse(w, http.StatusForbidden, forbidden, forbiddenText)
+			default:
+				next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), identity)))
+			}
+		})
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code, description string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": code, "description": description})
+}

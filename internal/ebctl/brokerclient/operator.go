@@ -1,0 +1,101 @@
+package brokerclient
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// RuntimeFilter selects runtimes; empty fields select all.
+type RuntimeFilter struct {
+	InstanceID string
+	Account    string
+	SubAccount string
+	Region     string
+	Plan       string
+	State      string
+	// Cursor is where the last page ended.
+	Cursor string
+}
+
+func (f RuntimeFilter) query() url.Values {
+	return chosen(map[string]string{
+		"instance_id": f.InstanceID, "account": f.Account, "subaccount": f.SubAccount,
+		"region": f.Region, "plan": f.Plan, "state": f.State, "cursor": f.Cursor,
+	})
+}
+
+// Runtimes returns one page of runtimes, the newest first.
+func (c *Client) Runtimes(ctx context.Context, filter RuntimeFilter) (operatorapi.RuntimeList, error) {
+	var list operatorapi.RuntimeList
+
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/runtimes", query: filter.query()}, &list)
+
+	return list, err
+}
+
+// AllRuntimes returns the runtimes of all pages, the newest first, until the first error.
+func (c *Client) AllRuntimes(ctx context.Context, filter RuntimeFilter) iter.Seq2[operatorapi.Runtime, error] {
+	return allPages(func(cursor string) ([]operatorapi.Runtime, string, error) {
+		filter.Cursor = cursor
+		page, err := c.Runtimes(ctx, filter)
+
+		return page.Data, page.Cursor, err
+	})
+}
+
+// OperationFilter selects operations; empty fields select all.
+type OperationFilter struct {
+	InstanceID string
+	Kind       string
+	State      string
+	// Cursor is where the last page ended.
+	Cursor string
+}
+
+func (f OperationFilter) query() url.Values {
+	return chosen(map[string]string{"instance_id": f.InstanceID, "kind": f.Kind, "state": f.State, "cursor": f.Cursor})
+}
+
+// Operations returns one page of operations without their timelines, the newest first.
+func (c *Client) Operations(ctx context.Context, filter OperationFilter) (operatorapi.OperationList, error) {
+	var list operatorapi.OperationList
+
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/operations", query: filter.query()}, &list)
+
+	return list, err
+}
+
+// AllOperations returns the operations of all pages, the newest first, until the first error.
+func (c *Client) AllOperations(ctx context.Context, filter OperationFilter) iter.Seq2[operatorapi.Operation, error] {
+	return allPages(func(cursor string) ([]operatorapi.Operation, string, error) {
+		filter.Cursor = cursor
+		page, err := c.Operations(ctx, filter)
+
+		return page.Data, page.Cursor, err
+	})
+}
+
+// Operation returns an operation with its timeline, and for how long the broker wants to be left alone before it is asked again:
+// also beside an error.
+func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error) {
+	var operation operatorapi.Operation
+
+	got, err := c.call(ctx, request{method: http.MethodGet, path: joined([]string{"operations", id})}, &operation)
+
+	return operation, got.retryAfter, err
+}
+
+// AdminKubeconfig has a short-lived kubeconfig with every right made for the instance's runtime. The broker records who asked.
+func (c *Client) AdminKubeconfig(ctx context.Context, instanceID string) (operatorapi.AdminKubeconfig, error) {
+	var kubeconfig operatorapi.AdminKubeconfig
+
+	path := joined([]string{"runtimes", instanceID, "adminkubeconfig"})
+	_, err := c.call(ctx, request{method: http.MethodPost, path: path}, &kubeconfig)
+
+	return kubeconfig, err
+}

@@ -1,0 +1,100 @@
+package brokertest
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+func (b *Broker) listRuntimes(w http.ResponseWriter, r *http.Request) {
+	var chosen []operatorapi.Runtime
+
+	for _, runtime := range b.runtimes {
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": runtime.InstanceID, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
+			"region": runtime.Region, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
+		}) {
+			chosen = append(chosen, runtime)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.RuntimeList{Data: data, Page: page})
+}
+
+func (b *Broker) listOperations(w http.ResponseWriter, r *http.Request) {
+	var chosen []operatorapi.Operation
+
+	for _, id := range b.order {
+		operation := b.operations[id].present().operation
+		operation.Timeline, operation.Why, operation.Attempt = nil, "", 0
+
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": operation.InstanceID, "kind": operation.Kind, "state": operation.State,
+		}) {
+			chosen = append(chosen, operation)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.OperationList{Data: data, Page: page})
+}
+
+func (b *Broker) operation(w http.ResponseWriter, r *http.Request) {
+	script, found := b.operations[r.PathValue("id")]
+	if !found {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no operation "+r.PathValue("id"))
+
+		return
+	}
+
+	present := script.present()
+	script.asked++
+
+	if present.fault != nil {
+		present.fault.answer(w)
+
+		return
+	}
+
+	answer(w, http.StatusOK, present.operation)
+}
+
+func (b *Broker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
+	if b.find(r.PathValue("id")) < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no instance "+r.PathValue("id"))
+
+		return
+	}
+
+	answer(w, http.StatusOK, b.scenario.Kubeconfig)
+}
+
+// matches reports whether the fields have the values that the query asks for.
+func matches(query url.Values, fields map[string]string) bool {
+	for name, value := range fields {
+		if wanted := query.Get(name); wanted != "" && wanted != value {
+			return false
+		}
+	}
+
+	return true
+}
+
+// paged returns the page that begins at the cursor.
+func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Page) {
+	begin, _ := strconv.Atoi(query.Get("cursor"))
+	begin = min(begin, len(entries))
+	end := len(entries)
+
+	var cursor string
+
+	if size > 0 && begin+size < end {
+		end = begin + size
+		cursor = strconv.Itoa(end)
+	}
+
+	return append([]T{}, entries[begin:end]...), operatorapi.Page{Count: end - begin, Cursor: cursor}
+}

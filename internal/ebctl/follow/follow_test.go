@@ -1,0 +1,204 @@
+package follow_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokertest"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+type answer struct {
+	state string
+	rest  time.Duration
+	err   error
+}
+
+// source gives its answers one after the other, the last one again and again, and remembers when it was asked.
+type source struct {
+	clock   *brokertest.Clock
+	began   time.Time
+	answers []answer
+	asked   []time.Duration
+	before  func(question int)
+}
+
+func (s *source) Operation(_ context.Context, id string) (operatorapi.Operation, time.Duration, error) {
+	if s.before != nil {
+		s.before(len(s.asked))
+	}
+
+	next := s.answers[min(len(s.asked), len(s.answers)-1)]
+	s.asked = append(s.asked, s.clock.Now().Sub(s.began))
+
+	return operatorapi.Operation{ID: id, State: next.state}, next.rest, next.err
+}
+
+type shown struct {
+	After   time.Duration
+	State   string
+	Trouble string
+}
+
+type recorder struct {
+	began time.Time
+	shown []shown
+}
+
+func (r *recorder) Show(moment follow.Moment) {
+	line := shown{After: moment.Now.Sub(r.began), State: moment.Operation.State}
+	if moment.Trouble != nil {
+		line.Trouble = moment.Trouble.Error()
+	}
+
+	r.shown = append(r.shown, line)
+}
+
+type passingError struct{}
+
+func (passingError) Error() string   { return "the broker starts" }
+func (passingError) Temporary() bool { return true }
+
+var errLasting = errors.New("no such operation")
+
+func TestFollow(t *testing.T) {
+	t.Parallel()
+
+	const second = time.Second
+
+	cases := map[string]struct {
+		reason  string
+		answers []answer
+		limit   time.Duration
+		asked   []time.Duration
+		shown   []shown
+		err     string
+	}{
+		"Success": {
+			reason:  "it is asked every second until the operation has ended",
+			answers: []answer{{state: "pending"}, {state: "in progress"}, {state: "succeeded"}},
+			asked:   []time.Duration{0, second, 2 * second},
+			shown:   []shown{{0, "pending", ""}, {second, "in progress", ""}, {2 * second, "succeeded", ""}},
+		},
+		"Failure": {
+			reason:  "a failed operation is an error",
+			answers: []answer{{state: "failed"}},
+			asked:   []time.Duration{0},
+			shown:   []shown{{0, "failed", ""}},
+			err:     "operation op failed",
+		},
+		"Canceled": {
+			reason:  "a canceled operation is an error, too",
+			answers: []answer{{state: "canceling"}, {state: "canceled"}},
+			asked:   []time.Duration{0, second},
+			shown:   []shown{{0, "canceling", ""}, {second, "canceled", ""}},
+			err:     "operation op canceled",
+		},
+		"Trouble": {
+			reason:  "a broker that is away for a while is asked again, and the view is told",
+			answers: []answer{{err: passingError{}}, {state: "in progress"}, {err: passingError{}}, {state: "succeeded"}},
+			asked:   []time.Duration{0, second, 2 * second, 3 * second},
+			shown: []shown{
+				{0, "", "the broker starts"}, {second, "in progress", ""},
+				{2 * second, "in progress", "the broker starts"}, {3 * second, "succeeded", ""},
+			},
+		},
+		"Rest": {
+			reason:  "the broker is left alone for as long as it asks, while the view is told that time passes",
+			answers: []answer{{err: passingError{}, rest: 3 * second}, {state: "succeeded"}},
+			asked:   []time.Duration{0, 3 * second},
+			shown: []shown{
+				{0, "", "the broker starts"}, {second, "", "the broker starts"}, {2 * second, "", "the broker starts"},
+				{3 * second, "succeeded", ""},
+			},
+		},
+		"Timeout": {
+			reason:  "the limit ends the wait to the moment, not at the next question",
+			answers: []answer{{state: "in progress"}},
+			limit:   1500 * time.Millisecond,
+			asked:   []time.Duration{0, second},
+			shown:   []shown{{0, "in progress", ""}, {second, "in progress", ""}, {1500 * time.Millisecond, "in progress", ""}},
+			err:     "operation op has not ended after 1.5s; it goes on",
+		},
+		"LastingError": {
+			reason:  "an error that will not pass ends the wait",
+			answers: []answer{{state: "in progress"}, {err: errLasting}},
+			asked:   []time.Duration{0, second},
+			shown:   []shown{{0, "in progress", ""}},
+			err:     "asking for operation op: no such operation",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			began := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+			clock := brokertest.NewClock(began)
+			source := &source{clock: clock, began: began, answers: tc.answers}
+			view := &recorder{began: began}
+
+			_, err := follow.Follower{Source: source, Clock: clock, View: view, Interval: second, Limit: tc.limit}.
+				Follow(t.Context(), "op")
+
+			if diff := cmp.Diff(tc.asked, source.asked); diff != "" {
+				t.Errorf("%s: questions, -want +got:\n%s", tc.reason, diff)
+			}
+
+			if diff := cmp.Diff(tc.shown, view.shown); diff != "" {
+				t.Errorf("%s: view, -want +got:\n%s", tc.reason, diff)
+			}
+
+			if got := text(err); got != tc.err {
+				t.Errorf("%s: got error %q, want %q", tc.reason, got, tc.err)
+			}
+		})
+	}
+}
+
+func TestFollowEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	clock := brokertest.NewClock(time.Time{})
+	source := &source{clock: clock, answers: []answer{{state: "in progress"}, {err: context.Canceled}}}
+	source.before = func(question int) {
+		if question == 1 {
+			cancel()
+		}
+	}
+
+	_, err := follow.Follower{Source: source, Clock: clock, View: &recorder{}, Interval: time.Second}.Follow(ctx, "op")
+
+	want := "no longer waiting for operation op, which goes on: context canceled"
+	if !errors.Is(err, context.Canceled) || err.Error() != want {
+		t.Errorf("who stops waiting is told that the operation goes on: got %v, want %s", err, want)
+	}
+}
+
+func TestEndedErrorNamesTheStep(t *testing.T) {
+	t.Parallel()
+
+	err := &follow.EndedError{Operation: operatorapi.Operation{
+		ID: "op", State: "failed", Stage: "create_runtime", Step: "Create_Runtime",
+		Problem: &operatorapi.Problem{Message: "quota exceeded"},
+	}}
+
+	want := "operation op failed at step Create_Runtime of stage create_runtime: quota exceeded"
+	if err.Error() != want {
+		t.Errorf("got %q, want %q", err.Error(), want)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+
+	return err.Error()
+}

@@ -1,0 +1,149 @@
+package output_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+)
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+
+	value := map[string]any{"name": "skr", "plans": []string{"aws"}}
+
+	cases := map[string]struct {
+		reason string
+		format output.Format
+		text   output.Text
+		want   string
+	}{
+		"Rows": {
+			reason: "columns are as wide as their widest cell, and no line ends with spaces",
+			format: output.Table,
+			text:   output.Rows{Head: []string{"NAME", "PLAN"}, Rows: [][]string{{"a-long-name", "aws"}, {"b", ""}}},
+			want:   "NAME         PLAN\na-long-name  aws\nb\n",
+		},
+		"NoRows": {
+			reason: "an empty table says so instead of showing a head above nothing",
+			format: output.Table,
+			text:   output.Rows{Head: []string{"NAME"}, None: "no instances"},
+			want:   "no instances\n",
+		},
+		"HostileCell": {
+			reason: "a text from elsewhere can neither break the line nor steer the terminal",
+			format: output.Table,
+			text:   output.Rows{Head: []string{"TEXT", "NEXT"}, Rows: [][]string{{"one\ntwo\t\x1b[31mred", "x"}}},
+			want:   "TEXT             NEXT\none two [31mred  x\n",
+		},
+		"Fields": {
+			reason: "a field without a value is left out",
+			format: output.Table,
+			text:   output.Fields{{Name: "Name", Value: "skr"}, {Name: "Shoot"}, {Name: "Region", Value: "eu-central-1"}},
+			want:   "Name    skr\nRegion  eu-central-1\n",
+		},
+		"Plain": {
+			reason: "a plain text ends with exactly one line break",
+			format: output.Table,
+			text:   output.Plain("apiVersion: v1\n"),
+			want:   "apiVersion: v1\n",
+		},
+		"JSON": {
+			reason: "JSON is indented and ends its line",
+			format: output.JSON,
+			want:   "{\n  \"name\": \"skr\",\n  \"plans\": [\n    \"aws\"\n  ]\n}\n",
+		},
+		"YAML": {
+			reason: "YAML has the same names as JSON",
+			format: output.YAML,
+			want:   "name: skr\nplans:\n- aws\n",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got strings.Builder
+			if err := tc.format.Print(&got, value, tc.text); err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+
+			if diff := cmp.Diff(tc.want, got.String()); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+var errFull = errors.New("no space left on device")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestPrintTellsThatItCouldNot(t *testing.T) {
+	t.Parallel()
+
+	for _, format := range []output.Format{output.Table, output.JSON, output.YAML} {
+		if err := format.Print(fullDisk{}, "value", output.Plain("value")); !errors.Is(err, errFull) {
+			t.Errorf("%s: got error %v, want %v", format, err, errFull)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range output.Formats() {
+		var format output.Format
+		if err := format.Set(name); err != nil || format.String() != name {
+			t.Errorf("Set(%q): got %q, %v", name, format, err)
+		}
+	}
+
+	format := output.JSON
+
+	err := format.Set("xml")
+	if err == nil || err.Error() != `output format "xml" is none of table, json, yaml` || format != output.JSON {
+		t.Errorf("an unknown format is named together with the known ones and changes nothing, got %v, %s", err, format)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	t.Parallel()
+
+	cases := map[time.Duration]string{
+		-3 * time.Second:                      "0s",
+		0:                                     "0s",
+		1499 * time.Millisecond:               "1s",
+		59*time.Second + 600*time.Millisecond: "1m00s",
+		3*time.Minute + 5*time.Second:         "3m05s",
+		2*time.Hour + 10*time.Minute:          "2h10m",
+		102 * time.Hour:                       "4d6h",
+	}
+
+	for duration, want := range cases {
+		if got := output.Duration(duration); got != want {
+			t.Errorf("Duration(%v) = %q, want %q", duration, got, want)
+		}
+	}
+}
+
+func TestTime(t *testing.T) {
+	t.Parallel()
+
+	moment := time.Date(2026, 5, 1, 12, 0, 3, 4, time.FixedZone("east", 2*60*60))
+
+	if got, want := output.TimeOf(&moment), "2026-05-01 10:00:03Z"; got != want {
+		t.Errorf("a moment is shown in UTC: got %q, want %q", got, want)
+	}
+
+	if got := output.TimeOf(nil) + output.Time(time.Time{}); got != "" {
+		t.Errorf("no moment is shown as nothing, got %q", got)
+	}
+}

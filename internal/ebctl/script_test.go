@@ -1,0 +1,126 @@
+package ebctl_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl"
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokertest"
+	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+)
+
+var update = flag.Bool("update", false, "write what the scripts compare anew") //nolint:gochecknoglobals // Flags of tests are.
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ebctl": run})
+}
+
+// TestScripts runs the tool as a process against a broker that plays a scenario. Besides the commands of testscript there are
+//
+//	broker SCENARIO       starts a broker and points EBCTL_ADDRESS at it
+//	requests FILE         writes what the broker was asked so far
+//	exits CODE COMMAND…   runs the command and insists on its exit code
+func TestScripts(t *testing.T) {
+	t.Parallel()
+
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[brokerKey{}] = new(*brokertest.Broker)
+
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"broker":   startBroker,
+			"requests": writeRequests,
+			"exits":    runAndExpect,
+		},
+	})
+}
+
+// brokerKey leads from a script to the place of its broker.
+type brokerKey struct{}
+
+func startBroker(ts *testscript.TestScript, _ bool, args []string) {
+	scenario, err := brokertest.Parse([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+
+	broker, err := brokertest.New(scenario)
+	ts.Check(err)
+
+	server := httptest.NewServer(broker)
+	ts.Defer(server.Close)
+	ts.Setenv("EBCTL_ADDRESS", server.URL)
+
+	if place, ok := ts.Value(brokerKey{}).(**brokertest.Broker); ok {
+		*place = broker
+	}
+}
+
+func writeRequests(ts *testscript.TestScript, _ bool, args []string) {
+	place, ok := ts.Value(brokerKey{}).(**brokertest.Broker)
+	if !ok || *place == nil {
+		ts.Fatalf("the script has no broker yet")
+	}
+
+	requests := strings.Join((*place).Requests(), "\n") + "\n"
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(requests), 0o600))
+}
+
+func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+
+	var (
+		failed *exec.ExitError
+		got    int
+	)
+
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case errors.As(err, &failed):
+		got = failed.ExitCode()
+	default:
+		ts.Check(err)
+	}
+
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// run is the tool with a clock that nobody waits for, ids that can be foreseen, and a terminal if EBCTL_TEST_TERMINAL is set.
+func run() {
+	ids := 0
+
+	os.Exit(ebctl.App{
+		In:          os.Stdin,
+		Out:         os.Stdout,
+		Err:         os.Stderr,
+		Environment: os.Getenv,
+		Terminal: func() (progress.Size, bool) {
+			return progress.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
+		},
+		Clock: brokertest.NewClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
+		NewID: func() string {
+			ids++
+
+			return fmt.Sprintf("00000000-0000-4000-8000-%012d", ids)
+		},
+		PollInterval: time.Second,
+		Version:      "v1.2.3",
+	}.Run(context.Background(), os.Args[1:]))
+}

@@ -1,0 +1,131 @@
+package gardenlet
+
+import (
+	"context"
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// writeStatus stores what change does to the status of the Shoot, unless that is nothing.
+func (g *Gardenlet) writeStatus(
+	ctx context.Context, shoot *gardencorev1beta1.Shoot, change func(status *gardencorev1beta1.ShootStatus),
+) error {
+	before := shoot.Status.DeepCopy()
+	change(&shoot.Status)
+	if apiequality.Semantic.DeepEqual(before, &shoot.Status) {
+		return nil
+	}
+	if err := g.client.Status().Update(ctx, shoot); err != nil {
+		return fmt.Errorf("write the status of the shoot: %w", err)
+	}
+	return nil
+}
+
+// report puts into the status that an operation on this generation of the Shoot stands where it stands.
+func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now standing) {
+	status := &shoot.Status
+	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
+	status.ObservedGeneration = shoot.Generation
+	status.IsHibernated = shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
+	status.SeedName = shoot.Spec.SeedName
+	if status.TechnicalID == "" {
+		status.TechnicalID = TechnicalID(g.project, shoot.Name)
+	}
+	if status.UID == "" {
+		status.UID = shoot.UID
+	}
+	reportOperation(status, operation, now)
+}
+
+func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now standing) {
+	description := describe(operation, now)
+	last := status.LastOperation
+	if last != nil && last.Type == operation && last.State == now.state && last.Progress == now.progress && last.Description == description {
+		return
+	}
+	updated := metav1.Now()
+	status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type:           operation,
+		State:          now.state,
+		Progress:       now.progress,
+		Description:    description,
+		LastUpdateTime: updated,
+	}
+	status.LastErrors = nil
+	if now.failure == "" {
+		return
+	}
+	lastError := gardencorev1beta1.LastError{Description: now.failure, LastUpdateTime: &updated}
+	if now.code != "" {
+		lastError.Codes = []gardencorev1beta1.ErrorCode{now.code}
+	}
+	status.LastErrors = []gardencorev1beta1.LastError{lastError}
+}
+
+// describe words an operation as a gardenlet does.
+func describe(operation gardencorev1beta1.LastOperationType, now standing) string {
+	subject := map[gardencorev1beta1.LastOperationType]string{
+		gardencorev1beta1.LastOperationTypeCreate:    "creation",
+		gardencorev1beta1.LastOperationTypeReconcile: "reconciliation",
+		gardencorev1beta1.LastOperationTypeDelete:    "deletion",
+	}[operation]
+	switch now.state {
+	case gardencorev1beta1.LastOperationStateSucceeded:
+		return fmt.Sprintf("Shoot cluster has been successfully %sd.", map[gardencorev1beta1.LastOperationType]string{
+			gardencorev1beta1.LastOperationTypeCreate:    "create",
+			gardencorev1beta1.LastOperationTypeReconcile: "reconcile",
+			gardencorev1beta1.LastOperationTypeDelete:    "delete",
+		}[operation])
+	case gardencorev1beta1.LastOperationStateError:
+		return fmt.Sprintf("Flow %q encountered task errors: [%s] Operation will be retried.", "Shoot cluster "+subject, now.failure)
+	case gardencorev1beta1.LastOperationStateFailed:
+		return fmt.Sprintf("Flow %q encountered task errors: [%s]", "Shoot cluster "+subject, now.failure)
+	default:
+		return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", subject, now.progress)
+	}
+}
+
+// reportHealth puts into the status that the runtime answers at the endpoint and that all is well with it.
+func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
+	status := &shoot.Status
+	status.AdvertisedAddresses = advertise(endpoint)
+	for _, condition := range []gardencorev1beta1.ConditionType{
+		gardencorev1beta1.ShootAPIServerAvailable,
+		gardencorev1beta1.ShootControlPlaneHealthy,
+		gardencorev1beta1.ShootObservabilityComponentsHealthy,
+		gardencorev1beta1.ShootEveryNodeReady,
+		gardencorev1beta1.ShootSystemComponentsHealthy,
+	} {
+		status.Conditions = withTrue(status.Conditions, condition, "Simulated", "All is well with the simulated runtime.")
+	}
+	status.Constraints = withTrue(status.Constraints, gardencorev1beta1.ShootHibernationPossible,
+		"NoProblematicWebhooks", "All webhooks are properly configured.")
+}
+
+func advertise(endpoint Endpoint) []gardencorev1beta1.ShootAdvertisedAddress {
+	return []gardencorev1beta1.ShootAdvertisedAddress{{Name: v1beta1constants.AdvertisedAddressExternal, URL: endpoint.URL}}
+}
+
+// withTrue returns the conditions with one of them true; one that was true already keeps its times.
+func withTrue(
+	conditions []gardencorev1beta1.Condition, kind gardencorev1beta1.ConditionType, reason, message string,
+) []gardencorev1beta1.Condition {
+	now := metav1.Now()
+	condition := gardencorev1beta1.Condition{
+		Type: kind, Status: gardencorev1beta1.ConditionTrue, LastTransitionTime: now, LastUpdateTime: now, Reason: reason, Message: message,
+	}
+	for i := range conditions {
+		if conditions[i].Type != kind {
+			continue
+		}
+		if conditions[i].Status != gardencorev1beta1.ConditionTrue {
+			conditions[i] = condition
+		}
+		return conditions
+	}
+	return append(conditions, condition)
+}

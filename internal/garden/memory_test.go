@@ -1,0 +1,64 @@
+package garden_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
+)
+
+// start runs a garden in a folder until the test ends or stop is called.
+func start(t *testing.T, dir string, creation time.Duration) (opened *garden.Memory, stop func()) {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	opened, err := garden.Open(t.Context(), garden.Options{Dir: dir, ClusterCreation: creation, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- opened.Run(ctx) }()
+	var stopped bool
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run the garden: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return opened, stop
+}
+
+func underTest(memory *garden.Memory) gardentest.Garden {
+	return gardentest.Garden{
+		Client:    memory.Client(),
+		Namespace: memory.Namespace(),
+		Project:   garden.DefaultProject,
+		Patience:  20 * time.Second,
+	}
+}
+
+func TestStory(t *testing.T) {
+	memory, _ := start(t, t.TempDir(), 2*time.Second)
+	gardentest.Story(t, underTest(memory))
+}
+
+func TestFaults(t *testing.T) {
+	memory, _ := start(t, t.TempDir(), 2*time.Second)
+	gardentest.Faults(t, underTest(memory))
+}
+
+func TestRejections(t *testing.T) {
+	memory, _ := start(t, t.TempDir(), time.Second)
+	gardentest.Rejections(t, underTest(memory))
+}

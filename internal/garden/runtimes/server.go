@@ -1,0 +1,135 @@
+package runtimes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+)
+
+const (
+	pathPrefix = "/runtimes/"
+
+	headerTimeout   = 10 * time.Second
+	shutdownTimeout = 5 * time.Second
+)
+
+// Options say where a server keeps what it needs to come back as the same.
+type Options struct {
+	// Dir is a folder that belongs to the server alone. It is made if it is missing.
+	Dir string
+	// Version returns the version of Kubernetes that a runtime says it is, 1.35.4.
+	Version func(ctx context.Context, technicalID string) string
+	Log     logrus.FieldLogger
+}
+
+// Server plays the API servers. Runtimes that are started are forgotten with the process.
+type Server struct {
+	listener  net.Listener
+	tls       *tls.Config
+	authority []byte
+	version   func(ctx context.Context, technicalID string) string
+	log       logrus.FieldLogger
+
+	mu sync.RWMutex
+	// clients are the authorities of the client certificates, by technical ID.
+	clients map[string]*x509.CertPool
+}
+
+var _ gardenlet.Runtimes = (*Server)(nil)
+
+// Listen opens the listener, at the same address as before and with the same authority, so that kubeconfigs outlive the process. If the
+// address is taken meanwhile, it takes another.
+func Listen(ctx context.Context, options Options) (*Server, error) {
+	identity, err := loadIdentity(options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen(ctx, options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		listener:  listener,
+		tls:       identity.tls,
+		authority: identity.authority,
+		version:   options.Version,
+		log:       options.Log,
+		clients:   map[string]*x509.CertPool{},
+	}, nil
+}
+
+// Start implements gardenlet.Runtimes.
+func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(clientCA) {
+		return gardenlet.Endpoint{}, fmt.Errorf("start %s: the client authority is not a PEM certificate", technicalID)
+	}
+	s.mu.Lock()
+	s.clients[technicalID] = pool
+	s.mu.Unlock()
+	return gardenlet.Endpoint{URL: "https://" + s.listener.Addr().String() + pathPrefix + technicalID, CA: s.authority}, nil
+}
+
+// Stop implements gardenlet.Runtimes.
+func (s *Server) Stop(_ context.Context, technicalID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, technicalID)
+	return nil
+}
+
+// Serve answers until the context ends, which is no error.
+func (s *Server) Serve(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           s.handler(),
+		TLSConfig:         s.tls,
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          log.New(debugWriter{s.log}, "", 0),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(s.listener, "", "") }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve the runtimes: %w", err)
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(ending)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	if err != nil {
+		return fmt.Errorf("stop serving the runtimes: %w", err)
+	}
+	return nil
+}
+
+// Close ends a server that was never served.
+func (s *Server) Close() error {
+	return s.listener.Close()
+}
+
+// debugWriter takes what net/http logs, mostly about clients that break off handshakes.
+type debugWriter struct {
+	log logrus.FieldLogger
+}
+
+func (w debugWriter) Write(line []byte) (int, error) {
+	w.log.WithField("server", "runtimes").Debug(string(line))
+	return len(line), nil
+}

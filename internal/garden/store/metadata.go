@@ -1,0 +1,76 @@
+package store
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// inherit sets what clients cannot choose: identity, times and generation come from the API server or stay as they are.
+func inherit(old, object client.Object) error {
+	if secret, ok := object.(*corev1.Secret); ok {
+		mergeStringData(secret)
+	}
+	if old != nil {
+		object.SetUID(old.GetUID())
+		object.SetCreationTimestamp(old.GetCreationTimestamp())
+		object.SetGeneration(old.GetGeneration())
+		if old.GetDeletionTimestamp() != nil {
+			object.SetDeletionTimestamp(old.GetDeletionTimestamp())
+		}
+		return nil
+	}
+	if problems := validation.NameIsDNSSubdomain(object.GetName(), false); len(problems) > 0 {
+		kind := object.GetObjectKind().GroupVersionKind().GroupKind()
+		return apierrors.NewInvalid(kind, object.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), object.GetName(), strings.Join(problems, ", ")),
+		})
+	}
+	object.SetUID(uuid.NewUUID())
+	object.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
+	object.SetDeletionTimestamp(nil)
+	object.SetGeneration(0)
+	if spec(object) != nil {
+		object.SetGeneration(1)
+	}
+	return nil
+}
+
+// raiseGeneration counts a change of the spec and the begin of a deletion, unless the rules have counted this change already.
+func raiseGeneration(old, object client.Object) {
+	if old == nil || spec(object) == nil || object.GetGeneration() != old.GetGeneration() {
+		return
+	}
+	begins := old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil
+	if begins || !apiequality.Semantic.DeepEqual(spec(old), spec(object)) {
+		object.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// spec returns the field Spec of an object, nil if its kind has none.
+func spec(object client.Object) any {
+	value := reflect.ValueOf(object).Elem().FieldByName("Spec")
+	if !value.IsValid() {
+		return nil
+	}
+	return value.Interface()
+}
+
+func mergeStringData(secret *corev1.Secret) {
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
+}
+

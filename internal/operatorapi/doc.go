@@ -1,0 +1,2 @@
+// Package operatorapi holds the JSON of the operator API: what the broker writes and its clients read. It has no behaviour.
+package operatorapi

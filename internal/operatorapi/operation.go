@@ -1,0 +1,81 @@
+package operatorapi
+
+import "time"
+
+// Operation is a piece of work on an instance.
+type Operation struct {
+	ID         string `json:"operationID"`
+	InstanceID string `json:"instanceID"`
+	// Kind is provision, deprovision and so on.
+	Kind string `json:"kind"`
+	// State is pending, in progress, canceling, succeeded, failed or canceled.
+	State string `json:"state"`
+	// Description is a line for people.
+	Description string `json:"description,omitempty"`
+	// Problem is why it failed, or what holds it up.
+	Problem *Problem `json:"problem,omitempty"`
+	// PredecessorID is the failed operation that this one retries.
+	PredecessorID string `json:"predecessorID,omitempty"`
+
+	// Stages are all stages of the process in order, FinishedStages those that are done for good. SkippedSteps gave up
+	// without failing the operation.
+	Stages         []string `json:"stages,omitempty"`
+	FinishedStages []string `json:"finishedStages,omitempty"`
+	SkippedSteps   []string `json:"skippedSteps,omitempty"`
+	// Stage and Step tell what runs since StepBegan, or what runs next.
+	Stage     string     `json:"stage,omitempty"`
+	Step      string     `json:"step,omitempty"`
+	StepBegan *time.Time `json:"stepBegan,omitempty"`
+	// Attempt counts the runs of the step since it last succeeded. Only the operation by its id tells it.
+	Attempt int `json:"attempt,omitempty"`
+	// Why tells what the operation waits for, in the words of the step that waits. Only the operation by its id tells it.
+	Why string `json:"why,omitempty"`
+	// WaitingFor is the key of the event that wakes the operation before NextRun.
+	WaitingFor string     `json:"waitingFor,omitempty"`
+	NextRun    *time.Time `json:"nextRun,omitempty"`
+	// Replica carries the operation at this moment.
+	Replica string `json:"replica,omitempty"`
+
+	CreatedAt  time.Time  `json:"createdAt"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	StartedAt  *time.Time `json:"startedAt,omitempty"`
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+
+	// Timeline is what happened so far, the oldest first. Only the operation by its id has it.
+	Timeline []TimelineEntry `json:"timeline,omitempty"`
+}
+
+// Problem is an error as it is shown: a line for people, a reason for machines, the system that it came from.
+type Problem struct {
+	Message   string `json:"message"`
+	Reason    string `json:"reason,omitempty"`
+	Component string `json:"component,omitempty"`
+}
+
+// TimelineEntry is an attempt of a step or, without a step, something that happened to the operation as a whole.
+type TimelineEntry struct {
+	Stage   string    `json:"stage,omitempty"`
+	Step    string    `json:"step,omitempty"`
+	Attempt int       `json:"attempt,omitempty"`
+	Began   time.Time `json:"began"`
+	End     time.Time `json:"end"`
+	// Outcome of an attempt is done, waiting, retrying, not completed, failed or handed back; of the operation accepted,
+	// taken over, cancel requested, operation succeeded, operation failed or operation canceled.
+	Outcome string `json:"outcome"`
+	Message string `json:"message,omitempty"`
+	// NextRun is when the step is tried again, where it is.
+	NextRun *time.Time `json:"nextRun,omitempty"`
+}
+
+// OperationList is a page of operations, the newest first.
+type OperationList struct {
+	Data []Operation `json:"data"`
+	Page
+}
+
+// Error is the body of every answer that is no success.
+type Error struct {
+	// Code is a single word for machines, such as NotFound.
+	Code        string `json:"error"`
+	Description string `json:"description"`
+}

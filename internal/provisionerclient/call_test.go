@@ -1,0 +1,254 @@
+package provisionerclient_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+func TestRubbish(t *testing.T) {
+	t.Parallel()
+
+	const could = "the provisioner could not tell the state of the operation: it "
+
+	cases := map[string]struct {
+		reason string
+		status int
+		answer string
+		want   string
+	}{
+		"HTML": {
+			reason: "A page of a proxy is quoted as one line.",
+			status: http.StatusBadGateway, answer: "<html>\r\n\t<b>Bad</b>\x00\x1b[31m\xff gateway</html>",
+			want: could + "answered with HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
+		},
+		"Denied": {
+			reason: "Whoever stands before the Provisioner does not decide for it: a 403 without GraphQL may pass.",
+			status: http.StatusForbidden, answer: "RBAC: access denied",
+			want: could + "answered with HTTP status 403 Forbidden: RBAC: access denied",
+		},
+		"Empty": {
+			reason: "An empty answer is no answer.",
+			status: http.StatusOK, want: could + "answered with something that is no GraphQL",
+		},
+		"LongText": {
+			reason: "A quotation ends after 200 characters.",
+			status: http.StatusOK, answer: strings.Repeat("ä", 100_000),
+			want: could + "answered with something that is no GraphQL: " + strings.Repeat("ä", 200) + "…",
+		},
+		"Redirect": {
+			reason: "A redirect is not followed: it would carry the tenant elsewhere.",
+			status: http.StatusTemporaryRedirect,
+			want:   could + "answered with HTTP status 307 Temporary Redirect",
+		},
+		"OtherJSON": {
+			reason: "JSON need not be GraphQL.",
+			status: http.StatusOK, answer: `{"status": "UP"}`, want: could + "answered without data",
+		},
+		"Null": {
+			reason: "Null is JSON.",
+			status: http.StatusOK, answer: `null`, want: could + "answered without data",
+		},
+		"NoResult": {
+			reason: "An operation that is null is none.",
+			status: http.StatusOK, answer: `{"data": {"result": null}}`, want: could + "answered without the operation",
+		},
+		"OtherTypes": {
+			reason: "Data of another form is not understood half.",
+			status: http.StatusOK, answer: `{"data": {"result": {"id": 7}}}`,
+			want: could + `answered with other data than asked for: {"data": {"result": {"id": 7}}}`,
+		},
+		"OtherErrors": {
+			reason: "Errors of another form neither.",
+			status: http.StatusOK, answer: `{"errors": "none"}`,
+			want: could + `answered with something that is no GraphQL: {"errors": "none"}`,
+		},
+		"DataWithBadStatus": {
+			reason: "Data that the server itself does not stand by is not taken.",
+			status: http.StatusInternalServerError, answer: operationAnswer[:20],
+			want: could + `answered with HTTP status 500 Internal Server Error: {"data": {"result":`,
+		},
+		"TooLong": {
+			reason: "An answer that does not end is not read to its end.",
+			status: http.StatusOK, answer: `{"data": "` + strings.Repeat("a", 8<<20),
+			want: could + "answered with more than 8388608 bytes",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			client := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "http://127.0.0.1:1/")
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.answer)
+			})
+
+			_, err := client.OperationStatus(t.Context(), "acme", "op-1")
+			if got := failure.Of(err); got.Kind != failure.Transient || cmp.Diff(tc.want, got.Text) != "" {
+				t.Errorf("%s\nkind %s, text: -want +got:\n%s", tc.reason, got.Kind, cmp.Diff(tc.want, got.Text))
+			}
+		})
+	}
+}
+
+func TestLackingIDs(t *testing.T) {
+	t.Parallel()
+
+	client, _ := playProvisioner(t, http.StatusOK, `{"data": {"result": null}}`)
+	calls := map[string]func() error{
+		"ProvisionRuntime": func() error {
+			_, err := client.ProvisionRuntime(t.Context(), provisionerclient.Caller{}, nil)
+
+			return err
+		},
+		"DeprovisionRuntime": func() error {
+			_, err := client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{}, "rt-1")
+
+			return err
+		},
+		"RuntimeStatus": func() error {
+			_, err := client.RuntimeStatus(t.Context(), "acme", "rt-1")
+
+			return err
+		},
+		"Kubeconfig": func() error {
+			_, err := client.Kubeconfig(t.Context(), "acme", "rt-1")
+
+			return err
+		},
+		"Changes": func() error {
+			_, err := client.Changes(t.Context(), "", 0)
+
+			return err
+		},
+	}
+
+	for name, call := range calls {
+		if err := call(); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "it answered without") {
+			t.Errorf("%s: an answer without a result is tried again, got %v", name, err)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+
+	address := strings.Replace(server.URL, "http://", "http://user:hunter2@", 1)
+	client := newClient(t, provisionerclient.Options{URL: address})
+
+	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
+	if got := failure.Of(err); got.Kind != failure.Transient ||
+		!strings.HasPrefix(got.Text, "the provisioner cannot be reached: dial tcp 127.0.0.1:") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the text says what happened, without credentials: got %s, %v", got.Kind, err)
+	}
+}
+
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+
+	client := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"data":`)
+
+		panic(http.ErrAbortHandler)
+	})
+
+	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
+	if got := failure.Of(err); got.Kind != failure.Transient || !strings.HasPrefix(got.Text, "the provisioner cannot be reached: ") {
+		t.Errorf("an answer that breaks off is tried again: got %v", err)
+	}
+}
+
+// silent is a Provisioner that never answers.
+type silent struct{}
+
+func (silent) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+
+	return nil, request.Context().Err()
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+
+	ask := func(ctx context.Context, client *provisionerclient.Client) error {
+		_, err := client.OperationStatus(ctx, "acme", "op-1")
+
+		return err
+	}
+	wait := func(ctx context.Context, client *provisionerclient.Client) error {
+		_, err := client.Changes(ctx, "7", 20*time.Second)
+
+		return err
+	}
+
+	cases := map[string]struct {
+		reason  string
+		timeout time.Duration
+		// patience is how long the caller waits at most.
+		patience time.Duration
+		call     func(context.Context, *provisionerclient.Client) error
+		want     time.Duration
+		text     string
+	}{
+		"Default": {
+			reason: "Without a limit of its own a call takes two minutes at most.", patience: time.Hour,
+			call: ask, want: 2 * time.Minute, text: "the provisioner did not answer within 2m0s",
+		},
+		"Own": {
+			reason: "The limit is an option.", patience: time.Hour, timeout: 5 * time.Second,
+			call: ask, want: 5 * time.Second, text: "the provisioner did not answer within 5s",
+		},
+		"Feed": {
+			reason: "The feed may take as long as agreed and some more.", patience: time.Hour, timeout: 5 * time.Second,
+			call: wait, want: 30 * time.Second, text: "the provisioner did not answer within 30s",
+		},
+		"Impatient": {
+			reason: "A caller who goes away is not the Provisioner's fault.", patience: time.Second,
+			call: ask, want: time.Second, text: "the wait for the provisioner was ended",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t, provisionerclient.Options{
+					URL: "http://provisioner/graphql", Timeout: tc.timeout, HTTPClient: &http.Client{Transport: silent{}},
+				})
+
+				ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
+				defer cancel()
+
+				began := time.Now()
+				err := tc.call(ctx, client)
+
+				if got := time.Since(began); got != tc.want {
+					t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
+				}
+
+				if got := failure.Of(err); got.Kind != failure.Transient || got.Text != tc.text ||
+					!errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s\nwant %q, got %s %q", tc.reason, tc.text, got.Kind, got.Text)
+				}
+			})
+		})
+	}
+}

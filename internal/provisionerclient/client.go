@@ -1,0 +1,182 @@
+package provisionerclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+const (
+	defaultTimeout = 120 * time.Second
+	// feedAllowance is how much longer than agreed a request for changes may take.
+	feedAllowance = 10 * time.Second
+	// maxFeedWait is how long a Provisioner waits for changes at most.
+	maxFeedWait = 30 * time.Second
+)
+
+// ErrNoFeed is in the chain of Changes' error when the Provisioner has no feed of changes and has to be polled.
+var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
+
+// Options say where the Provisioner is.
+type Options struct {
+	// URL is the address of its GraphQL API.
+	URL string
+	// Timeout limits each call but Changes; 0 means 120 s.
+	Timeout time.Duration
+	// HTTPClient sends the requests; nil means one that follows no redirects, which would carry requests to a stranger.
+	HTTPClient *http.Client
+}
+
+// Client asks one Provisioner. It may be used by many goroutines.
+type Client struct {
+	options Options
+}
+
+// New returns a client, or an error when the options cannot be right. It calls nobody.
+func New(options Options) (*Client, error) {
+	address, err := url.Parse(options.URL)
+	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
+		return nil, errors.New("the provisioner's URL has to be like http://host:port/path")
+	}
+
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+
+	if options.HTTPClient == nil {
+		options.HTTPClient = &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+
+	return &Client{options: options}, nil
+}
+
+// ProvisionRuntime orders a runtime. With an IdempotencyKey it may be repeated: our Provisioner answers with the same
+// operation; a former one ignores the key.
+func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
+	call := c.call("order the runtime", caller)
+
+	answer, err := wire.ProvisionRuntime(ctx, call, input)
+	if err != nil {
+		return Operation{}, fmt.Errorf("provision runtime: %w", err)
+	}
+
+	operation := operationOf(answer.Result)
+	if operation.ID == "" || operation.RuntimeID == "" {
+		return Operation{}, call.lacking("the ids of operation and runtime")
+	}
+
+	return operation, nil
+}
+
+// DeprovisionRuntime orders the removal of a runtime and returns the id of the operation that does it. It may be repeated
+// like ProvisionRuntime.
+func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {
+	call := c.call("remove the runtime", caller)
+
+	answer, err := wire.DeprovisionRuntime(ctx, call, runtimeID)
+	if err != nil {
+		return "", fmt.Errorf("deprovision runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == "" {
+		return "", call.lacking("the id of the operation")
+	}
+
+	return answer.Result, nil
+}
+
+// OperationStatus returns how far an operation is.
+func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string) (Operation, error) {
+	call := c.call("tell the state of the operation", Caller{Tenant: tenant})
+
+	answer, err := wire.OperationStatus(ctx, call, operationID)
+	if err != nil {
+		return Operation{}, fmt.Errorf("get operation %s: %w", operationID, err)
+	}
+
+	if answer.Result == nil {
+		return Operation{}, call.lacking("the operation")
+	}
+
+	return operationOf(answer.Result), nil
+}
+
+// RuntimeStatus returns the last operation of a runtime.
+func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
+	call := c.call("tell the state of the runtime", Caller{Tenant: tenant})
+
+	answer, err := wire.RuntimeStatus(ctx, call, runtimeID)
+	if err != nil {
+		return Operation{}, fmt.Errorf("get runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil || answer.Result.LastOperationStatus == nil {
+		return Operation{}, call.lacking("the last operation")
+	}
+
+	return operationOf(answer.Result.LastOperationStatus), nil
+}
+
+// Kubeconfig returns a kubeconfig for an administrator of the runtime, made for this call. While there is no cluster the
+// error is failure.Waiting.
+func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error) {
+	call := c.call("give access to the runtime", Caller{Tenant: tenant})
+	call.confidential = true
+
+	answer, err := wire.Kubeconfig(ctx, call, runtimeID)
+	if err != nil {
+		return "", fmt.Errorf("get kubeconfig of runtime %s: %w", runtimeID, err)
+	}
+
+	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil {
+		return "", call.lacking("the runtime's configuration")
+	}
+
+	kubeconfig := valueOf(answer.Result.RuntimeConfiguration.Kubeconfig)
+	if kubeconfig == "" {
+		return "", failure.New(failure.Waiting, "the provisioner has no kubeconfig of runtime %s yet", runtimeID).
+			Because("", failure.ComponentProvisioner)
+	}
+
+	return secret.String(kubeconfig), nil
+}
+
+// Changes returns the operations, of whatever tenant, that changed after the cursor. It waits for the first one, at most 30 s;
+// when the time has passed there are none, which is no error. Without a cursor it returns the present one at once. When the
+// error is failure.Permanent the cursor is no longer known, or, with ErrNoFeed, there is no feed.
+func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
+	wait = min(max(wait, 0), maxFeedWait)
+	call := c.call("tell what changed", Caller{})
+	call.timeout = wait + feedAllowance
+
+	var cursor *string
+	if after != "" {
+		cursor = &after
+	}
+
+	answer, err := wire.Changes(ctx, call, cursor, int(wait.Round(time.Second)/time.Second))
+	if err != nil {
+		return Changes{}, fmt.Errorf("get changes: %w", err)
+	}
+
+	if answer.Result == nil || answer.Result.Cursor == "" {
+		return Changes{}, call.lacking("a cursor")
+	}
+
+	return changesOf(answer.Result), nil
+}
+
+func (c *Client) call(action string, caller Caller) *call {
+	return &call{
+		client: c.options.HTTPClient, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,
+	}
+}

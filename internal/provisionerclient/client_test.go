@@ -1,0 +1,207 @@
+package provisionerclient_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+)
+
+const operationAnswer = `{"data": {"result": {"id": "op-1", "operation": "Provision", "state": "Exploding", "message": "m",
+	"runtimeID": "rt-1", "lastError": {"errMessage": "e", "reason": "r", "component": "c"}, "unknown": 1}}}`
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+
+	for _, address := range []string{"", "127.0.0.1:3000", "ftp://host/graphql", "http:///graphql", "http://user:hunter2@ho st/"} {
+		_, err := provisionerclient.New(provisionerclient.Options{URL: address})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("address %q is refused with a text that does not hold it, got %v", address, err)
+		}
+	}
+}
+
+func TestProvisionRuntime(t *testing.T) {
+	t.Parallel()
+
+	client, got := playProvisioner(t, http.StatusOK, operationAnswer)
+
+	operation, err := client.ProvisionRuntime(t.Context(),
+		provisionerclient.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "k"},
+		&wire.ProvisionRuntimeInput{
+			RuntimeInput: &wire.RuntimeInput{Name: "mine", Labels: map[string]any{"size": 12345678901234567}},
+			ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
+				ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
+					AwsZones: []*wire.AWSZoneInput{{Name: "a"}},
+				}},
+			}},
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := provisionerclient.Operation{
+		ID: "op-1", RuntimeID: "rt-1", Type: wire.OperationTypeProvision, State: "Exploding", Message: "m",
+		LastError: provisionerclient.LastError{Message: "e", Reason: "r", Component: "c"},
+	}
+	if diff := cmp.Diff(want, operation); diff != "" {
+		t.Errorf("an operation is read, even with a state that nobody knows: -want +got:\n%s", diff)
+	}
+
+	wantVariables := map[string]any{"config": map[string]any{
+		"runtimeInput": map[string]any{"name": "mine", "labels": map[string]any{"size": 12345678901234567.}},
+		"clusterConfig": map[string]any{"gardenerConfig": map[string]any{
+			"name": "", "kubernetesVersion": "", "provider": "", "targetSecret": "", "region": "", "machineType": "",
+			"workerCidr": "", "autoScalerMin": 0., "autoScalerMax": 0., "maxSurge": 0., "maxUnavailable": 0.,
+			"providerSpecificConfig": map[string]any{"awsConfig": map[string]any{
+				"vpcCidr":  "",
+				"awsZones": []any{map[string]any{"name": "a", "publicCidr": "", "internalCidr": "", "workerCidr": ""}},
+			}},
+		}},
+	}}
+	if diff := cmp.Diff(wantVariables, got.Variables); diff != "" {
+		t.Errorf("what is left out is not sent, since a former Provisioner may not know it: -want +got:\n%s", diff)
+	}
+
+	if !strings.Contains(got.Query, "result: provisionRuntime") {
+		t.Errorf("the call is aliased result: got %s", got.Query)
+	}
+
+	for name, want := range map[string]string{"tenant": "acme", "sub-account": "acme-dev", "Idempotency-Key": "k"} {
+		if value := got.header.Get(name); value != want {
+			t.Errorf("header %s: want %s, got %s", name, want, value)
+		}
+	}
+}
+
+func TestHeadersLeftOut(t *testing.T) {
+	t.Parallel()
+
+	client, got := playProvisioner(t, http.StatusOK, `{"data": {"result": "op-1"}}`)
+
+	if _, err := client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "acme"}, "rt-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"Sub-Account", "Idempotency-Key"} {
+		if values, sent := got.header[name]; sent {
+			t.Errorf("header %s is not sent without a value, got %q", name, values)
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+
+	operation := strings.TrimSuffix(strings.TrimPrefix(operationAnswer, `{"data": {"result": `), `}}`)
+	client, _ := playProvisioner(t, http.StatusOK, operationAnswer)
+
+	byID, err := client.OperationStatus(t.Context(), "acme", "op-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": {"lastOperationStatus": `+operation+`}}}`)
+
+	last, err := client.RuntimeStatus(t.Context(), "acme", "rt-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(byID, last); diff != "" || last.ID != "op-1" {
+		t.Errorf("an operation is the same by its id and as the last one of its runtime: -want +got:\n%s", diff)
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	t.Parallel()
+
+	client, _ := playProvisioner(t, http.StatusOK, `{"data": {"result": {"runtimeConfiguration": {"kubeconfig": "hunter2"}}}}`)
+
+	kubeconfig, err := client.Kubeconfig(t.Context(), "acme", "rt-1")
+	if err != nil || kubeconfig.Reveal() != "hunter2" {
+		t.Errorf("want hunter2, got %q, %v", kubeconfig.Reveal(), err)
+	}
+
+	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": {"runtimeConfiguration": {"kubeconfig": null}}}}`)
+
+	_, err = client.Kubeconfig(t.Context(), "acme", "rt-1")
+	if !failure.Is(err, failure.Waiting) {
+		t.Errorf("a cluster that is not there yet is waited for: got %v", err)
+	}
+
+	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": {"runtimeConfiguration": {"kubeconfig": "hunter2", "`)
+
+	_, err = client.Kubeconfig(t.Context(), "acme", "rt-1")
+	if !failure.Is(err, failure.Transient) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("an answer that ends early is tried again and not quoted: got %v", err)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+
+	const answer = `{"data": {"result": {"cursor": "8", "operations": [
+		{"id": "op-1", "runtimeID": "rt-1", "operation": "Deprovision", "state": "Succeeded"}, null]}}}`
+
+	cases := map[string]struct {
+		reason string
+		after  string
+		wait   time.Duration
+		want   map[string]any
+	}{
+		"First": {
+			reason: "The first request has no cursor.",
+			want:   map[string]any{"waitSeconds": 0.},
+		},
+		"Next": {
+			reason: "Seconds are as fine as it gets.",
+			after:  "7", wait: 1600 * time.Millisecond,
+			want: map[string]any{"after": "7", "waitSeconds": 2.},
+		},
+		"TooLong": {
+			reason: "No Provisioner waits longer than half a minute, and so the client does not either.",
+			after:  "7", wait: time.Hour,
+			want: map[string]any{"after": "7", "waitSeconds": 30.},
+		},
+		"Negative": {
+			reason: "Less than nothing is nothing.",
+			after:  "7", wait: -time.Hour,
+			want: map[string]any{"after": "7", "waitSeconds": 0.},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			client, got := playProvisioner(t, http.StatusOK, answer)
+
+			changes, err := client.Changes(t.Context(), tc.after, tc.wait)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			want := provisionerclient.Changes{Cursor: "8", Operations: []provisionerclient.Change{{
+				OperationID: "op-1", RuntimeID: "rt-1", Type: wire.OperationTypeDeprovision, State: wire.OperationStateSucceeded,
+			}}}
+			if diff := cmp.Diff(want, changes); diff != "" {
+				t.Errorf("%s\nChanges(): -want +got:\n%s", tc.reason, diff)
+			}
+
+			if diff := cmp.Diff(tc.want, got.Variables); diff != "" {
+				t.Errorf("%s\nvariables: -want +got:\n%s", tc.reason, diff)
+			}
+
+			if _, sent := got.header["Tenant"]; sent {
+				t.Errorf("%s\nThe feed belongs to no tenant.", tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,3 @@
+package provisionerclient
+
+//go:generate go tool genqlient genqlient.yaml

@@ -1,0 +1,190 @@
+package provisionerclient_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason  string
+		status  int
+		problem string
+		want    *failure.Error
+	}{
+		"BadRequest": {
+			reason:  "A code from 400 to 499 is final.",
+			problem: `{"message": "no such\n zone", "extensions": {"error_code": 400, "error_reason": "r", "error_component": "gardener"}}`,
+			want: &failure.Error{
+				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the provisioner refused to remove the runtime: no such zone",
+			},
+		},
+		"LastOfRange": {
+			reason:  "499 still is, and a code in quotes is a code.",
+			problem: `{"message": "m", "extensions": {"error_code": "499"}}`,
+			want:    refused("m"),
+		},
+		"OtherStatus": {
+			reason: "An error in an answer counts more than the answer's status.",
+			status: http.StatusUnprocessableEntity, problem: `{"message": "m", "extensions": {"error_code": 400}}`,
+			want: refused("m"),
+		},
+		"NotFound": {
+			reason: "What does not exist is recognised by its reason, as former Provisioners give it the code 2.",
+			problem: `{"message": "no runtime", "extensions":
+				{"error_code": 2, "error_reason": "err_db_not_found", "error_component": "db - provisioner"}}`,
+			want: &failure.Error{
+				Kind: failure.NotFound, Reason: "err_db_not_found", Component: "db - provisioner",
+				Text: "the provisioner could not remove the runtime: no runtime",
+			},
+		},
+		"PreviousOperation": {
+			reason:  "A former Provisioner says only in its text that another operation has to end first.",
+			problem: `{"message": "cannot start new one while previous operation is in progress", "extensions": {"error_code": 400}}`,
+			want:    busy("cannot start new one while previous operation is in progress"),
+		},
+		"OperationInProgress": {
+			reason:  "It says so in more than one way.",
+			problem: `{"message": "Operation 5f1e of type PROVISION is already In-Progress", "extensions": {"error_code": 500}}`,
+			want:    busy("Operation 5f1e of type PROVISION is already In-Progress"),
+		},
+		"NoOperationInProgress": {
+			reason:  "Not everything with these words is a wait.",
+			problem: `{"message": "no operation in progress to cancel", "extensions": {"error_code": 400}}`,
+			want:    refused("no operation in progress to cancel"),
+		},
+		"OperationNotInProgress": {
+			reason:  "Not everything with these words is a wait.",
+			problem: `{"message": "operation is not in progress", "extensions": {"error_code": 400}}`,
+			want:    refused("operation is not in progress"),
+		},
+		"Internal": {
+			reason:  "500 may pass.",
+			problem: `{"message": "boom", "extensions": {"error_code": 500, "error_reason": "err_provisioner_internal"}}`,
+			want: &failure.Error{
+				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: failure.ComponentProvisioner,
+				Text: "the provisioner could not remove the runtime: boom",
+			},
+		},
+		"NoExtensions": {
+			reason:  "An error without a code may pass.",
+			problem: `{"message": "boom"}`,
+			want:    failed("boom"),
+		},
+		"RubbishExtensions": {
+			reason:  "Extensions of another form are no extensions.",
+			problem: `{"message": "boom", "extensions": "none"}`,
+			want:    failed("boom"),
+		},
+		"RubbishCodes": {
+			reason:  "Values of another type are no values.",
+			problem: `{"message": "boom", "extensions": {"error_code": {"a": 400}, "error_reason": 7, "error_component": null}}`,
+			want:    failed("boom"),
+		},
+		"Path": {
+			reason:  "Parts that nobody asked for may have any form.",
+			problem: `{"message": "boom", "path": {"a": 1}, "locations": "here"}`,
+			want:    failed("boom"),
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.status == 0 {
+				tc.status = http.StatusOK
+			}
+
+			client, _ := playProvisioner(t, tc.status, `{"errors": [`+tc.problem+`], "data": null}`)
+
+			_, err := client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "acme"}, "rt-1")
+			if diff := cmp.Diff(tc.want, failure.Of(err)); diff != "" {
+				t.Errorf("%s\nerror: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestNoFeed(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason  string
+		status  int
+		message string
+		want    bool
+	}{
+		"gqlgen": {
+			reason: "gqlgen answers with 422.", status: http.StatusUnprocessableEntity,
+			message: `Cannot query field \"operationChanges\" on type \"Query\".`, want: true,
+		},
+		"Java": {
+			reason: "Other servers have other words.", status: http.StatusOK,
+			message: `Validation error (FieldUndefined@[operationChanges]) : Field 'operationChanges' in type 'Query' is undefined`, want: true,
+		},
+		"Ruby": {
+			reason: "Other servers have other words.", status: http.StatusBadRequest,
+			message: `Field 'operationChanges' doesn't exist on type 'Query'`, want: true,
+		},
+		"OtherField": {
+			reason: "A field of another name says nothing of the feed.", status: http.StatusOK,
+			message: `Cannot query field \"cursor\" on type \"Query\".`,
+		},
+		"OtherProblem": {
+			reason: "A feed that fails is a feed.", status: http.StatusOK, message: "operationChanges took too long",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			client, _ := playProvisioner(t, tc.status, fmt.Sprintf(`{"errors": [{"message": "%s"}]}`, tc.message))
+
+			_, err := client.Changes(t.Context(), "", 0)
+			if got := errors.Is(err, provisionerclient.ErrNoFeed); got != tc.want {
+				t.Errorf("%s\nwant ErrNoFeed %t, got %v", tc.reason, tc.want, err)
+			}
+
+			want := failure.Transient
+			if tc.want {
+				want = failure.Permanent
+			}
+
+			if got := failure.KindOf(err); got != want {
+				t.Errorf("%s\nwant kind %s, got %s", tc.reason, want, got)
+			}
+		})
+	}
+}
+
+func refused(message string) *failure.Error {
+	return &failure.Error{
+		Kind: failure.Permanent, Component: failure.ComponentProvisioner,
+		Text: "the provisioner refused to remove the runtime: " + message,
+	}
+}
+
+func busy(message string) *failure.Error {
+	return &failure.Error{
+		Kind: failure.Waiting, Component: failure.ComponentProvisioner,
+		Text: "the provisioner is still busy with the runtime: " + message,
+	}
+}
+
+func failed(message string) *failure.Error {
+	return &failure.Error{
+		Kind: failure.Transient, Component: failure.ComponentProvisioner,
+		Text: "the provisioner could not remove the runtime: " + message,
+	}
+}

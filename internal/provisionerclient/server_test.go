@@ -1,0 +1,60 @@
+package provisionerclient_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+// request is what a server got.
+type request struct {
+	Query     string         `json:"query"`
+	Variables map[string]any `json:"variables"`
+	header    http.Header
+}
+
+// playProvisioner starts a server that gives the same answer to every request, and returns a client of it and the place where
+// the last request is found once it is answered.
+func playProvisioner(t *testing.T, status int, answer string) (*provisionerclient.Client, *request) {
+	t.Helper()
+
+	got := new(request)
+	client := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(got); err != nil {
+			t.Errorf("the request is no JSON: %v", err)
+		}
+
+		got.header = r.Header
+
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	})
+
+	return client, got
+}
+
+// clientOf starts a server and returns a client of it with a time-out that a test need not wait for when all is well.
+func clientOf(t *testing.T, handler http.HandlerFunc) *provisionerclient.Client {
+	t.Helper()
+
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+
+	return newClient(t, provisionerclient.Options{URL: server.URL, Timeout: time.Minute})
+}
+
+func newClient(t *testing.T, options provisionerclient.Options) *provisionerclient.Client {
+	t.Helper()
+
+	client, err := provisionerclient.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client
+}

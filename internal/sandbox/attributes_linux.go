@@ -1,0 +1,8 @@
+package sandbox
+
+import "syscall"
+
+// attributes put the garden into a group of its own, so that Ctrl-C reaches only the sandbox, and end it with the sandbox.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}

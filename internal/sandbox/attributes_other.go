@@ -1,0 +1,10 @@
+//go:build !linux
+
+package sandbox
+
+import "syscall"
+
+// attributes put the garden into a group of its own, so that Ctrl-C reaches only the sandbox.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

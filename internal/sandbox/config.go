@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Prefix is what the variables begin with.
+const Prefix = "SANDBOX_"
+
+// The user whom the sandbox lets in.
+const (
+	User     = "sandbox"
+	Password = "sandbox"
+)
+
+// Config is the sandbox's configuration.
+type Config struct {
+	Dir                      string        `env:"DIR"                        help:"folder of all data"`
+	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"how long the simulated gardenlet takes for a cluster"`
+	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"where the broker listens"`
+	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"where the Provisioner listens"`
+	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"where the broker tells health and metrics"`
+	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"where the Provisioner tells health and metrics"`
+	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	const creation = 5 * time.Second
+
+	return Config{
+		Dir:                      ".sandbox",
+		ClusterCreation:          creation,
+		BrokerAddress:            "127.0.0.1:8080",
+		ProvisionerAddress:       "127.0.0.1:3000",
+		StatusAddress:            "127.0.0.1:8071",
+		ProvisionerStatusAddress: "127.0.0.1:3001",
+		LogLevel:                 "info",
+	}
+}
+
+func (c Config) provisioner(keys secret.String) provisioner.Config {
+	config := provisioner.DefaultConfig()
+	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
+	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
+	config.Database.SecretKeys = keys
+	config.Gardener.Project = garden.DefaultProject
+
+	return config
+}
+
+func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
+	config := broker.DefaultConfig()
+	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
+	config.Database.Path = filepath.Join(c.Dir, "broker.db")
+	config.Database.SecretKeys = keys
+	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
+	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
+	config.PublicURL = "http://" + c.BrokerAddress
+
+	return config
+}
+
+// keys returns the keys that the folder's data is sealed with. The first start makes them.
+func (c Config) keys() (secret.String, error) {
+	path := filepath.Join(c.Dir, "secret-keys")
+
+	stored, err := os.ReadFile(path)
+	if err == nil {
+		return secret.String(stored), nil
+	}
+
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("reading the keys of the sandbox: %w", err)
+	}
+
+	keys := secret.NewKey("sandbox")
+	// Written beside and renamed, so that a crash leaves all of it or nothing.
+	if err := os.WriteFile(path+".new", []byte(keys.Reveal()), 0o600); err != nil { //nolint:mnd // for the owner only
+		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
+	}
+
+	if err := os.Rename(path+".new", path); err != nil {
+		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
+	}
+
+	return keys, nil
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+)
+
+const (
+	// gardenReady is what the real garden prints before the path of its kubeconfig.
+	gardenReady = "garden ready kubeconfig="
+	// gardenStart is how long the real garden may take to start on a slow machine.
+	gardenStart = 3 * time.Minute
+	// gardenStop is how long it may take to stop.
+	gardenStop = 20 * time.Second
+)
+
+// memoryGarden opens the garden in memory.
+func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
+	memory, err := garden.Open(ctx, garden.Options{
+		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
+	})
+	if err != nil {
+		return nil, lifecycle.Part{}, err //nolint:wrapcheck // says what it is about
+	}
+
+	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
+}
+
+// realGarden starts the program that is the real garden and waits until it is ready. The returned part ends it.
+func realGarden(ctx context.Context, program string, config Config) (client.WithWatch, lifecycle.Part, error) {
+	process := &gardenProcess{ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{})}
+
+	go process.run(program, config)
+
+	part := lifecycle.Part{Name: "garden", Run: process.wait}
+
+	select {
+	case kubeconfig := <-process.ready:
+		api, err := gardener.Connect(kubeconfig)
+
+		return api, part, err //nolint:wrapcheck // says what it is about
+	case err := <-process.ended:
+		return nil, part, fmt.Errorf("the garden ended before it was ready: %w", err)
+	case <-time.After(gardenStart):
+		close(process.stop)
+
+		return nil, part, fmt.Errorf("the garden was not ready within %s", gardenStart)
+	case <-ctx.Done():
+		close(process.stop)
+
+		return nil, part, errors.Join(ctx.Err(), <-process.ended)
+	}
+}
+
+// gardenProcess is the running program.
+type gardenProcess struct {
+	ready chan string
+	ended chan error
+	stop  chan struct{}
+}
+
+// run carries the program from start to end. It stays on one thread, for the system ends the program with the thread that has
+// started it: so it never outlives a sandbox that was killed.
+func (g *gardenProcess) run(program string, config Config) {
+	runtime.LockOSThread()
+
+	command := exec.Command(program, //nolint:gosec,noctx // the user names it; it is stopped by a signal
+		"--dir", filepath.Join(config.Dir, "garden-real"),
+		"--cluster-creation", config.ClusterCreation.String())
+	command.Stderr = os.Stderr
+	command.SysProcAttr = attributes()
+
+	output, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+
+	if err != nil {
+		g.ended <- fmt.Errorf("starting %s: %w", program, err)
+
+		return
+	}
+
+	go func() {
+		<-g.stop
+
+		_ = command.Process.Signal(syscall.SIGTERM) // it has ended if this fails
+		time.AfterFunc(gardenStop, func() { _ = command.Process.Kill() })
+	}()
+
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if path, found := strings.CutPrefix(lines.Text(), gardenReady); found {
+			g.ready <- path
+		}
+	}
+
+	g.ended <- command.Wait()
+}
+
+// wait runs until the context ends or the program does.
+func (g *gardenProcess) wait(ctx context.Context) error {
+	select {
+	case err := <-g.ended:
+		return fmt.Errorf("the garden ended by itself: %w", err)
+	case <-ctx.Done():
+		close(g.stop)
+		<-g.ended // what it ends with when it was told to does not matter
+
+		return nil
+	}
+}

@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+const (
+	// readyTimeout is how long the services may take to answer.
+	readyTimeout = 30 * time.Second
+	readyPause   = 20 * time.Millisecond
+	logFile      = "sandbox.log"
+	ownerOnly    = 0o700
+)
+
+// Run runs the sandbox until the context ends. With a program it takes that for the garden, else the garden is in memory. When
+// everything answers it writes one line to the output.
+func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
+	if err := os.MkdirAll(config.Dir, ownerOnly); err != nil {
+		return fmt.Errorf("making the sandbox's folder: %w", err)
+	}
+
+	lock := flock.New(filepath.Join(config.Dir, "lock"))
+	if held, err := lock.TryLock(); err != nil || !held {
+		return errors.Join(fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to another folder", config.Dir, Prefix), err)
+	}
+	defer func() { _ = lock.Unlock() }()
+
+	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:mnd // owner
+	if err != nil {
+		return fmt.Errorf("opening the sandbox's log: %w", err)
+	}
+	defer file.Close()
+
+	log, err := logging.New("sandbox", config.LogLevel, file)
+	if err != nil {
+		return err //nolint:wrapcheck // says what to do
+	}
+
+	keys, err := config.keys()
+	if err != nil {
+		return err
+	}
+
+	var (
+		garden     client.WithWatch
+		gardenPart lifecycle.Part
+	)
+
+	if gardenProgram == "" {
+		garden, gardenPart, err = memoryGarden(ctx, config, log)
+	} else {
+		garden, gardenPart, err = realGarden(ctx, gardenProgram, config)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	parts := []lifecycle.Part{gardenPart}
+
+	services, err := start(ctx, config, keys, garden, log)
+	if err != nil {
+		// The garden's part has to run to be stopped.
+		canceled, cancel := context.WithCancel(ctx)
+		cancel()
+
+		return errors.Join(err, lifecycle.Run(canceled, log, parts...))
+	}
+
+	parts = append(parts,
+		lifecycle.Part{Name: "provisioner", Run: services.provisioner.Run},
+		lifecycle.Part{Name: "broker", Run: services.broker.Run},
+		lifecycle.Part{Name: "announcement", Run: func(ctx context.Context) error {
+			return services.announce(ctx, config, output)
+		}},
+	)
+
+	return lifecycle.Run(ctx, log, parts...) //nolint:wrapcheck // names the parts
+}
+
+// services are what the sandbox runs.
+type services struct {
+	provisioner *provisioner.Service
+	broker      *broker.Service
+}
+
+// start puts the services together. Both write to the one log, each under its name.
+func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, log logrus.FieldLogger,
+) (services, error) {
+	var (
+		running services
+		err     error
+	)
+
+	running.provisioner, err = provisioner.New(ctx, config.provisioner(keys), garden, log.WithField(logging.Service, "provisioner"))
+	if err != nil {
+		return services{}, fmt.Errorf("provisioner: %w", err)
+	}
+
+	running.broker, err = broker.New(ctx, config.broker(keys, running.provisioner.Address()), log.WithField(logging.Service, "broker"))
+	if err != nil {
+		return services{}, errors.Join(fmt.Errorf("broker: %w", err), running.provisioner.Close())
+	}
+
+	return running, nil
+}
+
+// announce waits until both services answer, writes where, and then waits for the context to end.
+func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
+	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+
+	for _, address := range []string{s.provisioner.StatusAddress(), s.broker.StatusAddress()} {
+		if err := ready(deadline, address); err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // told to stop meanwhile
+			}
+
+			return err
+		}
+	}
+
+	fmt.Fprintf(output, "sandbox ready: broker http://%s (user %s, password %s), provisioner http://%s/graphql, "+
+		"status http://%s, log %s\n", s.broker.Address(), User, Password, s.provisioner.Address(), s.broker.StatusAddress(),
+		filepath.Join(config.Dir, logFile))
+
+	<-ctx.Done()
+
+	return nil
+}
+
+// ready waits until the service with the status address is ready.
+func ready(ctx context.Context, address string) error {
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+		if err != nil {
+			return fmt.Errorf("asking %s whether it is ready: %w", address, err)
+		}
+
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", address, ctx.Err())
+		case <-time.After(readyPause):
+		}
+	}
+}

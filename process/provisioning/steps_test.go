@@ -1,0 +1,251 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// fakeProvisioner keeps one runtime per key, as ours does.
+type fakeProvisioner struct {
+	err    error
+	orders map[string]*wire.ProvisionRuntimeInput
+	status provisionerclient.Operation
+}
+
+func (f *fakeProvisioner) ProvisionRuntime(_ context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+) (provisionerclient.Operation, error) {
+	if f.err != nil {
+		return provisionerclient.Operation{}, f.err
+	}
+
+	if f.orders == nil {
+		f.orders = map[string]*wire.ProvisionRuntimeInput{}
+	}
+
+	f.orders[caller.IdempotencyKey] = order
+
+	return provisionerclient.Operation{ID: "operation-of-" + caller.IdempotencyKey, RuntimeID: "runtime-of-" + caller.IdempotencyKey}, nil
+}
+
+func (f *fakeProvisioner) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
+	return f.status, f.err
+}
+
+// fakeInstances keeps one instance.
+type fakeInstances struct {
+	instance environment.Instance
+	err      error
+}
+
+func (f *fakeInstances) Find(context.Context, string) (environment.Instance, error) { return f.instance, f.err }
+
+func (f *fakeInstances) SetRuntime(_ context.Context, _, runtimeID string) error {
+	if f.err == nil {
+		f.instance.RuntimeID = runtimeID
+	}
+
+	return f.err
+}
+
+var errAway = errors.New("the database is away")
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func instance() environment.Instance {
+	return environment.Instance{
+		ID: "instance-1", GlobalAccountID: "tenant-1", SubAccountID: "sub-1", Provider: "aws", Region: "eu-central-1",
+		Name: "first", ShootName: "c-1234567",
+		Request: environment.Request{Cluster: environment.Cluster{
+			KubernetesVersion: "1.35.4", MachineType: "m6i.large", VolumeType: "gp3", VolumeSizeGB: 80,
+			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Zones: []string{"eu-central-1a"}, NodesCIDR: "10.250.0.0/16",
+			Purpose: "evaluation", Administrators: []string{"admin@example.com"},
+		}},
+	}
+}
+
+func newOperation() Operation {
+	return process.NewOperation(process.Record{ID: "op-1", InstanceID: "instance-1"},
+		environment.Data{Instance: instance(), Provisioning: "op-1"}, began)
+}
+
+// runStage runs the steps of a stage as the engine does and expects all of them to be done.
+func runStage(t *testing.T, operation Operation, steps ...process.Step[environment.Data]) Operation {
+	t.Helper()
+
+	for _, step := range steps {
+		var (
+			wait time.Duration
+			err  error
+		)
+
+		operation, wait, err = step.Run(t.Context(), operation, logging.Discard())
+		if err != nil || wait != 0 {
+			t.Fatalf("%s: %s, %v", step.Name(), wait, err)
+		}
+	}
+
+	return operation
+}
+
+func createStage(provisioner *fakeProvisioner, instances *fakeInstances) []process.Step[environment.Data] {
+	return []process.Step[environment.Data]{
+		initialization{},
+		resolveTargetSecret{secrets: map[string]string{"aws": "aws-account"}},
+		createRuntime{provisioner: provisioner, instances: instances},
+	}
+}
+
+func TestCreateRuntimeStage(t *testing.T) {
+	provisioner, instances := &fakeProvisioner{}, &fakeInstances{instance: instance()}
+
+	first := runStage(t, newOperation(), createStage(provisioner, instances)...)
+	again := runStage(t, newOperation(), createStage(provisioner, instances)...) // a crash lost what the first run had learned
+
+	if first.Data.Instance.RuntimeID != "runtime-of-op-1" || again.Data.Instance.RuntimeID != first.Data.Instance.RuntimeID {
+		t.Errorf("runtimes %q and %q, want the same", first.Data.Instance.RuntimeID, again.Data.Instance.RuntimeID)
+	}
+
+	if len(provisioner.orders) != 1 {
+		t.Errorf("ordered under %d keys, want one", len(provisioner.orders))
+	}
+
+	if first.WaitingFor != "provisioner operation operation-of-op-1" || !first.Data.Ordered || instances.instance.RuntimeID == "" {
+		t.Errorf("waits for %q, ordered %t, recorded runtime %q", first.WaitingFor, first.Data.Ordered, instances.instance.RuntimeID)
+	}
+
+	order := provisioner.orders["op-1"].ClusterConfig.GardenerConfig
+	if order.TargetSecret != "aws-account" || order.Name != "c-1234567" || order.ProviderSpecificConfig.AwsConfig == nil {
+		t.Errorf("order: %+v", order)
+	}
+}
+
+func TestCreateRuntimeFailures(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		provisioner *fakeProvisioner
+		instances   *fakeInstances
+		want        failure.Kind
+	}{
+		"provisioner away": {
+			reason:      "the Provisioner's errors are passed on as they are",
+			provisioner: &fakeProvisioner{err: failure.New(failure.Transient, "away")}, instances: &fakeInstances{},
+			want: failure.Transient,
+		},
+		"refused": {
+			reason:      "a refused order is not sent again",
+			provisioner: &fakeProvisioner{err: failure.New(failure.Permanent, "refused")}, instances: &fakeInstances{},
+			want: failure.Permanent,
+		},
+		"database away": {
+			reason:      "an answer that cannot be recorded is asked for again",
+			provisioner: &fakeProvisioner{}, instances: &fakeInstances{err: errAway},
+			want: failure.Transient,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			operation := runStage(t, newOperation(), initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "s"}})
+
+			got, wait, err := createRuntime{provisioner: c.provisioner, instances: c.instances}.Run(t.Context(), operation, logging.Discard())
+			if !failure.Is(err, c.want) || wait != 0 {
+				t.Errorf("%s: got %s, %v", c.reason, wait, err)
+			}
+
+			if !got.Data.Ordered {
+				t.Errorf("%s: that the order may have been sent is not noted", c.reason)
+			}
+		})
+	}
+}
+
+func TestTargetSecretIsDecidedOnce(t *testing.T) {
+	operation := runStage(t, newOperation(), initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "old"}})
+	operation = runStage(t, operation, initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "new"}})
+
+	if operation.Data.TargetSecret != "old" || operation.Data.Order.ClusterConfig.GardenerConfig.TargetSecret != "old" {
+		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
+	}
+
+	_, _, err := resolveTargetSecret{}.Run(t.Context(), newOperation(), logging.Discard())
+	if !failure.Is(err, failure.Permanent) {
+		t.Errorf("a provider without credentials gives %v", err)
+	}
+}
+
+func TestCheckRuntime(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		status   provisionerclient.Operation
+		err      error
+		wantWait time.Duration
+		wantKind failure.Kind
+		wantText string
+	}{
+		"succeeded": {reason: "the runtime is there", status: provisionerclient.Operation{State: wire.OperationStateSucceeded}},
+		"in progress": {
+			reason: "it comes back at the pace of the feed", status: provisionerclient.Operation{State: wire.OperationStateInprogress},
+			wantWait: 7 * time.Second,
+		},
+		"unknown state": {
+			reason: "a state of a later version is waited out", status: provisionerclient.Operation{State: "Dreaming"},
+			wantWait: 7 * time.Second,
+		},
+		"failed": {
+			reason: "the Provisioner's reason reaches the user",
+			status: provisionerclient.Operation{
+				State:     wire.OperationStateFailed,
+				LastError: provisionerclient.LastError{Message: "no quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
+			},
+			wantKind: failure.Permanent, wantText: "the Provisioner failed: no quota",
+		},
+		"away": {
+			reason: "an error is the retry policy's business", err: failure.New(failure.Transient, "away"),
+			wantKind: failure.Transient, wantText: "away",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			step := checkRuntime{waiter: provisionerwait.Waiter{
+				Operations: &fakeProvisioner{status: c.status, err: c.err}, Limit: time.Hour,
+				Pace: func(time.Duration) time.Duration { return 7 * time.Second },
+			}}
+
+			_, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
+			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
+				t.Fatalf("%s: got %s, %v", c.reason, wait, err)
+			}
+
+			if err != nil && (failure.KindOf(err) != c.wantKind || failure.Of(err).Text != c.wantText) {
+				t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
+			}
+		})
+	}
+}
+
+func TestStartingTakesTheInstanceAsItIsNow(t *testing.T) {
+	now := instance()
+	now.Name = "renamed"
+
+	operation := runStage(t, newOperation(), starting{instances: &fakeInstances{instance: now}})
+	if diff := cmp.Diff(now, operation.Data.Instance); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	if _, _, err := (starting{instances: &fakeInstances{err: errAway}}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
+		t.Error("an instance that cannot be read is no error")
+	}
+}

@@ -1,0 +1,227 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// TestClient lets the broker's client talk to this server: both are made from the schema, and this is where they meet.
+func TestClient(t *testing.T) {
+	t.Parallel()
+
+	status := model.OperationStatus{
+		ID: new("op-1"), RuntimeID: new("rt-1"), Operation: model.OperationTypeProvisionNoInstall,
+		State: model.OperationStateFailed, Message: new("m"),
+		LastError: &model.LastError{ErrMessage: "quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
+	}
+
+	var (
+		gotCallers []graph.Caller
+		gotInput   model.ProvisionRuntimeInput
+		gotWant    []graph.RuntimeFields
+	)
+
+	client := clientOf(t, runtimes{
+		provision: func(caller graph.Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+			gotCallers, gotInput = append(gotCallers, caller), input
+
+			return status, nil
+		},
+		deprovision: func(caller graph.Caller, runtimeID string) (string, error) {
+			gotCallers = append(gotCallers, caller)
+
+			return "op-2-" + runtimeID, nil
+		},
+		operationStatus: func(graph.Caller, string) (model.OperationStatus, error) { return status, nil },
+		runtimeStatus: func(_ graph.Caller, _ string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+			gotWant = append(gotWant, want)
+
+			return model.RuntimeStatus{
+				LastOperationStatus: &status, RuntimeConfiguration: &model.RuntimeConfig{Kubeconfig: new("kind: Config")},
+			}, nil
+		},
+		changes: func(_ context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
+			return after + "+" + wait.String(), []model.OperationChange{{
+				ID: "op-1", RuntimeID: "rt-1", Operation: model.OperationTypeDeprovision, State: model.OperationStatePending,
+			}}, nil
+		},
+	})
+
+	ctx := t.Context()
+	caller := provisionerclient.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
+	want := provisionerclient.Operation{
+		ID: "op-1", RuntimeID: "rt-1", Type: "ProvisionNoInstall", State: "Failed", Message: "m",
+		LastError: provisionerclient.LastError{Message: "quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
+	}
+
+	provisioned, err := client.ProvisionRuntime(ctx, caller, clientOrder())
+	assertAnswer(t, "ProvisionRuntime", want, provisioned, err)
+
+	operationID, err := client.DeprovisionRuntime(ctx, caller, "rt-1")
+	assertAnswer(t, "DeprovisionRuntime", "op-2-rt-1", operationID, err)
+
+	operation, err := client.OperationStatus(ctx, "acme", "op-1")
+	assertAnswer(t, "OperationStatus", want, operation, err)
+
+	last, err := client.RuntimeStatus(ctx, "acme", "rt-1")
+	assertAnswer(t, "RuntimeStatus", want, last, err)
+
+	kubeconfig, err := client.Kubeconfig(ctx, "acme", "rt-1")
+	assertAnswer(t, "Kubeconfig", "kind: Config", kubeconfig.Reveal(), err)
+
+	changes, err := client.Changes(ctx, "7", 3*time.Second)
+	assertAnswer(t, "Changes", provisionerclient.Changes{Cursor: "7+3s", Operations: []provisionerclient.Change{
+		{OperationID: "op-1", RuntimeID: "rt-1", Type: "Deprovision", State: "Pending"},
+	}}, changes, err)
+
+	wantCaller := graph.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
+	assertAnswer(t, "callers", []graph.Caller{wantCaller, wantCaller}, gotCallers, nil)
+	assertAnswer(t, "wanted fields", []graph.RuntimeFields{{}, {Kubeconfig: true}}, gotWant, nil)
+	assertAnswer(t, "order", &model.AWSProviderConfigInput{
+		VpcCIDR: "10.250.0.0/16",
+		AWSZones: []*model.AWSZoneInput{{
+			Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
+		}},
+	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
+}
+
+func TestClientErrors(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   *failure.Error
+	}{
+		"NotFound": {
+			reason: "What does not exist is told from what is refused.",
+			err: failure.New(failure.NotFound, "no operation op-1").
+				Because(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
+			want: &failure.Error{
+				Kind: failure.NotFound, Reason: failure.ReasonNotFound, Component: failure.ComponentProvisionerStorage,
+				Text: "the provisioner could not tell the state of the operation: no operation op-1",
+			},
+		},
+		"Invalid": {
+			reason: "A refusal is final.",
+			err:    failure.New(failure.Invalid, "no such region").Because("r", "gardener"),
+			want: &failure.Error{
+				Kind: failure.Permanent, Reason: "r", Component: "gardener",
+				Text: "the provisioner refused to tell the state of the operation: no such region",
+			},
+		},
+		"Transient": {
+			reason: "What may pass stays worth a retry.",
+			err:    failure.New(failure.Transient, "no database").Because("r", "c"),
+			want: &failure.Error{
+				Kind: failure.Transient, Reason: "r", Component: "c",
+				Text: "the provisioner could not tell the state of the operation: no database",
+			},
+		},
+		"Internal": {
+			reason: "So does a fault of the Provisioner, of which the broker learns nothing else.",
+			err:    errors.New("hunter2"),
+			want: &failure.Error{
+				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: "provisioner",
+				Text: "the provisioner could not tell the state of the operation: internal error",
+			},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			client := clientOf(t, runtimes{operationStatus: func(graph.Caller, string) (model.OperationStatus, error) {
+				return model.OperationStatus{}, tc.err
+			}})
+
+			_, err := client.OperationStatus(t.Context(), "acme", "op-1")
+			if diff := cmp.Diff(tc.want, failure.Of(err)); diff != "" {
+				t.Errorf("%s\nerror: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestClientLeavesFeed holds a request for changes open until its client goes away.
+func TestClientLeavesFeed(t *testing.T) {
+	t.Parallel()
+
+	waiting, left := make(chan struct{}), make(chan struct{})
+	client := clientOf(t, runtimes{
+		changes: func(ctx context.Context, _ string, _ time.Duration) (string, []model.OperationChange, error) {
+			close(waiting)
+			<-ctx.Done()
+			close(left)
+
+			return "", nil, ctx.Err()
+		},
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+
+	go func() {
+		<-waiting
+		cancel()
+	}()
+
+	_, err := client.Changes(ctx, "7", time.Minute)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that goes away gets its own reason back: got %v", err)
+	}
+
+	<-left
+}
+
+func assertAnswer(t *testing.T, what string, want, got any, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", what, diff)
+	}
+}
+
+func clientOf(t *testing.T, runtimes graph.Runtimes) *provisionerclient.Client {
+	t.Helper()
+
+	client, err := provisionerclient.New(provisionerclient.Options{URL: startServer(t, runtimes).URL + "/graphql"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client
+}
+
+func clientOrder() *wire.ProvisionRuntimeInput {
+	return &wire.ProvisionRuntimeInput{
+		RuntimeInput: &wire.RuntimeInput{Name: "mine", Labels: map[string]any{"a": "b"}},
+		ClusterConfig: &wire.ClusterConfigInput{
+			Administrators: []string{"jane@example.com"},
+			GardenerConfig: &wire.GardenerConfigInput{
+				Name: "c-1234567", KubernetesVersion: "1.33.2", Provider: "aws", TargetSecret: "pool", Region: "eu-central-1",
+				MachineType: "m6i.large", WorkerCidr: "10.250.0.0/16", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
+				ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
+					VpcCidr: "10.250.0.0/16",
+					AwsZones: []*wire.AWSZoneInput{{
+						Name: "eu-central-1a", WorkerCidr: "10.250.0.0/19", PublicCidr: "10.250.32.0/20", InternalCidr: "10.250.48.0/20",
+					}},
+				}},
+			},
+		},
+	}
+}

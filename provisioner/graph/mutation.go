@@ -1,0 +1,80 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+// mutation resolves the fields of type Mutation.
+type mutation struct {
+	runtimes Runtimes
+	rules    validation.Rules
+}
+
+// ProvisionRuntime checks the order and has it accepted.
+func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRuntimeInput) (*model.OperationStatus, error) {
+	caller, err := mutatingCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := validation.Provision(config, m.rules); err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	if config.KymaConfig != nil {
+		return nil, notYet("provisionRuntime with kymaConfig")
+	}
+
+	status, err := m.runtimes.Provision(ctx, caller, config)
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	return withLastError(&status), nil
+}
+
+// DeprovisionRuntime has the removal of a runtime accepted.
+func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
+	caller, err := mutatingCaller(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	operationID, err := m.runtimes.Deprovision(ctx, caller, id)
+
+	return operationID, explained(ctx, err)
+}
+
+// The mutations from here on are part of the contract and still to be built.
+
+// UpgradeRuntime refuses.
+func (m mutation) UpgradeRuntime(context.Context, string, model.UpgradeRuntimeInput) (*model.OperationStatus, error) {
+	return nil, notYet("upgradeRuntime")
+}
+
+// UpgradeShoot refuses.
+func (m mutation) UpgradeShoot(context.Context, string, model.UpgradeShootInput) (*model.OperationStatus, error) {
+	return nil, notYet("upgradeShoot")
+}
+
+// HibernateRuntime refuses.
+func (m mutation) HibernateRuntime(context.Context, string) (*model.OperationStatus, error) {
+	return nil, notYet("hibernateRuntime")
+}
+
+// RollBackUpgradeOperation refuses.
+func (m mutation) RollBackUpgradeOperation(context.Context, string) (*model.RuntimeStatus, error) {
+	return nil, notYet("rollBackUpgradeOperation")
+}
+
+// ReconnectRuntimeAgent refuses.
+func (m mutation) ReconnectRuntimeAgent(context.Context, string) (string, error) {
+	return "", notYet("reconnectRuntimeAgent")
+}
+
+func notYet(what string) error {
+	return invalid("%s is not supported yet", what)
+}

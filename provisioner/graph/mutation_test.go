@@ -1,0 +1,199 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// order is the smallest order that is valid, as a client writes it.
+const order = `{
+	runtimeInput: {name: "mine", labels: {stage: "dev", weight: 1.5}},
+	clusterConfig: {administrators: ["jane@example.com"], gardenerConfig: {
+		name: "c-1234567", kubernetesVersion: "1.33.2", provider: "gcp", targetSecret: "pool", region: "europe-west3",
+		machineType: "n2-standard-4", workerCidr: "10.250.0.0/16", autoScalerMin: 1, autoScalerMax: 3, maxSurge: 1,
+		maxUnavailable: 0, providerSpecificConfig: {gcpConfig: {zones: ["europe-west3-a"]}}
+	}}
+}`
+
+const provision = `mutation { result: provisionRuntime(config: ` + order + `) {
+	id operation state message runtimeID compassRuntimeID lastError { errMessage reason component }
+} }`
+
+func TestProvisionRuntime(t *testing.T) {
+	t.Parallel()
+
+	var (
+		gotCaller graph.Caller
+		gotInput  model.ProvisionRuntimeInput
+	)
+
+	server := startServer(t, runtimes{
+		provision: func(caller graph.Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+			gotCaller, gotInput = caller, input
+
+			return model.OperationStatus{
+				ID: new("op-1"), Operation: model.OperationTypeProvisionNoInstall, State: model.OperationStateInProgress,
+				Message: new("Provisioning started"), RuntimeID: new("rt-1"),
+			}, nil
+		},
+	})
+
+	_, got := post(t, server, exchange{query: provision, headers: map[string]string{
+		"tenant": "acme", "sub-account": "acme-dev", "Idempotency-Key": "op-1/create",
+	}})
+
+	want := `{"data":{"result":{"id":"op-1","operation":"ProvisionNoInstall","state":"InProgress",` +
+		`"message":"Provisioning started","runtimeID":"rt-1","compassRuntimeID":null,` +
+		`"lastError":{"errMessage":"","reason":"","component":""}}}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lastError is an object even when the Runtimes says nothing of it: -want +got:\n%s", diff)
+	}
+
+	wantCaller := graph.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
+	if diff := cmp.Diff(wantCaller, gotCaller); diff != "" {
+		t.Errorf("the three headers say who calls: -want +got:\n%s", diff)
+	}
+
+	if name := gotInput.ClusterConfig.GardenerConfig.Name; name != "c-1234567" {
+		t.Errorf("the order arrives: want name c-1234567, got %s", name)
+	}
+}
+
+func TestMutationsRefused(t *testing.T) {
+	t.Parallel()
+
+	const refusal = `{"errors":[{"message":"MESSAGE","path":["result"],` +
+		`"extensions":{"error_code":400,"error_component":"provisioner","error_reason":"err_provisioner_bad_request"}}],` +
+		`"data":DATA}`
+
+	const headless = "the header tenant is missing: it names the account"
+
+	upgradeShoot := `mutation { result: upgradeShoot(id: "rt-1", config: {gardenerConfig: {machineType: "big"}}) { id } }`
+	upgradeRuntime := `mutation { result: upgradeRuntime(id: "rt-1", config: {kymaConfig: {version: "2", components: []}}) { id } }`
+	kyma := strings.Replace(provision, "{\n\truntimeInput",
+		`{kymaConfig: {version: "1.24.0", components: [{component: "compass-runtime-agent", namespace: "kyma-system"}]}, runtimeInput`, 1)
+
+	cases := map[string]struct {
+		reason  string
+		query   string
+		headers map[string]string
+		message string
+		data    string
+	}{
+		"NoTenant": {
+			reason:  "A mutation without a tenant is refused before it is looked at.",
+			query:   provision,
+			message: headless,
+		},
+		"DeprovisionNoTenant": {
+			reason: "A refused mutation that must answer with an id has no data at all.",
+			query:  `mutation { result: deprovisionRuntime(id: "rt-1") }`, data: "null",
+			message: headless,
+		},
+		"TenantNoLabel": {
+			reason:  "A tenant that the Shoot cannot carry as a label is refused early.",
+			query:   provision,
+			headers: map[string]string{"tenant": strings.Repeat("a", 64)},
+			message: "the header tenant cannot be used as a label: must be no more than 63 bytes",
+		},
+		"SubAccountNoLabel": {
+			reason:  "The same holds for the subaccount.",
+			query:   provision,
+			headers: map[string]string{"tenant": "acme", "sub-account": strings.Repeat("a", 64)},
+			message: "the header sub-account cannot be used as a label: must be no more than 63 bytes",
+		},
+		"KeyTooLong": {
+			reason:  "The idempotency key has a limit.",
+			query:   provision,
+			headers: map[string]string{"tenant": "acme", "Idempotency-Key": strings.Repeat("k", 256)},
+			message: "the header Idempotency-Key has more than 255 characters",
+		},
+		"KeyNotPrintable": {
+			reason:  "The idempotency key is printable ASCII, so that it can be stored and logged everywhere.",
+			query:   provision,
+			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
+			message: "the header Idempotency-Key holds a character that is not printable ASCII",
+		},
+		"InvalidOrder": {
+			reason:  "An order that Gardener would refuse is refused at once, with the field's name.",
+			query:   strings.Replace(provision, "1.33.2", "%s%d", 1),
+			headers: map[string]string{"tenant": "acme"},
+			message: `the runtime cannot be ordered like this: kubernetesVersion must look like 1.33 or 1.33.2, not \"%s%d\"`,
+		},
+		"Kyma": {
+			reason:  "An order with Kyma is refused and not silently carried out without Kyma.",
+			query:   kyma,
+			headers: map[string]string{"tenant": "acme"},
+			message: "provisionRuntime with kymaConfig is not supported yet",
+		},
+		"UpgradeRuntime": {
+			reason: "It is still to be built.", query: upgradeRuntime, message: "upgradeRuntime is not supported yet",
+		},
+		"UpgradeShoot": {
+			reason: "It is still to be built.", query: upgradeShoot, message: "upgradeShoot is not supported yet",
+		},
+		"HibernateRuntime": {
+			reason:  "It is still to be built.",
+			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
+			message: "hibernateRuntime is not supported yet",
+		},
+		"RollBackUpgradeOperation": {
+			reason:  "It is still to be built.",
+			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
+			message: "rollBackUpgradeOperation is not supported yet",
+		},
+		"ReconnectRuntimeAgent": {
+			reason: "It is still to be built.", data: "null",
+			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
+			message: "reconnectRuntimeAgent is not supported yet",
+		},
+	}
+
+	// A Runtimes without functions panics when it is called: none of these requests may reach it.
+	server := startServer(t, runtimes{})
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.data == "" {
+				tc.data = `{"result":null}`
+			}
+
+			status, got := post(t, server, exchange{query: tc.query, headers: tc.headers})
+			want := strings.NewReplacer("MESSAGE", tc.message, "DATA", tc.data).Replace(refusal)
+
+			if diff := cmp.Diff(want, got); diff != "" || status != 200 {
+				t.Errorf("%s\nstatus %d, answer: -want +got:\n%s", tc.reason, status, diff)
+			}
+		})
+	}
+}
+
+func TestDeprovisionRuntime(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{
+		deprovision: func(caller graph.Caller, runtimeID string) (string, error) {
+			return caller.Tenant + "/" + runtimeID + "/" + caller.IdempotencyKey, nil
+		},
+	})
+
+	_, got := post(t, server, asTenant(`mutation { a: deprovisionRuntime(id: "rt-1") b: deprovisionRuntime(id: "rt-2") }`))
+	if diff := cmp.Diff(`{"data":{"a":"acme/rt-1/","b":"acme/rt-2/"}}`, got); diff != "" {
+		t.Errorf("without a key a request may hold several mutations: -want +got:\n%s", diff)
+	}
+
+	keyed := asTenant(`mutation { ...two } fragment two on Mutation { a: deprovisionRuntime(id: "rt-1") b: deprovisionRuntime(id: "rt-2") }`)
+	keyed.headers["Idempotency-Key"] = "k"
+
+	_, got = post(t, server, keyed)
+	if !strings.Contains(got, "the header Idempotency-Key stands for one mutation, the request has 2") {
+		t.Errorf("one key cannot stand for two mutations: got %s", got)
+	}
+}

@@ -1,0 +1,231 @@
+package shoot_test
+
+import (
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+
+	everything := shoot.Options{
+		Namespace: "garden-kyma", AuditPolicyConfigMap: "audit-policy", AutoUpdateKubernetes: true, AutoUpdateMachineImage: true,
+		RequireIMDSv2: true,
+		MaintenanceWindows: map[string]gardencorev1beta1.MaintenanceTimeWindow{
+			"eu-central-1": {Begin: "030000+0100", End: "040000+0100"},
+		},
+		Extensions: []string{
+			shoot.ExtensionOIDC, shoot.ExtensionDNS, shoot.ExtensionNetworkingFilter, shoot.ExtensionCertificates, "own", "own",
+		},
+	}
+	nothing := shoot.Options{Namespace: "garden-kyma"}
+
+	cases := map[string]struct {
+		reason  string
+		config  func() *model.GardenerConfigInput
+		options shoot.Options
+	}{
+		"aws": {
+			reason: "Every field of an order has its place, and what the order leaves out the options decide.",
+			config: awsOrder, options: everything,
+		},
+		"aws-without-imdsv2": {
+			reason: "What the order says wins over the options.",
+			config: func() *model.GardenerConfigInput {
+				order := awsOrder()
+				order.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = new(false)
+				order.EnableKubernetesVersionAutoUpdate = new(false)
+				order.ShootNetworkingFilterDisabled = new(false)
+				order.Purpose = new("development")
+
+				return order
+			},
+			options: everything,
+		},
+		"azure": {
+			reason: "Azure's zones have a range and a NAT gateway each.",
+			config: azureOrder, options: nothing,
+		},
+		"azure-without-nat": {
+			reason: "A NAT gateway is made only when it is ordered.",
+			config: func() *model.GardenerConfigInput {
+				order := azureOrder()
+				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = nil
+
+				return order
+			},
+			options: nothing,
+		},
+		"azure-shared-range": {
+			reason: "Zones without ranges share the workers' range and one NAT gateway.",
+			config: func() *model.GardenerConfigInput {
+				order := azureOrder()
+				azure := order.ProviderSpecificConfig.AzureConfig
+				azure.AzureZones, azure.Zones, azure.IdleConnectionTimeoutMinutes = nil, []string{"1", "2"}, nil
+
+				return order
+			},
+			options: nothing,
+		},
+		"azure-without-zones": {
+			reason: "Machines in no zone have no NAT gateway, as Azure has it.",
+			config: func() *model.GardenerConfigInput {
+				order := azureOrder()
+				order.ProviderSpecificConfig.AzureConfig.AzureZones = nil
+
+				return order
+			},
+			options: nothing,
+		},
+		"gcp": {
+			reason: "An order with nothing that is optional leaves everything else to Gardener; empty texts count as left out.",
+			config: gcpOrder, options: nothing,
+		},
+		"gcp-assured": {
+			reason: "A reserved region needs a toleration.",
+			config: func() *model.GardenerConfigInput {
+				order := gcpOrder()
+				order.Region, order.ProviderSpecificConfig.GCPConfig.Zones = "me-central2", []string{"me-central2-b"}
+
+				return order
+			},
+			options: nothing,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			built, err := shoot.Build(runtimeOf(tc.config()), tc.options)
+			if err != nil {
+				t.Fatalf("%s\nBuild(): %v", tc.reason, err)
+			}
+
+			manifest, err := shoot.Manifest(built)
+			if err != nil {
+				t.Fatalf("%s\nManifest(): %v", tc.reason, err)
+			}
+
+			text, err := yaml.Marshal(manifest.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			assertGolden(t, tc.reason, name+".yaml", text)
+
+			var read gardencorev1beta1.Shoot
+			if err := yaml.UnmarshalStrict(text, &read); err != nil {
+				t.Errorf("%s\nGardener's type has no place for something: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		change func(config *model.GardenerConfigInput)
+		want   string
+	}{
+		"OIDC": {
+			reason: "An identity provider that would be ignored silently is refused.",
+			change: func(config *model.GardenerConfigInput) { config.OIDCConfig = &model.OIDCConfigInput{} },
+			want:   "oidcConfig is not supported yet",
+		},
+		"DNS": {
+			reason: "So is a domain.",
+			change: func(config *model.GardenerConfigInput) { config.DNSConfig = &model.DNSConfigInput{} },
+			want:   "dnsConfig is not supported yet",
+		},
+		"OpenStack": {
+			reason: "So is the fourth provider.",
+			change: func(config *model.GardenerConfigInput) { config.Provider = "openstack" },
+			want:   "provider openstack is not supported yet",
+		},
+		"OtherPart": {
+			reason: "An order that was not validated is no panic.",
+			change: func(config *model.GardenerConfigInput) { config.Provider = "aws" },
+			want:   "providerSpecificConfig has no part for provider aws",
+		},
+		"NoPart": {
+			reason: "An order that was not validated is no panic.",
+			change: func(config *model.GardenerConfigInput) { config.ProviderSpecificConfig = nil },
+			want:   "providerSpecificConfig is missing",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			config := gcpOrder()
+			tc.change(config)
+
+			_, err := shoot.Build(runtimeOf(config), shoot.Options{})
+			if !failure.Is(err, failure.Invalid) {
+				t.Fatalf("%s\nwant an error of kind %s, got %v", tc.reason, failure.Invalid, err)
+			}
+
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("%s\nBuild(): -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func runtimeOf(config *model.GardenerConfigInput) shoot.Runtime {
+	return shoot.Runtime{ID: "rt-1", OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev", Config: config}
+}
+
+func awsOrder() *model.GardenerConfigInput {
+	return &model.GardenerConfigInput{
+		Name: "c-1234567", KubernetesVersion: "1.34.1", Provider: "aws", TargetSecret: "aws-pool-1", Region: "eu-central-1",
+		MachineType: "m6i.xlarge", MachineImage: new("gardenlinux"), MachineImageVersion: new("1592.1.0"),
+		DiskType: new("gp3"), VolumeSizeGB: new(80),
+		WorkerCIDR: "10.250.0.0/16", PodsCIDR: new("10.96.0.0/13"), ServicesCIDR: new("10.104.0.0/13"),
+		AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
+		LicenceType: new("TestDevelopmentAndDemo"), Seed: new("aws-eu1"), ExposureClassName: new("internet"),
+		ControlPlaneFailureTolerance: new("zone"), EUAccess: new(true),
+		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+			VpcCIDR: "10.250.0.0/16",
+			AWSZones: []*model.AWSZoneInput{
+				{Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20"},
+				{Name: "eu-central-1b", WorkerCIDR: "10.250.64.0/19", PublicCIDR: "10.250.96.0/20", InternalCIDR: "10.250.112.0/20"},
+			},
+		}},
+	}
+}
+
+func azureOrder() *model.GardenerConfigInput {
+	return &model.GardenerConfigInput{
+		Name: "c-1234567", KubernetesVersion: "1.33", Provider: "azure", TargetSecret: "azure-pool-1", Region: "westeurope",
+		MachineType: "Standard_D4s_v5", WorkerCIDR: "10.250.0.0/16",
+		AutoScalerMin: 3, AutoScalerMax: 10, MaxSurge: 3, MaxUnavailable: 1, Purpose: new("evaluation"),
+		ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: &model.AzureProviderConfigInput{
+			VnetCIDR: "10.250.0.0/16", EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(10),
+			AzureZones: []*model.AzureZoneInput{{Name: 2, CIDR: "10.250.0.0/19"}, {Name: 3, CIDR: "10.250.32.0/19"}},
+		}},
+	}
+}
+
+func gcpOrder() *model.GardenerConfigInput {
+	return &model.GardenerConfigInput{
+		Name: "c-1234567", KubernetesVersion: "1.34.1", Provider: "gcp", TargetSecret: "gcp-pool-1", Region: "europe-west3",
+		MachineType: "n2-standard-4", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
+		Purpose: new(""), Seed: new(""), MachineImage: new(""), PodsCIDR: new(""), LicenceType: new(""),
+		ControlPlaneFailureTolerance: new(""), ExposureClassName: new(""), EUAccess: new(false),
+		ProviderSpecificConfig: &model.ProviderSpecificInput{
+			GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a", "europe-west3-b"}},
+		},
+	}
+}

@@ -1,0 +1,68 @@
+package shoot
+
+import (
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// The extensions that need more than their type. Others may be listed in Options as well.
+const (
+	ExtensionDNS              = "shoot-dns-service"
+	ExtensionCertificates     = "shoot-cert-service"
+	ExtensionNetworkingFilter = "shoot-networking-filter"
+	ExtensionOIDC             = "shoot-oidc-service"
+)
+
+type dnsConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	DNSProviderReplication enabled `json:"dnsProviderReplication"`
+}
+
+type certConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	ShootIssuers enabled `json:"shootIssuers"`
+}
+
+type enabled struct {
+	Enabled bool `json:"enabled"`
+}
+
+// extensionsOf returns the extensions ordered by type, so that the order of a configuration changes nothing.
+func extensionsOf(config *model.GardenerConfigInput, types []string) ([]gardencorev1beta1.Extension, error) {
+	var extensions []gardencorev1beta1.Extension
+
+	for _, extensionType := range slices.Compact(slices.Sorted(slices.Values(types))) {
+		extension := gardencorev1beta1.Extension{Type: extensionType}
+
+		var err error
+
+		switch extensionType {
+		case ExtensionDNS:
+			extension.ProviderConfig, err = raw(dnsConfig{
+				TypeMeta: typeMeta("service.dns", "DNSConfig"), DNSProviderReplication: enabled{Enabled: true},
+			})
+		case ExtensionCertificates:
+			extension.ProviderConfig, err = raw(certConfig{
+				TypeMeta: typeMeta("service.cert", "CertConfig"), ShootIssuers: enabled{Enabled: true},
+			})
+		case ExtensionNetworkingFilter:
+			extension.Disabled = new(valueOr(config.ShootNetworkingFilterDisabled, true))
+		case ExtensionOIDC:
+			extension.Disabled = new(false)
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		extensions = append(extensions, extension)
+	}
+
+	return extensions, nil
+}

@@ -1,0 +1,102 @@
+package validation
+
+import (
+	"math"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// maxNames is how long the names of Shoot and project may be together: Gardener builds the names of cloud resources of them.
+const maxNames = 21
+
+// cluster finds what is wrong with the Shoot. Its fields stand in clusterConfig.gardenerConfig, which the messages leave out.
+func (p *problems) cluster(config *model.GardenerConfigInput, rules Rules) {
+	p.name(config.Name, rules.Project)
+	p.version(config.KubernetesVersion)
+	p.present("region", config.Region)
+	p.binding(config.TargetSecret)
+	p.machines(config)
+	p.workers(config)
+	p.oneOf("purpose", config.Purpose, "evaluation", "testing", "development", "production")
+	p.oneOf("controlPlaneFailureTolerance", config.ControlPlaneFailureTolerance, "node", "zone")
+	p.provider(config)
+}
+
+func (p *problems) name(name, project string) {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		p.add("name", "%q cannot name a Shoot: %s", name, wrong[0])
+	}
+
+	if strings.Contains(name, "--") {
+		p.add("name", "must not hold two hyphens in a row")
+	}
+
+	if length := len(name) + len(project); length > maxNames {
+		p.add("name", "has, with the project's name %q, %d characters, at most %d are allowed", project, length, maxNames)
+	}
+}
+
+func (p *problems) version(version string) {
+	if !regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version) {
+		p.add("kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
+	}
+}
+
+func (p *problems) binding(name string) {
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
+	}
+}
+
+func (p *problems) machines(config *model.GardenerConfigInput) {
+	p.present("machineType", config.MachineType)
+
+	if given(config.MachineImageVersion) && !given(config.MachineImage) {
+		p.add("machineImageVersion", "needs machineImage")
+	}
+
+	if config.Provider == openstack {
+		if given(config.DiskType) || config.VolumeSizeGB != nil {
+			p.add("diskType", "and volumeSizeGB cannot be chosen with openstack")
+		}
+
+		return
+	}
+
+	if given(config.DiskType) != (config.VolumeSizeGB != nil) {
+		p.add("diskType", "and volumeSizeGB need each other")
+	}
+
+	if config.VolumeSizeGB != nil {
+		p.count("volumeSizeGB", *config.VolumeSizeGB, 1)
+	}
+}
+
+func (p *problems) workers(config *model.GardenerConfigInput) {
+	p.count("autoScalerMin", config.AutoScalerMin, 0)
+	p.count("autoScalerMax", config.AutoScalerMax, 1)
+	p.count("maxSurge", config.MaxSurge, 0)
+	p.count("maxUnavailable", config.MaxUnavailable, 0)
+
+	if config.AutoScalerMin > config.AutoScalerMax {
+		p.add("autoScalerMin", "must not be more than autoScalerMax")
+	}
+
+	if config.MaxSurge == 0 && config.MaxUnavailable == 0 {
+		p.add("maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
+	}
+}
+
+func (p *problems) count(field string, count, least int) {
+	if count < least || count > math.MaxInt32 {
+		p.add(field, "must be between %d and %d", least, math.MaxInt32)
+	}
+}
+
+func given(text *string) bool {
+	return text != nil && *text != ""
+}

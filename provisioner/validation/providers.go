@@ -1,0 +1,176 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// The providers as orders name them.
+const (
+	aws       = "aws"
+	azure     = "azure"
+	gcp       = "gcp"
+	openstack = "openstack"
+)
+
+// What Azure's NAT gateways accept, in minutes.
+const (
+	minIdleTimeout = 4
+	maxIdleTimeout = 120
+)
+
+// provider finds what is wrong with the provider, its part of the order, and the networks, whose shape is the provider's.
+func (p *problems) provider(config *model.GardenerConfigInput) {
+	workers := p.parse("workerCidr", config.WorkerCIDR)
+	pods := p.parseOptional("podsCidr", config.PodsCIDR)
+	services := p.parseOptional("servicesCidr", config.ServicesCIDR)
+
+	if !slices.Contains([]string{aws, azure, gcp, openstack}, config.Provider) {
+		p.add("provider", "must be one of aws, azure, gcp, openstack, not %q", config.Provider)
+
+		return
+	}
+
+	parts := config.ProviderSpecificConfig
+	if !slices.Equal(givenParts(parts), []string{config.Provider}) {
+		p.add("providerSpecificConfig", "must hold the part for provider %s and no other", config.Provider)
+
+		return
+	}
+
+	nodes, zones := workers, 0
+
+	switch config.Provider {
+	case aws:
+		nodes, zones = p.aws(parts.AWSConfig, workers)
+	case azure:
+		nodes, zones = p.azure(parts.AzureConfig, workers)
+	case gcp:
+		zones = p.zones("gcpConfig.zones", parts.GCPConfig.Zones)
+	case openstack:
+		zones = p.zones("openStackConfig.zones", parts.OpenStackConfig.Zones)
+	}
+
+	p.disjoint(nodes, pods, services)
+
+	if config.AutoScalerMax > 0 && config.AutoScalerMax < zones {
+		p.add("autoScalerMax", "must be at least the number of zones, which is %d", zones)
+	}
+}
+
+// givenParts returns the providers that the order has a part for.
+func givenParts(parts *model.ProviderSpecificInput) []string {
+	var providers []string
+
+	if parts == nil {
+		return nil
+	}
+
+	if parts.AWSConfig != nil {
+		providers = append(providers, aws)
+	}
+
+	if parts.AzureConfig != nil {
+		providers = append(providers, azure)
+	}
+
+	if parts.GCPConfig != nil {
+		providers = append(providers, gcp)
+	}
+
+	if parts.OpenStackConfig != nil {
+		providers = append(providers, openstack)
+	}
+
+	return providers
+}
+
+// zones looks at zones that share one network and returns their number.
+func (p *problems) zones(field string, names []string) int {
+	if len(names) == 0 {
+		p.add(field, "must not be empty")
+	}
+
+	p.unique(field, names)
+
+	return len(names)
+}
+
+// aws returns the network that holds all nodes, and the number of zones.
+func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) (addresses, int) {
+	const field = "awsConfig.awsZones"
+
+	network := p.parse("awsConfig.vpcCidr", config.VpcCIDR)
+	p.inside(network, workers)
+
+	if len(config.AWSZones) == 0 {
+		p.add(field, "must not be empty")
+	}
+
+	var (
+		names   []string
+		subnets []addresses
+	)
+
+	for i, zone := range config.AWSZones {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if zone == nil {
+			p.add(at, "must not be null")
+
+			continue
+		}
+
+		names = append(names, zone.Name)
+		subnets = append(subnets,
+			p.parse(at+".workerCidr", zone.WorkerCIDR),
+			p.parse(at+".publicCidr", zone.PublicCIDR),
+			p.parse(at+".internalCidr", zone.InternalCIDR))
+	}
+
+	p.unique(field, names)
+	p.inside(network, subnets...)
+	p.disjoint(subnets...)
+
+	return network, len(names)
+}
+
+// azure returns the network that holds all nodes, and the number of zones.
+func (p *problems) azure(config *model.AzureProviderConfigInput, workers addresses) (addresses, int) {
+	const field = "azureConfig.azureZones"
+
+	network := p.parse("azureConfig.vnetCidr", config.VnetCIDR)
+	p.inside(network, workers)
+
+	if timeout := config.IdleConnectionTimeoutMinutes; timeout != nil && (*timeout < minIdleTimeout || *timeout > maxIdleTimeout) {
+		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)
+	}
+
+	if len(config.Zones) > 0 && len(config.AzureZones) > 0 {
+		p.add(field, "and azureConfig.zones exclude each other")
+	}
+
+	p.unique("azureConfig.zones", config.Zones)
+
+	var (
+		names   []string
+		subnets []addresses
+	)
+
+	for i, zone := range config.AzureZones {
+		if zone.Name < 1 {
+			p.add(fmt.Sprintf("%s[%d].name", field, i), "must be at least 1")
+		}
+
+		names = append(names, strconv.Itoa(zone.Name))
+		subnets = append(subnets, p.parse(fmt.Sprintf("%s[%d].cidr", field, i), zone.CIDR))
+	}
+
+	p.unique(field, names)
+	p.inside(network, subnets...)
+	p.disjoint(subnets...)
+
+	return network, len(config.Zones) + len(config.AzureZones)
+}

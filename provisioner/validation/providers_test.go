@@ -1,0 +1,227 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+const (
+	wrongPart = "providerSpecificConfig must hold the part for provider azure and no other"
+	noRange   = "must be an IPv4 range such as 10.250.0.0/16, not "
+)
+
+func TestProvisionProvider(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		config func() *model.GardenerConfigInput
+		change func(config *model.GardenerConfigInput, parts *model.ProviderSpecificInput)
+		want   string
+	}{
+		"UnknownProvider": {
+			reason: "The provider is one of four.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) { config.Provider = "alicloud" },
+			want:   `provider must be one of aws, azure, gcp, openstack, not "alicloud"`,
+		},
+		"OtherPart": {
+			reason: "The part must be for the provider.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				*parts = *gcpCluster().ProviderSpecificConfig
+			},
+			want: wrongPart,
+		},
+		"TwoParts": {
+			reason: "A second part would be dropped silently.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.GCPConfig = gcpCluster().ProviderSpecificConfig.GCPConfig
+			},
+			want: wrongPart,
+		},
+		"NoPart": {
+			reason: "Without a part there are no zones and networks.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				*parts = model.ProviderSpecificInput{}
+			},
+			want: wrongPart,
+		},
+		"NilPart": {
+			reason: "An order from our own code may have no part at all.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.ProviderSpecificConfig = nil
+			},
+			want: wrongPart,
+		},
+		"RangeSyntax": {
+			reason: "A range that cannot be read is told once and compared with none.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.WorkerCIDR = "10.250.0.0"
+			},
+			want: "workerCidr " + noRange + `"10.250.0.0"`,
+		},
+		"RangeIPv6": {
+			reason: "The networks are IPv4.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.PodsCIDR = new("fd00::/48")
+			},
+			want: "podsCidr " + noRange + `"fd00::/48"`,
+		},
+		"RangeNotCanonical": {
+			reason: "Gardener wants ranges to start where they start.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.WorkerCIDR = "10.250.0.1/16"
+			},
+			want: "workerCidr must start at the first address of its range: 10.250.0.0/16, not 10.250.0.1/16",
+		},
+		"PodsOverlapNodes": {
+			reason: "An address belongs to a node or to a pod.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.PodsCIDR = new("10.0.0.0/8")
+			},
+			want: "podsCidr overlaps azureConfig.vnetCidr, which is 10.250.0.0/16; " +
+				"servicesCidr overlaps podsCidr, which is 10.0.0.0/8",
+		},
+		"WorkersOutside": {
+			reason: "The nodes' range lies in the virtual network.", config: azureCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.WorkerCIDR = "10.240.0.0/12"
+			},
+			want: "workerCidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16",
+		},
+		"AzureZones": {
+			reason: "Zones have a number and a range of their own each, inside of the network.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.AzureConfig.AzureZones = []*model.AzureZoneInput{
+					{Name: 1, CIDR: "10.250.0.0/19"}, {Name: 1, CIDR: "10.250.16.0/20"}, {Name: 0, CIDR: "10.251.0.0/19"},
+				}
+			},
+			want: "azureConfig.azureZones[2].name must be at least 1; " +
+				`azureConfig.azureZones[1] repeats "1"; ` +
+				"azureConfig.azureZones[2].cidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16; " +
+				"azureConfig.azureZones[1].cidr overlaps azureConfig.azureZones[0].cidr, which is 10.250.0.0/19",
+		},
+		"AzureZonesTwice": {
+			reason: "The two ways to name zones exclude each other.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.AzureConfig.Zones = []string{"1"}
+			},
+			want: "azureConfig.azureZones and azureConfig.zones exclude each other",
+		},
+		"AzureWithoutZones": {
+			reason: "Azure's machines may stand in no zone.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.AzureConfig.AzureZones = nil
+			},
+		},
+		"AzureTimeout": {
+			reason: "Azure accepts 4 to 120 minutes.", config: azureCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.AzureConfig.IdleConnectionTimeoutMinutes = new(3)
+			},
+			want: "azureConfig.idleConnectionTimeoutMinutes must be between 4 and 120",
+		},
+		"AWS": {
+			reason: "A whole order for AWS is let through.", config: awsCluster,
+		},
+		"AWSWithoutZones": {
+			reason: "AWS's subnets are per zone, so there must be one.", config: awsCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) { parts.AWSConfig.AWSZones = nil },
+			want:   "awsConfig.awsZones must not be empty",
+		},
+		"AWSNullZone": {
+			reason: "The schema lets null through as a zone.", config: awsCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.AWSConfig.AWSZones = []*model.AWSZoneInput{nil}
+			},
+			want: "awsConfig.awsZones[0] must not be null",
+		},
+		"AWSZones": {
+			reason: "The three ranges of a zone share nothing and lie in the network.", config: awsCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				zone := parts.AWSConfig.AWSZones[0]
+				zone.Name, zone.PublicCIDR, zone.InternalCIDR = "", zone.WorkerCIDR, "10.0.0.0/20"
+			},
+			want: "awsConfig.awsZones[0] must not be empty; " +
+				"awsConfig.awsZones[0].internalCidr must be inside of awsConfig.vpcCidr, which is 10.250.0.0/16; " +
+				"awsConfig.awsZones[0].publicCidr overlaps awsConfig.awsZones[0].workerCidr, which is 10.250.0.0/19",
+		},
+		"GCP": {
+			reason: "A whole order for GCP is let through.", config: gcpCluster,
+		},
+		"GCPPodsOverlapNodes": {
+			reason: "With GCP the nodes' range is the whole network.", config: gcpCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+				config.PodsCIDR = new("10.250.0.0/24")
+			},
+			want: "podsCidr overlaps workerCidr, which is 10.250.0.0/16",
+		},
+		"GCPZones": {
+			reason: "Zones are named once each.", config: gcpCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+				parts.GCPConfig.Zones = []string{"europe-west3-a", "", "europe-west3-a"}
+			},
+			want: `gcpConfig.zones[1] must not be empty; gcpConfig.zones[2] repeats "europe-west3-a"`,
+		},
+		"GCPWithoutZones": {
+			reason: "GCP's control plane stands in the first zone.", config: gcpCluster,
+			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) { parts.GCPConfig.Zones = nil },
+			want:   "gcpConfig.zones must not be empty",
+		},
+		"OpenStackDisk": {
+			reason: "With OpenStack the machine type decides on the disk.", config: openStackCluster,
+			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) { config.VolumeSizeGB = new(50) },
+			want:   "diskType and volumeSizeGB cannot be chosen with openstack",
+		},
+		"OpenStack": {
+			reason: "A whole order for OpenStack is let through.", config: openStackCluster,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			config := tc.config()
+			if tc.change != nil {
+				tc.change(config, config.ProviderSpecificConfig)
+			}
+
+			assertProblems(t, tc.reason, tc.want, validation.Provision(order(config), validation.Rules{Project: "kyma"}))
+		})
+	}
+}
+
+func awsCluster() *model.GardenerConfigInput {
+	config := azureCluster()
+	config.Provider = "aws"
+	config.ProviderSpecificConfig = &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+		VpcCIDR: "10.250.0.0/16",
+		AWSZones: []*model.AWSZoneInput{{
+			Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
+		}},
+	}}
+
+	return config
+}
+
+func gcpCluster() *model.GardenerConfigInput {
+	config := azureCluster()
+	config.Provider = "gcp"
+	config.ProviderSpecificConfig = &model.ProviderSpecificInput{
+		GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a", "europe-west3-b"}},
+	}
+
+	return config
+}
+
+func openStackCluster() *model.GardenerConfigInput {
+	config := azureCluster()
+	config.Provider, config.DiskType, config.VolumeSizeGB = "openstack", nil, nil
+	config.ProviderSpecificConfig = &model.ProviderSpecificInput{
+		OpenStackConfig: &model.OpenStackProviderConfigInput{Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "f5"},
+	}
+
+	return config
+}

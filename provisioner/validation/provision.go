@@ -1,0 +1,101 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+const (
+	maxRuntimeName        = 256
+	maxAdministrators     = 100
+	maxAdministratorRunes = 256
+
+	runtimeAgent = "compass-runtime-agent"
+)
+
+// Rules are what an order has to obey in one landscape and not in another.
+type Rules struct {
+	// Project is the name of the Gardener project. A Shoot's name and its project's have 21 characters at most, together.
+	Project string
+}
+
+// Provision returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
+func Provision(input model.ProvisionRuntimeInput, rules Rules) error {
+	var found problems
+
+	if input.RuntimeInput == nil {
+		found.add("runtimeInput", "is missing")
+	} else {
+		found.runtime(input.RuntimeInput)
+	}
+
+	if input.ClusterConfig == nil || input.ClusterConfig.GardenerConfig == nil {
+		found.add("clusterConfig.gardenerConfig", "is missing")
+	} else {
+		found.administrators(input.ClusterConfig.Administrators)
+		found.cluster(input.ClusterConfig.GardenerConfig, rules)
+	}
+
+	if input.KymaConfig != nil {
+		found.kyma(input.KymaConfig)
+	}
+
+	return found.err()
+}
+
+func (p *problems) runtime(input *model.RuntimeInput) {
+	p.present("runtimeInput.name", input.Name)
+
+	if utf8.RuneCountInString(input.Name) > maxRuntimeName {
+		p.add("runtimeInput.name", "has more than %d characters", maxRuntimeName)
+	}
+}
+
+func (p *problems) administrators(names []string) {
+	const field = "clusterConfig.administrators"
+
+	if len(names) > maxAdministrators {
+		p.add(field, "has %d entries, at most %d are allowed", len(names), maxAdministrators)
+
+		return
+	}
+
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		p.present(at, name)
+
+		if utf8.RuneCountInString(name) > maxAdministratorRunes {
+			p.add(at, "has more than %d characters", maxAdministratorRunes)
+		}
+
+		if !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
+			p.add(at, "holds a character that cannot be printed")
+		}
+	}
+}
+
+func (p *problems) kyma(config *model.KymaConfigInput) {
+	const field = "kymaConfig.components"
+
+	if len(config.Components) == 0 {
+		p.add(field, "must not be empty")
+
+		return
+	}
+
+	isAgent := func(component *model.ComponentConfigurationInput) bool {
+		return component != nil && component.Component == runtimeAgent
+	}
+
+	if !slices.ContainsFunc(config.Components, isAgent) {
+		p.add(field, "must hold %s", runtimeAgent)
+	}
+
+	if slices.Contains(config.Components, nil) {
+		p.add(field, "must not hold null")
+	}
+}

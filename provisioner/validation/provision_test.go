@@ -1,0 +1,129 @@
+package validation_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+const cannot = "the runtime cannot be ordered like this: "
+
+func TestProvision(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		change func(input *model.ProvisionRuntimeInput)
+		want   string
+	}{
+		"Valid": {
+			reason: "An order that Gardener would take is let through.",
+			change: func(*model.ProvisionRuntimeInput) {},
+		},
+		"NoRuntime": {
+			reason: "An order from our own code may lack what GraphQL would insist on; that is told and is no panic.",
+			change: func(input *model.ProvisionRuntimeInput) { *input = model.ProvisionRuntimeInput{} },
+			want:   "runtimeInput is missing; clusterConfig.gardenerConfig is missing",
+		},
+		"RuntimeName": {
+			reason: "The name of the runtime is needed.",
+			change: func(input *model.ProvisionRuntimeInput) { input.RuntimeInput.Name = "" },
+			want:   "runtimeInput.name must not be empty",
+		},
+		"RuntimeNameLength": {
+			reason: "The name of the runtime has a limit, counted in characters and not in bytes.",
+			change: func(input *model.ProvisionRuntimeInput) { input.RuntimeInput.Name = strings.Repeat("ü", 257) },
+			want:   "runtimeInput.name has more than 256 characters",
+		},
+		"Administrators": {
+			reason: "Each administrator that cannot be bound is named by its place.",
+			change: func(input *model.ProvisionRuntimeInput) {
+				input.ClusterConfig.Administrators = []string{"jane@example.com", "", "a\nb", strings.Repeat("x", 257)}
+			},
+			want: "clusterConfig.administrators[1] must not be empty; " +
+				"clusterConfig.administrators[2] holds a character that cannot be printed; " +
+				"clusterConfig.administrators[3] has more than 256 characters",
+		},
+		"AdministratorsCount": {
+			reason: "The number of administrators has a limit, and only that is told.",
+			change: func(input *model.ProvisionRuntimeInput) { input.ClusterConfig.Administrators = make([]string, 101) },
+			want:   "clusterConfig.administrators has 101 entries, at most 100 are allowed",
+		},
+		"KymaWithoutComponents": {
+			reason: "Kyma without components is no Kyma.",
+			change: func(input *model.ProvisionRuntimeInput) { input.KymaConfig = &model.KymaConfigInput{Version: "1.24.0"} },
+			want:   "kymaConfig.components must not be empty",
+		},
+		"KymaWithoutAgent": {
+			reason: "Without its agent a runtime could not be connected.",
+			change: func(input *model.ProvisionRuntimeInput) {
+				input.KymaConfig = &model.KymaConfigInput{Components: []*model.ComponentConfigurationInput{{Component: "istio"}, nil}}
+			},
+			want: "kymaConfig.components must hold compass-runtime-agent; kymaConfig.components must not hold null",
+		},
+		"KymaWithAgent": {
+			reason: "Kyma with the agent is let through.",
+			change: func(input *model.ProvisionRuntimeInput) {
+				input.KymaConfig = &model.KymaConfigInput{
+					Components: []*model.ComponentConfigurationInput{{Component: "compass-runtime-agent"}},
+				}
+			},
+		},
+		"ManyProblems": {
+			reason: "An error tells ten problems and counts the rest, so that no input makes it endless.",
+			change: func(input *model.ProvisionRuntimeInput) {
+				input.ClusterConfig.Administrators = make([]string, 12)
+			},
+			want: "clusterConfig.administrators[0] must not be empty; clusterConfig.administrators[1] must not be empty; " +
+				"clusterConfig.administrators[2] must not be empty; clusterConfig.administrators[3] must not be empty; " +
+				"clusterConfig.administrators[4] must not be empty; clusterConfig.administrators[5] must not be empty; " +
+				"clusterConfig.administrators[6] must not be empty; clusterConfig.administrators[7] must not be empty; " +
+				"clusterConfig.administrators[8] must not be empty; clusterConfig.administrators[9] must not be empty; " +
+				"and 2 problems more",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			input := order(azureCluster())
+			tc.change(&input)
+			assertProblems(t, tc.reason, tc.want, validation.Provision(input, validation.Rules{Project: "kyma"}))
+		})
+	}
+}
+
+func order(cluster *model.GardenerConfigInput) model.ProvisionRuntimeInput {
+	return model.ProvisionRuntimeInput{
+		RuntimeInput:  &model.RuntimeInput{Name: "my runtime"},
+		ClusterConfig: &model.ClusterConfigInput{GardenerConfig: cluster, Administrators: []string{"jane@example.com"}},
+	}
+}
+
+// assertProblems compares the text of an error with what is wanted after the words that every such text begins with.
+func assertProblems(t *testing.T, reason, want string, err error) {
+	t.Helper()
+
+	var got string
+	if err != nil {
+		got = err.Error()
+
+		if kind := failure.KindOf(err); kind != failure.Invalid {
+			t.Errorf("%s\nkind of the error: want %s, got %s", reason, failure.Invalid, kind)
+		}
+	}
+
+	if want != "" {
+		want = cannot + want
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s\nProvision(): -want +got:\n%s", reason, diff)
+	}
+}

@@ -1,0 +1,2 @@
+// Package resources carries the files that the services ship with.
+package resources

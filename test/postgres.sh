@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes sure that the tests find a PostgreSQL: a server in TEST_POSTGRES_DSN, binaries on PATH or where Debian puts them, or, where
+# that is possible, Debian's package. Otherwise it fails and says what to do.
+set -euo pipefail
+
+[[ -n "${TEST_POSTGRES_DSN:-}" ]] && exit 0
+command -v initdb postgres >/dev/null && exit 0
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && exit 0
+
+if [[ "$(id -u)" == 0 ]] && command -v apt-get >/dev/null; then
+	echo "installing PostgreSQL for the tests" >&2
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y postgresql >/dev/null && exit 0
+fi
+
+cat >&2 <<'HELP'
+The tests need PostgreSQL. Either install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set
+TEST_POSTGRES_DSN=postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created.
+HELP
+exit 1
