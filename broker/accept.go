@@ -24,7 +24,7 @@ func (a *api) inTx(ctx context.Context, work func(tx storage.Tx) error) error {
 	for range tries {
 		err := a.DB.InTx(ctx, work)
 		if !errors.Is(err, errOvertaken) && !storage.IsDuplicate(err) {
-			return err //nolint:wrapcheck // by the caller
+			return err
 		}
 	}
 
@@ -41,7 +41,7 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 		return process.Record{}, false, nil
 	}
 
-	return record, err == nil, err //nolint:wrapcheck // by the caller
+	return record, err == nil, err
 }
 
 // beingDeleted reports whether the newest operation is a deletion that has not ended. The instance's row may be gone already.
@@ -63,7 +63,7 @@ func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance e
 		return "", fmt.Errorf("encoding the data of a new operation: %w", err)
 	}
 
-	return id, a.Operations.Accept(ctx, tx, process.New{ //nolint:wrapcheck // says it all
+	return id, a.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: instance.ID, Description: "Operation created", Payload: payload, At: a.Clock.Now(),
 	})
 }

@@ -25,7 +25,7 @@ func (a *api) bind(r *http.Request) (rest.Answer, error) {
 	case errors.Is(err, storage.ErrNotFound):
 		return rest.Answer{}, notFound(textNoInstance)
 	case err != nil:
-		return rest.Answer{}, err //nolint:wrapcheck // says it all
+		return rest.Answer{}, err
 	}
 
 	return rest.Answer{}, unprocessable("", textNotBindable)

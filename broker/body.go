@@ -109,5 +109,5 @@ func decode(raw json.RawMessage, into any) error {
 		return nil
 	}
 
-	return json.Unmarshal(raw, into) //nolint:wrapcheck // the caller says it for people
+	return json.Unmarshal(raw, into)
 }

@@ -60,7 +60,7 @@ func (a *api) deprovision(r *http.Request) (rest.Answer, error) {
 func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Values) (operation string, accepted bool, err error) {
 	present, err := a.Instances.Touch(ctx, tx, id, a.Clock.Now())
 	if err != nil {
-		return "", false, err //nolint:wrapcheck // says it all
+		return "", false, err
 	}
 
 	newest, _, err := a.latest(ctx, tx, id, lifeKinds()...)
@@ -72,7 +72,7 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 
 	if present {
 		if instance, err = a.Instances.Get(ctx, tx, id); err != nil {
-			return "", false, err //nolint:wrapcheck // says it all
+			return "", false, err
 		}
 
 		if instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id") {
@@ -90,7 +90,7 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 	}
 
 	if _, err := a.Operations.Cancel(ctx, tx, id, whyCanceled, a.Clock.Now()); err != nil {
-		return "", false, err //nolint:wrapcheck // says it all
+		return "", false, err
 	}
 
 	operation, err = a.accept(ctx, tx, environment.KindDeprovision, instance)

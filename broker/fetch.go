@@ -43,7 +43,7 @@ func (a *api) fetch(r *http.Request) (rest.Answer, error) {
 	}
 
 	if err != nil {
-		return rest.Answer{}, err //nolint:wrapcheck // says it all
+		return rest.Answer{}, err
 	}
 
 	made, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)

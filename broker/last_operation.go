@@ -61,7 +61,7 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 
 	entry, err := a.Operations.LastEntry(r.Context(), record.ID)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return rest.Answer{}, err //nolint:wrapcheck // says it all
+		return rest.Answer{}, err
 	}
 
 	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record, entry)}
@@ -95,7 +95,7 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 	}
 
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return process.Record{}, err //nolint:wrapcheck // says it all
+		return process.Record{}, err
 	}
 
 	if !found {

@@ -103,7 +103,7 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 
 	plan, err := a.Catalog.Plan(details.ServiceID, details.PlanID)
 	if err != nil {
-		return order{}, err //nolint:wrapcheck // for the user
+		return order{}, err
 	}
 
 	if info := details.MaintenanceInfo; info != nil && info.Version != plan.MaintenanceVersion() {
@@ -158,7 +158,7 @@ func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisione
 	case errors.Is(err, storage.ErrNotFound):
 		return a.begin(ctx, tx, order)
 	case err != nil:
-		return provisioned{}, err //nolint:wrapcheck // says it all
+		return provisioned{}, err
 	default:
 		return repeated(existing, newest, order)
 	}
@@ -177,7 +177,7 @@ func (a *api) begin(ctx context.Context, tx storage.Tx, order order) (provisione
 
 	inserted, err := a.Instances.Insert(ctx, tx, instance)
 	if err != nil {
-		return provisioned{}, err //nolint:wrapcheck // says it all
+		return provisioned{}, err
 	}
 
 	if !inserted {
@@ -234,7 +234,7 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 		Parameters:     order.details.RawParameters,
 	})
 	if err != nil {
-		return environment.Instance{}, err //nolint:wrapcheck // for the user
+		return environment.Instance{}, err
 	}
 
 	now := storage.At(a.Clock.Now()).Time

@@ -31,11 +31,11 @@ func (a *api) update(r *http.Request) (rest.Answer, error) {
 	case errors.Is(err, storage.ErrNotFound):
 		return rest.Answer{}, notFound(textNoInstance)
 	case err != nil:
-		return rest.Answer{}, err //nolint:wrapcheck // says it all
+		return rest.Answer{}, err
 	}
 
 	if _, err := a.Catalog.Plan(serviceID, firstOf(planID, instance.PlanID)); err != nil {
-		return rest.Answer{}, err //nolint:wrapcheck // for the user
+		return rest.Answer{}, err
 	}
 
 	if planID != "" && planID != instance.PlanID {

@@ -56,6 +56,16 @@ func Steps[D any](steps ...Step[D]) []Task[D] {
 	return tasks
 }
 
+// StageNames lists the stages in order.
+func (p Process[D]) StageNames() []string {
+	names := make([]string, 0, len(p.Stages))
+	for _, stage := range p.Stages {
+		names = append(names, stage.Name)
+	}
+
+	return names
+}
+
 // RetryPolicy says when a step that met a passing error runs again: after First, then Factor times longer each time up to Cap,
 // spread by Jitter (0.1: up to ten percent longer), until Window has passed since the step's first run.
 type RetryPolicy struct {

@@ -23,7 +23,7 @@ func (db *DB) Migrate(ctx context.Context, set string, migrations fs.FS) error {
 
 		_, err = provider.Up(ctx)
 
-		return err //nolint:wrapcheck // wrapped below
+		return err
 	}
 
 	if db.config.Driver == DriverSQLite {

@@ -20,7 +20,7 @@ func At(moment time.Time) Time {
 // Value returns the stored form.
 func (t Time) Value() (driver.Value, error) {
 	if t.IsZero() {
-		return nil, nil //nolint:nilnil // NULL is a value
+		return nil, nil
 	}
 
 	return t.UTC().Format(timeLayout), nil

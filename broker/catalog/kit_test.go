@@ -59,7 +59,7 @@ func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 		content, err := fs.ReadFile(resources.Catalog(), path)
 		files[path] = &fstest.MapFile{Data: content}
 
-		return err //nolint:wrapcheck // only a test
+		return err
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -74,39 +74,29 @@ func (f *Feed) Run(ctx context.Context) error {
 	cursor, pause := "", firstPause
 
 	for ctx.Err() == nil {
-		changes, err := f.provisioner.Changes(ctx, cursor, wait)
-		if err == nil {
-			err = f.pass(ctx, changes)
-		}
+		next, err := f.follow(ctx, cursor)
+		f.alive.Store(err == nil)
 
 		if err == nil {
-			cursor, pause = changes.Cursor, firstPause
-			f.alive.Store(true)
+			cursor, pause = next, firstPause
 
 			continue
 		}
 
-		if ctx.Err() != nil {
-			break
-		}
-
-		f.alive.Store(false)
-
 		rest := pause
 
-		switch {
-		case errors.Is(err, provisionerclient.ErrNoFeed):
-			f.log.Info("the Provisioner has no feed of changes, it is polled")
-
+		if errors.Is(err, provisionerclient.ErrNoFeed) {
 			rest = askAgain
-		case failure.Is(err, failure.Permanent):
-			cursor = "" // it is not known any more
-
-			fallthrough
-		default:
-			f.log.WithError(err).Warn("the feed of the Provisioner's changes is interrupted, it is polled meanwhile")
-
+		} else {
 			pause = min(2*pause, longestPause)
+		}
+
+		if failure.Is(err, failure.Permanent) {
+			cursor = "" // it is not known any more
+		}
+
+		if ctx.Err() == nil {
+			f.log.WithError(err).Warn("the Provisioner does not tell of changes, it is polled meanwhile")
 		}
 
 		select {
@@ -118,6 +108,16 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
+// follow asks once for changes, passes them on, and returns the next cursor.
+func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
+	changes, err := f.provisioner.Changes(ctx, cursor, wait)
+	if err != nil {
+		return "", err
+	}
+
+	return changes.Cursor, f.pass(ctx, changes)
+}
+
 // pass makes the operations due that wait for one of the changes.
 func (f *Feed) pass(ctx context.Context, changes provisionerclient.Changes) error {
 	events := make([]string, 0, len(changes.Operations))
@@ -127,7 +127,7 @@ func (f *Feed) pass(ctx context.Context, changes provisionerclient.Changes) erro
 
 	woken, err := f.waker.Wake(ctx, events, f.clock.Now())
 	if err != nil {
-		return err //nolint:wrapcheck // says what was done
+		return err
 	}
 
 	if woken > 0 {

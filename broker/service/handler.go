@@ -3,37 +3,69 @@ package service
 import (
 	"net/http"
 
+	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// handler answers platforms and operators.
-func (s *Service) handler(config Config, stores stores, users auth.Users, access runtimeaccess.Access, wake func(),
-) (http.Handler, error) {
+// handlerParts are what the handlers work with.
+type handlerParts struct {
+	stores    stores
+	users     auth.Users
+	access    runtimeaccess.Access
+	processes []process.Process[environment.Data]
+	log       logrus.FieldLogger
+	wake      func()
+}
+
+// newHandler answers platforms and operators.
+func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what is wrong
+		return nil, err
 	}
 
+	stages := map[string][]string{}
+	for _, process := range parts.processes {
+		stages[process.Kind] = process.StageNames()
+	}
+
+	operators := operator.NewHandler(operator.Options{
+		DB:          parts.stores.db,
+		Instances:   parts.stores.instances,
+		Operations:  parts.stores.operations,
+		Users:       parts.users,
+		Clock:       clock.RealClock{},
+		Log:         parts.log,
+		Kubeconfigs: parts.access,
+		Endpoints:   newEndpoints(parts.access),
+		OIDC:        operator.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
+		Stages:      stages,
+	})
+
 	return broker.NewHandler(broker.Options{
-		DB:            stores.db,
-		Instances:     stores.instances,
-		Operations:    stores.operations,
+		DB:            parts.stores.db,
+		Instances:     parts.stores.instances,
+		Operations:    parts.stores.operations,
 		Catalog:       offer,
-		Wake:          wake,
+		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
-		Log:           s.log,
-		Users:         users,
+		Log:           parts.log,
+		Users:         parts.users,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,
 		PublicURL:     config.PublicURL,
+		Otherwise:     operators,
 	}), nil
 }

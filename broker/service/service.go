@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/serving"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
-	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -46,7 +46,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	}
 
 	if err := auth.CheckExposure(config.Address, users, "APP_AUTH_BASIC_USERS"); err != nil {
-		return nil, err //nolint:wrapcheck // says what to do
+		return nil, err
 	}
 
 	if config.Provisioner.PollLimit < 1 {
@@ -71,17 +71,17 @@ type stores struct {
 func openStores(ctx context.Context, config Config) (stores, error) {
 	keys, err := config.Database.Keys()
 	if err != nil {
-		return stores{}, err //nolint:wrapcheck // names the variable
+		return stores{}, err
 	}
 
 	database, err := config.Database.Storage()
 	if err != nil {
-		return stores{}, err //nolint:wrapcheck // names the variable
+		return stores{}, err
 	}
 
 	db, err := storage.Open(ctx, database)
 	if err != nil {
-		return stores{}, err //nolint:wrapcheck // names the database
+		return stores{}, err
 	}
 
 	opened := stores{db: db}
@@ -117,14 +117,22 @@ func (s *Service) build(ctx context.Context, config Config, users auth.Users) er
 
 	follow := feed.New(provisioner, stores.operations, func() { engine.Wake() }, clock.RealClock{}, s.log)
 	access := runtimeaccess.New(provisioner)
+	processes := processes(config, stores, provisioner, follow, access)
 
-	if engine, err = s.engine(config, stores, provisioner, follow, access); err != nil {
-		return err
+	limits := process.DefaultConfig()
+	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
+
+	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.log, processes...)
+	if err != nil {
+		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
-	handler, err := s.handler(config, stores, users, access, func() {
-		engine.Wake()
-		notifier.Notify()
+	handler, err := newHandler(config, handlerParts{
+		stores: stores, users: users, access: access, processes: processes, log: s.log,
+		wake: func() {
+			engine.Wake()
+			notifier.Notify()
+		},
 	})
 	if err != nil {
 		return err
@@ -164,12 +172,9 @@ func provisionerClient(config Provisioner) (*provisionerclient.Client, error) {
 	return client, nil
 }
 
-func (s *Service) engine(config Config, stores stores, provisioner *provisionerclient.Client, follow *feed.Feed,
-	access runtimeaccess.Access,
-) (*process.Engine[environment.Data], error) {
-	limits := process.DefaultConfig()
-	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
-
+// processes are what the broker does with instances.
+func processes(config Config, stores stores, provisioner *provisionerclient.Client, follow *feed.Feed, access runtimeaccess.Access,
+) []process.Process[environment.Data] {
 	waiter := provisionerwait.Waiter{
 		Operations: provisioner,
 		Pace:       follow.Pace,
@@ -178,7 +183,7 @@ func (s *Service) engine(config Config, stores stores, provisioner *provisionerc
 	}
 	rows := rows{stores}
 
-	engine, err := process.NewEngine(stores.operations, limits, clock.RealClock{}, s.log,
+	return []process.Process[environment.Data]{
 		provisioning.Process(provisioning.Options{
 			Provisioner:   provisioner,
 			Instances:     rows,
@@ -194,25 +199,20 @@ func (s *Service) engine(config Config, stores stores, provisioner *provisionerc
 			Waiter:        waiter,
 			Limit:         config.Engine.OperationTimeout,
 		}),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
-
-	return engine, nil
 }
 
 func (s *Service) listen(ctx context.Context, config Config, handler http.Handler) error {
 	var err error
 
 	if s.api, err = serving.Listen(ctx, config.Address, handler); err != nil {
-		return err //nolint:wrapcheck // names the address
+		return err
 	}
 
 	s.health = health.New(s.db.Ping, s.log)
 	s.status, err = serving.Listen(ctx, config.StatusAddress, s.health.Handler())
 
-	return err //nolint:wrapcheck // names the address
+	return err
 }
 
 // Address is where the Open Service Broker API and the operator API are.
@@ -246,4 +246,3 @@ func (s *Service) Close() error {
 
 	return errors.Join(errs...)
 }
-

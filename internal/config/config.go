@@ -48,7 +48,7 @@ func hideValues(err error) error {
 		lines = append(lines, each.Error())
 	}
 
-	return fmt.Errorf("%s", strings.Join(lines, "; ")) //nolint:err113 // a list of what is wrong
+	return fmt.Errorf("%s", strings.Join(lines, "; "))
 }
 
 // Database is where a service keeps its rows.

@@ -55,7 +55,8 @@ func TestStoppedWaitTellsThatTheOperationGoesOn(t *testing.T) {
 		t.Errorf("got exit code %d, want %d", code, ebctl.ExitError)
 	}
 
-	if want := "ebctl: no longer waiting for operation op, which goes on: context canceled\n"; !strings.HasSuffix(problems.String(), want) {
+	want := "ebctl: no longer waiting for operation op, which goes on: context canceled\n"
+	if !strings.HasSuffix(problems.String(), want) {
 		t.Errorf("who stops a wait has not stopped the operation: got %q, want %q", problems.String(), want)
 	}
 

@@ -36,7 +36,7 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 		Source: client, Clock: s.Clock, View: s.view(), Interval: s.PollInterval, Limit: limit,
 	}.Follow(ctx, operationID)
 
-	return operation, err //nolint:wrapcheck // says it all
+	return operation, err
 }
 
 func (s *session) view() follow.View {

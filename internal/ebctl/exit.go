@@ -56,16 +56,37 @@ type end struct {
 func ends() []end {
 	return []end{
 		{is[*usageError], ExitUsage, "'{command} --help' tells how it is used."},
-		{is[*follow.TimedOutError], ExitTimedOut, "Wait on with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'."},
-		{is[*follow.EndedError], ExitOperationFailed, "'ebctl operation explain {operation}' tells what happened and what one can do."},
+		{
+			is[*follow.TimedOutError], ExitTimedOut,
+			"Wait on with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
+		},
+		{
+			is[*follow.EndedError], ExitOperationFailed,
+			"'ebctl operation explain {operation}' tells what happened and what one can do.",
+		},
 		{isStopped, ExitError, ""},
 		{is[*notFoundError], ExitNotFound, "'ebctl instance list' and 'ebctl catalog' show what there is."},
-		{answered(http.StatusNotFound, http.StatusGone), ExitNotFound, "'ebctl instance list' and 'ebctl operation list' show what there is."},
-		{concurrency, ExitConflict, "Another operation of the instance runs: 'ebctl operation list --instance ID' shows it."},
+		{
+			answered(http.StatusNotFound, http.StatusGone), ExitNotFound,
+			"'ebctl instance list' and 'ebctl operation list' show what there is.",
+		},
+		{
+			isConcurrency, ExitConflict,
+			"Another operation of the instance runs: 'ebctl operation list --instance ID' shows it.",
+		},
 		{answered(http.StatusConflict), ExitConflict, "'ebctl instance list' shows what there is."},
-		{answered(http.StatusUnauthorized), ExitError, "Set EBCTL_USERNAME and EBCTL_PASSWORD, or give --username and --password."},
-		{answered(http.StatusForbidden), ExitError, "The user lacks the role: osb for instances, viewer to look around, admin for kubeconfigs."},
-		{is[*brokerclient.UnreachableError], ExitError, "Is the broker running? Another address is given with --address or EBCTL_ADDRESS."},
+		{
+			answered(http.StatusUnauthorized), ExitError,
+			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or give --username and --password.",
+		},
+		{
+			answered(http.StatusForbidden), ExitError,
+			"The user lacks the role: osb for instances, viewer to look around, admin for kubeconfigs.",
+		},
+		{
+			is[*brokerclient.UnreachableError], ExitError,
+			"Is the broker running? Another address is given with --address or EBCTL_ADDRESS.",
+		},
 	}
 }
 
@@ -109,7 +130,7 @@ func answered(wanted ...int) func(error) bool {
 	}
 }
 
-func concurrency(err error) bool {
+func isConcurrency(err error) bool {
 	var answer *brokerclient.AnswerError
 
 	return errors.As(err, &answer) && answer.Code == brokerclient.CodeConcurrency

@@ -23,22 +23,70 @@ func TestEnds(t *testing.T) {
 		code   int
 		hint   string
 	}{
-		"Usage":        {"a command line that makes no sense", usage("NAME is missing"), ExitUsage, "'ebctl create --help'"},
-		"NotFound":     {"something that a search did not find", &notFoundError{text: "no plan"}, ExitNotFound, "ebctl catalog"},
-		"Status404":    {"something that the broker does not know", status(404), ExitNotFound, "ebctl instance list"},
-		"Status410":    {"something that the broker has removed", status(410), ExitNotFound, "ebctl instance list"},
-		"Status409":    {"an id in use", status(409), ExitConflict, "ebctl instance list"},
-		"Concurrency":  {"another operation", coded(422, "ConcurrencyError"), ExitConflict, "ebctl operation list"},
-		"Status422":    {"any other refusal", coded(422, "AsyncRequired"), ExitError, ""},
-		"Status400":    {"a request that the broker refuses", status(400), ExitError, ""},
-		"Status401":    {"credentials are missing", status(401), ExitError, "EBCTL_USERNAME and EBCTL_PASSWORD"},
-		"Status403":    {"a role is missing", status(403), ExitError, "admin for kubeconfigs"},
-		"Status500":    {"a fault of the broker", status(500), ExitError, ""},
-		"Unreachable":  {"a broker that is not there", &brokerclient.UnreachableError{Cause: errors.New("refused")}, ExitError, "EBCTL_ADDRESS"},
-		"TimedOut":     {"a wait that took too long", &follow.TimedOutError{OperationID: "op"}, ExitTimedOut, "ebctl operation get op --wait"},
-		"Ended":        {"an operation that failed", failed("op"), ExitOperationFailed, "ebctl operation explain op"},
-		"Stopped":      {"a user who has enough", context.Canceled, ExitError, ""},
-		"AnythingElse": {"an error that nobody thought of", errors.New("disk full"), ExitError, ""},
+		"Usage": {
+			reason: "a command line that makes no sense",
+			err:    usage("NAME is missing"), code: ExitUsage, hint: "'ebctl create --help'",
+		},
+		"NotFound": {
+			reason: "something that a search did not find",
+			err:    &notFoundError{text: "no plan"}, code: ExitNotFound, hint: "ebctl catalog",
+		},
+		"Status404": {
+			reason: "something that the broker does not know",
+			err:    status(404), code: ExitNotFound, hint: "ebctl instance list",
+		},
+		"Status410": {
+			reason: "something that the broker has removed",
+			err:    status(410), code: ExitNotFound, hint: "ebctl instance list",
+		},
+		"Status409": {
+			reason: "an id in use",
+			err:    status(409), code: ExitConflict, hint: "ebctl instance list",
+		},
+		"Concurrency": {
+			reason: "another operation",
+			err:    coded(422, "ConcurrencyError"), code: ExitConflict, hint: "ebctl operation list",
+		},
+		"Status422": {
+			reason: "any other refusal",
+			err:    coded(422, "AsyncRequired"), code: ExitError,
+		},
+		"Status400": {
+			reason: "a request that the broker refuses",
+			err:    status(400), code: ExitError,
+		},
+		"Status401": {
+			reason: "credentials are missing",
+			err:    status(401), code: ExitError, hint: "EBCTL_USERNAME and EBCTL_PASSWORD",
+		},
+		"Status403": {
+			reason: "a role is missing",
+			err:    status(403), code: ExitError, hint: "admin for kubeconfigs",
+		},
+		"Status500": {
+			reason: "a fault of the broker",
+			err:    status(500), code: ExitError,
+		},
+		"Unreachable": {
+			reason: "a broker that is not there",
+			err:    &brokerclient.UnreachableError{Cause: errors.New("refused")}, code: ExitError, hint: "EBCTL_ADDRESS",
+		},
+		"TimedOut": {
+			reason: "a wait that took too long",
+			err:    &follow.TimedOutError{OperationID: "op"}, code: ExitTimedOut, hint: "ebctl operation get op --wait",
+		},
+		"Ended": {
+			reason: "an operation that failed",
+			err:    failed("op"), code: ExitOperationFailed, hint: "ebctl operation explain op",
+		},
+		"Stopped": {
+			reason: "a user who has enough",
+			err:    context.Canceled, code: ExitError,
+		},
+		"AnythingElse": {
+			reason: "an error that nobody thought of",
+			err:    errors.New("disk full"), code: ExitError,
+		},
 	}
 
 	command := &cobra.Command{Use: "create"}

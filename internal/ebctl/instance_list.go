@@ -57,7 +57,7 @@ func (s *session) runtimes(ctx context.Context, filter brokerclient.RuntimeFilte
 	}
 
 	if !allPages {
-		return client.Runtimes(ctx, filter) //nolint:wrapcheck // by the command
+		return client.Runtimes(ctx, filter)
 	}
 
 	data, err := collect(client.AllRuntimes(ctx, filter))

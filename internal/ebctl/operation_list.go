@@ -55,7 +55,7 @@ func (s *session) operations(ctx context.Context, filter brokerclient.OperationF
 	}
 
 	if !allPages {
-		return client.Operations(ctx, filter) //nolint:wrapcheck // by the command
+		return client.Operations(ctx, filter)
 	}
 
 	data, err := collect(client.AllOperations(ctx, filter))

@@ -42,6 +42,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[brokerKey{}] = new(*brokertest.Broker)
 
+			// A process with the race detector would stay for a second after its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -46,7 +46,7 @@ func (s *session) client() (*brokerclient.Client, error) {
 
 // print writes a result in the format that was asked for.
 func (s *session) print(value any, text output.Text) error {
-	return s.format.Print(s.Out, value, text) //nolint:wrapcheck // says it all
+	return s.format.Print(s.Out, value, text)
 }
 
 // age is how long ago something was.

@@ -17,27 +17,27 @@ const (
 
 // Instance is a service instance.
 type Instance struct {
-	ID        string
-	ServiceID string
-	PlanID    string
-	PlanName  string
+	ID        string `json:"id"`
+	ServiceID string `json:"serviceID"`
+	PlanID    string `json:"planID"`
+	PlanName  string `json:"planName"`
 	// GlobalAccountID is the tenant, SubAccountID the part of it that ordered the instance.
-	GlobalAccountID string
-	SubAccountID    string
+	GlobalAccountID string `json:"globalAccountID"`
+	SubAccountID    string `json:"subAccountID"`
 	// PlatformRegion is the region segment of the path that the request came by, or the default.
-	PlatformRegion string
+	PlatformRegion string `json:"platformRegion"`
 	// Provider and Region tell where the runtime is: aws, azure or gcp, and the provider's name of the region.
-	Provider string
-	Region   string
+	Provider string `json:"provider"`
+	Region   string `json:"region"`
 	// Name is the runtime's name for people, ShootName the cluster's in Gardener.
-	Name      string
-	ShootName string
+	Name      string `json:"name"`
+	ShootName string `json:"shootName"`
 	// RuntimeID is the Provisioner's id, empty until the runtime was ordered.
-	RuntimeID    string
-	DashboardURL string
-	Request      Request
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
+	RuntimeID    string    `json:"runtimeID"`
+	DashboardURL string    `json:"dashboardURL"`
+	Request      Request   `json:"request"`
+	CreatedAt    time.Time `json:"createdAt"`
+	UpdatedAt    time.Time `json:"updatedAt"`
 }
 
 // Request is what the platform sent. It may hold credentials and is sealed at rest.

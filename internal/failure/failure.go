@@ -99,8 +99,7 @@ func KindOf(err error) Kind {
 
 // Of returns the first Error in err's chain. An error without one is internal: its text stays out of sight.
 func Of(err error) *Error {
-	var known *Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
 

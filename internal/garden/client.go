@@ -99,6 +99,7 @@ func watchObjects(
 // boundWatch is a watch that ends with a context.
 type boundWatch struct {
 	watch.Interface
+
 	unbind func() bool
 }
 

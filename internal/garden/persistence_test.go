@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
-	"k8s.io/client-go/discovery"
 
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
@@ -93,18 +93,19 @@ func TestRuntimesComeBack(t *testing.T) {
 	if err := memory.Client().Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
-	awaitRuntime(t, memory, shoot)
+	awaitSuccess(t, memory, shoot.Name)
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
 	if err := memory.Client().SubResource("adminkubeconfig").Create(t.Context(), shoot, request); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 
-	memory, _ = start(t, dir, time.Hour)
-	other := gardentest.Shoot(memory.Namespace(), "c-2")
-	if err := memory.Client().Create(t.Context(), other); err != nil {
+	memory, _ = start(t, dir, 0)
+	change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"purpose":"testing"}}`))
+	if err := memory.Client().Patch(t.Context(), shoot, change); err != nil {
 		t.Fatal(err)
 	}
+	awaitSuccess(t, memory, shoot.Name)
 	config, err := clientcmd.RESTConfigFromKubeConfig(request.Status.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -113,27 +114,28 @@ func TestRuntimesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	awaitRuntime(t, memory, shoot)
 	if version, err := runtime.ServerVersion(); err != nil || version.GitVersion != "v1.35.4" {
 		t.Errorf("with the kubeconfig from before the restart the runtime answers %v %v", version, err)
 	}
 }
 
-// awaitRuntime waits until a runtime has an address.
-func awaitRuntime(t *testing.T, memory *garden.Memory, shoot *gardencorev1beta1.Shoot) {
+// awaitSuccess waits until the gardenlet has done what a Shoot asks for.
+func awaitSuccess(t *testing.T, memory *garden.Memory, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	watching, err := memory.Client().Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(shoot.Namespace),
-		client.MatchingFields{"metadata.name": shoot.Name})
+	watching, err := memory.Client().Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(memory.Namespace()),
+		client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watching.Stop()
 	for event := range watching.ResultChan() {
-		if now, ok := event.Object.(*gardencorev1beta1.Shoot); ok && len(now.Status.AdvertisedAddresses) > 0 {
+		shoot, ok := event.Object.(*gardencorev1beta1.Shoot)
+		if ok && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.LastOperation != nil &&
+			shoot.Status.LastOperation.State == gardencorev1beta1.LastOperationStateSucceeded {
 			return
 		}
 	}
-	t.Fatalf("the runtime %s did not come up", shoot.Name)
+	t.Fatalf("the gardenlet is not done with %s", name)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -51,8 +52,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, parts ...Part) error {
 
 	var failures []error
 
-	for i := len(running) - 1; i >= 0; i-- {
-		part := running[i]
+	for _, part := range slices.Backward(running) {
 		part.stop()
 
 		select {

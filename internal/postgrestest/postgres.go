@@ -42,8 +42,11 @@ type server struct {
 	stop   func()
 }
 
+// Runner runs the tests of a package: a *testing.M, or something around it.
+type Runner interface{ Run() int }
+
 // Main runs the tests of a package and stops the server that they may have started.
-func Main(m *testing.M) {
+func Main(m Runner) {
 	code := m.Run()
 
 	if shared.stop != nil {
@@ -193,7 +196,7 @@ func (s *server) waitUntilReady() error {
 	for {
 		db, err := sqlx.ConnectContext(ctx, "postgres", s.dsn)
 		if err == nil {
-			return db.Close() //nolint:wrapcheck // closing says enough
+			return db.Close()
 		}
 
 		select {

@@ -65,7 +65,7 @@ func encode(body any) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 
 	if err := encoder.Encode(body); err != nil {
-		return nil, err //nolint:wrapcheck // by Write
+		return nil, err
 	}
 
 	return buffer.Bytes(), nil

@@ -44,10 +44,17 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	sort.Strings(allowed)
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	Refuse(http.StatusMethodNotAllowed, "This path does not know the method "+r.Method+".").answer().Write(w)
+
+	refusal := Refusal{
+		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+		Description: "This path does not know the method " + r.Method + ".",
+	}
+	refusal.answer().Write(w)
 }
 
 // NotFound answers a path that does not exist.
 func NotFound(_ *http.Request) (Answer, error) {
-	return Answer{}, &Refusal{Status: http.StatusNotFound, Description: "There is nothing at this path."}
+	return Answer{}, &Refusal{
+		Status: http.StatusNotFound, Code: "NotFound", Description: "There is nothing at this path.",
+	}
 }

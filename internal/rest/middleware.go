@@ -127,7 +127,7 @@ func (r *recorder) Write(body []byte) (int, error) {
 		r.status = http.StatusOK
 	}
 
-	return r.ResponseWriter.Write(body) //nolint:wrapcheck // only passes on
+	return r.ResponseWriter.Write(body)
 }
 
 // Unwrap is for http.ResponseController.

@@ -14,7 +14,7 @@ import (
 const (
 	// longestText is how much platforms show of a description, in characters.
 	longestText = 255
-	// unavailableWait is when to come back after the database was away.
+	// unavailableWait is when to come back after the database, or something else, was away.
 	unavailableWait = 5 * time.Second
 
 	internalText    = "The broker failed. Its log tells why."
@@ -67,7 +67,7 @@ func (r *Refusal) answer() Answer {
 }
 
 // RefusalOf turns any error into a refusal: what a failure means over HTTP, 413 for a body beyond the limit, 503 for a database
-// that does not answer, and 500 for the rest, whose text stays in the log.
+// that does not answer, and 500 for the rest, whose text stays in the log. A failure is worth more than its cause.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal
@@ -77,17 +77,28 @@ func RefusalOf(err error) *Refusal {
 		return &Refusal{Status: http.StatusRequestEntityTooLarge, Description: tooLargeText, Cause: err}
 	}
 
+	if known, ok := errors.AsType[*failure.Error](err); ok && known.Kind != failure.Internal {
+		return refusalOf(known)
+	}
+
 	if storage.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded) {
 		return &Refusal{
 			Status: http.StatusServiceUnavailable, Description: unavailableText, RetryAfter: unavailableWait, Cause: err,
 		}
 	}
 
-	if known, ok := errors.AsType[*failure.Error](err); ok && known.Kind != failure.Internal {
-		return &Refusal{Status: failure.MappingOf(known.Kind).HTTP, Description: known.Text, Cause: known.Cause}
+	return &Refusal{Status: http.StatusInternalServerError, Description: internalText, Cause: err}
+}
+
+func refusalOf(known *failure.Error) *Refusal {
+	mapping := failure.MappingOf(known.Kind)
+
+	refusal := &Refusal{Status: mapping.HTTP, Description: known.Text, Cause: known.Cause}
+	if mapping.Retry {
+		refusal.RetryAfter = unavailableWait
 	}
 
-	return &Refusal{Status: http.StatusInternalServerError, Description: internalText, Cause: err}
+	return refusal
 }
 
 // Shorten cuts a text to what platforms show.

@@ -39,7 +39,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID) //nolint:wrapcheck // explains itself
+	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
 }
 
 // Probe fails unless the API server of the instance's runtime lets its administrator in.
@@ -71,33 +71,49 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	return nil
 }
 
+// Endpoint returns the URL of the API server of the instance's runtime, and the certificate that it is checked by, as PEM.
+func (a Access) Endpoint(ctx context.Context, instance environment.Instance) (string, []byte, error) {
+	kubeconfig, err := a.AdminKubeconfig(ctx, instance)
+	if err != nil {
+		return "", nil, err
+	}
+
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return "", nil, err
+	}
+
+	return config.Host, config.CAData, nil
+}
+
 // restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
-	unusable := func(cause error, why string) error {
-		return failure.Wrap(failure.Permanent, cause, "the kubeconfig of the runtime cannot be used: %s", why).
+	// No cause is kept: it may quote the kubeconfig.
+	unusable := func(why string) error {
+		return failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used: %s", why).
 			Because(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
-		return nil, unusable(nil, "it is no kubeconfig") // the cause may quote it
+		return nil, unusable("it is no kubeconfig")
 	}
 
 	for _, user := range parsed.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
-			return nil, unusable(nil, "it names programs or files")
+			return nil, unusable("it names programs or files")
 		}
 	}
 
 	for _, cluster := range parsed.Clusters {
 		if cluster.CertificateAuthority != "" {
-			return nil, unusable(nil, "it names files")
+			return nil, unusable("it names files")
 		}
 	}
 
 	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, unusable(nil, "it is not complete")
+		return nil, unusable("it is not complete")
 	}
 
 	config.Timeout = probeTimeout

@@ -87,7 +87,7 @@ func (c Config) keys() (secret.String, error) {
 
 	keys := secret.NewKey("sandbox")
 	// Written beside and renamed, so that a crash leaves all of it or nothing.
-	if err := os.WriteFile(path+".new", []byte(keys.Reveal()), 0o600); err != nil { //nolint:mnd // for the owner only
+	if err := os.WriteFile(path+".new", []byte(keys.Reveal()), 0o600); err != nil {
 		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
 	}
 

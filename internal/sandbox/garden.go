@@ -36,7 +36,7 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
 	})
 	if err != nil {
-		return nil, lifecycle.Part{}, err //nolint:wrapcheck // says what it is about
+		return nil, lifecycle.Part{}, err
 	}
 
 	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
@@ -54,7 +54,7 @@ func realGarden(ctx context.Context, program string, config Config) (client.With
 	case kubeconfig := <-process.ready:
 		api, err := gardener.Connect(kubeconfig)
 
-		return api, part, err //nolint:wrapcheck // says what it is about
+		return api, part, err
 	case err := <-process.ended:
 		return nil, part, fmt.Errorf("the garden ended before it was ready: %w", err)
 	case <-time.After(gardenStart):

@@ -42,7 +42,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 	defer func() { _ = lock.Unlock() }()
 
-	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:mnd // owner
+	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the sandbox's log: %w", err)
 	}
@@ -50,7 +50,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 
 	log, err := logging.New("sandbox", config.LogLevel, file)
 	if err != nil {
-		return err //nolint:wrapcheck // says what to do
+		return err
 	}
 
 	keys, err := config.keys()
@@ -92,7 +92,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		}},
 	)
 
-	return lifecycle.Run(ctx, log, parts...) //nolint:wrapcheck // names the parts
+	return lifecycle.Run(ctx, log, parts...)
 }
 
 // services are what the sandbox runs.

@@ -23,5 +23,5 @@ func (s checkRuntimeRemoval) Run(ctx context.Context, operation Operation, _ log
 		return operation, 0, nil // there was nothing to remove
 	}
 
-	return s.waiter.Await(ctx, operation) //nolint:wrapcheck // explains itself
+	return s.waiter.Await(ctx, operation)
 }

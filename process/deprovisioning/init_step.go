@@ -20,7 +20,7 @@ func (initStep) Name() string { return "Init_Step" }
 func (s initStep) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	past, err := s.provisionings.LastProvisioning(ctx, operation.InstanceID)
 	if err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	if runtimeID := past.Instance.RuntimeID; runtimeID != "" {

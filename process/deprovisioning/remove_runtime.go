@@ -56,7 +56,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 		return process.Await(operation, why, s.waiter.Pace(operation.Elapsed()), s.waiter.Limit)
 	case err != nil:
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	operation.Data.ProvisionerOperationID = removal
@@ -71,7 +71,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	order, err := runtimeorder.New(operation.Data.Instance)
 	if err != nil {
-		return "", err //nolint:wrapcheck // explains itself
+		return "", err
 	}
 
 	order.ClusterConfig.GardenerConfig.TargetSecret = operation.Data.TargetSecret
@@ -89,7 +89,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 	case failure.Is(err, failure.Permanent):
 		return "", nil // refused: the order never made a runtime
 	case err != nil:
-		return "", err //nolint:wrapcheck // explains itself
+		return "", err
 	}
 
 	if err := s.instances.SetRuntime(ctx, operation.InstanceID, ordered.RuntimeID); err != nil {

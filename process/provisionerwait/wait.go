@@ -54,7 +54,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 
 	status, err := w.Operations.OperationStatus(ctx, operation.Data.Instance.GlobalAccountID, asked)
 	if err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	switch status.State {

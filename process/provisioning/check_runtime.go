@@ -19,5 +19,5 @@ func (checkRuntime) Name() string { return "Check_Runtime" }
 
 // Run implements process.Step.
 func (s checkRuntime) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	return s.waiter.Await(ctx, operation) //nolint:wrapcheck // explains itself
+	return s.waiter.Await(ctx, operation)
 }

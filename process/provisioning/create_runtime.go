@@ -38,7 +38,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		IdempotencyKey: operation.Data.Provisioning,
 	}, operation.Data.Order)
 	if err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	if err := s.instances.SetRuntime(ctx, instance.ID, ordered.RuntimeID); err != nil {

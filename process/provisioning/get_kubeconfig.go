@@ -25,7 +25,7 @@ func (getKubeconfig) Name() string { return "Get_Kubeconfig" }
 // Run implements process.Step.
 func (s getKubeconfig) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	if err := s.access.Probe(ctx, operation.Data.Instance); err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	operation.Description = "Runtime is ready"

@@ -19,7 +19,7 @@ func (initialization) Name() string { return "Provision_Initialization" }
 func (initialization) Run(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	order, err := runtimeorder.New(operation.Data.Instance)
 	if err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	operation.Data.Order = order

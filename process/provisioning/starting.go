@@ -20,7 +20,7 @@ func (starting) Name() string { return "Starting" }
 func (s starting) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance, err := s.instances.Find(ctx, operation.InstanceID)
 	if err != nil {
-		return operation, 0, err //nolint:wrapcheck // explains itself
+		return operation, 0, err
 	}
 
 	operation.Data.Instance = instance

@@ -49,7 +49,9 @@ type fakeInstances struct {
 	err      error
 }
 
-func (f *fakeInstances) Find(context.Context, string) (environment.Instance, error) { return f.instance, f.err }
+func (f *fakeInstances) Find(context.Context, string) (environment.Instance, error) {
+	return f.instance, f.err
+}
 
 func (f *fakeInstances) SetRuntime(_ context.Context, _, runtimeID string) error {
 	if f.err == nil {

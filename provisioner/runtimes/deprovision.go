@@ -28,12 +28,12 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 		if err != nil || known != operationID {
 			operationID = known
 
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 		if err != nil {
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		if len(past) > 0 && removes(past[0]) {
@@ -43,7 +43,7 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 		}
 
 		if _, err := s.Operations.Cancel(ctx, tx, runtimeID, "the runtime is to be deprovisioned", now); err != nil {
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		return s.accept(ctx, tx, operationID, operation.KindDeprovisionNoInstall, runtime)

@@ -47,12 +47,12 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 		if err != nil || known != operationID {
 			operationID = known
 
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		free, err := s.Runtimes.Insert(ctx, tx, runtime)
 		if err != nil {
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		if !free {

@@ -57,7 +57,7 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, ru
 		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
 	}
 
-	return s.Operations.Accept(ctx, tx, process.New{ //nolint:wrapcheck // says it all
+	return s.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: runtime.ID, Payload: payload, At: s.Clock.Now(),
 	})
 }
@@ -83,8 +83,7 @@ func unavailable(err error) error {
 		return nil
 	}
 
-	var known *failure.Error
-	if errors.As(err, &known) {
+	if _, explained := errors.AsType[*failure.Error](err); explained {
 		return err
 	}
 

@@ -69,7 +69,7 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	if want.Kubeconfig && hasCluster(runtime, past) {
 		kubeconfig, err := s.Kubeconfigs.AdminKubeconfig(ctx, runtime.ShootName, s.KubeconfigValidity)
 		if err != nil {
-			return told, err //nolint:wrapcheck // explains itself
+			return told, err
 		}
 
 		text := string(kubeconfig)

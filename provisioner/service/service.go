@@ -55,12 +55,12 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	if err := auth.CheckExposure(config.Address, users, "APP_AUTH_BASIC_USERS"); err != nil {
-		return nil, err //nolint:wrapcheck // says what to do
+		return nil, err
 	}
 
 	if garden == nil {
 		if garden, err = gardener.Connect(config.Gardener.KubeconfigPath); err != nil {
-			return nil, err //nolint:wrapcheck // says what was tried
+			return nil, err
 		}
 	}
 
@@ -75,26 +75,26 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 func (s *Service) build(ctx context.Context, config Config, users auth.Users, garden client.WithWatch) error {
 	keys, err := config.Database.Keys()
 	if err != nil {
-		return err //nolint:wrapcheck // names the variable
+		return err
 	}
 
 	database, err := config.Database.Storage()
 	if err != nil {
-		return err //nolint:wrapcheck // names the variable
+		return err
 	}
 
 	if s.db, err = storage.Open(ctx, database); err != nil {
-		return err //nolint:wrapcheck // names the database
+		return err
 	}
 
 	operationStore, err := operations.Open(ctx, s.db, keys)
 	if err != nil {
-		return err //nolint:wrapcheck // names the tables
+		return err
 	}
 
 	runtimeStore, err := stored.Open(ctx, s.db, keys)
 	if err != nil {
-		return err //nolint:wrapcheck // names the tables
+		return err
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
@@ -149,13 +149,13 @@ func (s *Service) listen(ctx context.Context, config Config, handler http.Handle
 	var err error
 
 	if s.api, err = serving.Listen(ctx, config.Address, handler); err != nil {
-		return err //nolint:wrapcheck // names the address
+		return err
 	}
 
 	s.health = health.New(s.db.Ping, s.log)
 	s.status, err = serving.Listen(ctx, config.StatusAddress, s.health.Handler())
 
-	return err //nolint:wrapcheck // names the address
+	return err
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
@@ -209,7 +209,7 @@ func shootBuilder(config Config) provisioning.BuildShoot {
 			return nil, failure.Wrap(failure.Internal, err, "the configuration of the runtime cannot be read")
 		}
 
-		return shoot.Build(shoot.Runtime{ //nolint:wrapcheck // explains itself
+		return shoot.Build(shoot.Runtime{
 			ID:          runtime.ID,
 			OperationID: operationID,
 			Tenant:      runtime.Tenant,

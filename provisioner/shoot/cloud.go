@@ -53,7 +53,7 @@ func typeMeta(group, kind string) metav1.TypeMeta {
 // raw packs what only an extension understands. It packs nothing for nil.
 func raw(config any) (*runtime.RawExtension, error) {
 	if config == nil {
-		return nil, nil //nolint:nilnil // Nothing to pack is nothing to report.
+		return nil, nil
 	}
 
 	text, err := json.Marshal(config)

@@ -47,6 +47,9 @@ type listedRow struct {
 	OperationKind string       `db:"operation_kind"`
 	State         string       `db:"operation_state"`
 	Description   string       `db:"operation_description"`
+	Message       string       `db:"operation_problem_message"`
+	Reason        string       `db:"operation_problem_reason"`
+	Component     string       `db:"operation_problem_component"`
 	Stage         string       `db:"operation_stage"`
 	Step          string       `db:"operation_step"`
 	Created       storage.Time `db:"operation_created_at"`
@@ -63,7 +66,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT instances.*, operations.id AS operation_id,
 		operations.kind AS operation_kind, operations.state AS operation_state,
-		operations.description AS operation_description, operations.stage AS operation_stage,
+		operations.description AS operation_description, operations.problem_message AS operation_problem_message,
+		operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
+		operations.stage AS operation_stage,
 		operations.step AS operation_step, operations.created_at AS operation_created_at,
 		operations.updated_at AS operation_updated_at`+newest+where+
 		` ORDER BY instances.created_at DESC, instances.id DESC LIMIT ? OFFSET ?`, append(args, filter.Limit, filter.Offset)...)
@@ -82,6 +87,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 		listed = append(listed, Listed{Instance: instance, Operation: process.Record{
 			ID: row.OperationID, Kind: row.OperationKind, InstanceID: row.ID, State: process.State(row.State),
 			Description: row.Description, Stage: row.Stage, Step: row.Step,
+			Problem:   process.Problem{Message: row.Message, Reason: row.Reason, Component: row.Component},
 			CreatedAt: row.Created.Time, UpdatedAt: row.Updated.Time,
 		}})
 	}

@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	}
 
 	if err := db.Migrate(ctx, "broker", files); err != nil {
-		return nil, err //nolint:wrapcheck // says it all
+		return nil, err
 	}
 
 	return &Store{db: db, keys: keys}, nil
@@ -115,7 +115,7 @@ func (s *Store) change(ctx context.Context, doing, id, statement string, args ..
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		_, err := storage.Exec(ctx, tx, statement, args...)
 
-		return err //nolint:wrapcheck // below
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s instance %s: %w", doing, id, err)

@@ -80,7 +80,7 @@ func (s *Store) withAttempts(ctx context.Context, tx storage.Tx, rows []row) ([]
 
 	stored, err := storage.Select[attemptRow](ctx, tx, `SELECT * FROM step_attempts WHERE operation_id IN (?)`, ids)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // by the caller
+		return nil, err
 	}
 
 	attempts := map[string][]process.Attempt{}
@@ -119,7 +119,7 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 				storage.At(renewal.Until), held.Stage, held.Step, storage.At(held.StepBegan),
 				held.OperationID, renewal.Owner, held.Fence)
 			if err != nil {
-				return err //nolint:wrapcheck // below
+				return err
 			}
 
 			for _, state := range found {
@@ -160,7 +160,7 @@ func (s *Store) ExpirePending(ctx context.Context, before, now time.Time, proble
 			WHERE state = 'pending' AND created_at < ? RETURNING id`, problem.Message, problem.Reason, problem.Component,
 			storage.At(now), storage.At(now), storage.At(now), storage.At(before))
 		if err != nil {
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		for _, id := range expired {

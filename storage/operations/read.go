@@ -106,7 +106,7 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 		woken, err = storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
 			WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling')`, storage.At(now), events)
 
-		return err //nolint:wrapcheck // below
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("waking operations: %w", err)

@@ -36,7 +36,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		states, err := storage.SelectNamed[process.State](ctx, tx, saveProgress, s.saved(progress))
 		if err != nil {
-			return err //nolint:wrapcheck // below
+			return err
 		}
 
 		if len(states) == 0 {
@@ -103,7 +103,7 @@ func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress)
 	for _, attempt := range progress.Cleared {
 		if _, err := storage.Exec(ctx, tx, `DELETE FROM step_attempts WHERE operation_id = ? AND step = ?`,
 			progress.Record.ID, attempt.Step); err != nil {
-			return err //nolint:wrapcheck // by the caller
+			return err
 		}
 	}
 
@@ -114,7 +114,7 @@ func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress)
 			SET number = excluded.number, last_at = excluded.last_at, last_error = excluded.last_error`,
 			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number,
 			storage.At(attempt.First), storage.At(attempt.Last), attempt.LastError); err != nil {
-			return err //nolint:wrapcheck // by the caller
+			return err
 		}
 	}
 

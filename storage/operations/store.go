@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	}
 
 	if err := db.Migrate(ctx, "operations", files); err != nil {
-		return nil, err //nolint:wrapcheck // says it all
+		return nil, err
 	}
 
 	return &Store{db: db, keys: keys}, nil

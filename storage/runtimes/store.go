@@ -45,7 +45,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	}
 
 	if err := db.Migrate(ctx, "provisioner", files); err != nil {
-		return nil, err //nolint:wrapcheck // says it all
+		return nil, err
 	}
 
 	return &Store{db: db, keys: keys}, nil
@@ -121,7 +121,7 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 		_, err := storage.Exec(ctx, tx,
 			`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id)
 
-		return err //nolint:wrapcheck // below
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("marking runtime %s as deleted: %w", id, err)

@@ -25,9 +25,18 @@ func TestAllRuntimes(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"End":      {reason: "pages are read until one has no cursor", last: `{"data": [{"instanceID": "d"}]}`, want: []string{"a", "b", "c", "d"}},
-		"Circle":   {reason: "the same cursor twice ends the list", last: `{"cursor": "3"}`, want: []string{"a", "b", "c"}, err: "the same cursor twice"},
-		"NoAnswer": {reason: "an error ends the list", last: `rubbish`, want: []string{"a", "b", "c"}, err: "cannot be read"},
+		"End": {
+			reason: "pages are read until one has no cursor",
+			last:   `{"data": [{"instanceID": "d"}]}`, want: []string{"a", "b", "c", "d"},
+		},
+		"Circle": {
+			reason: "the same cursor twice ends the list",
+			last:   `{"cursor": "3"}`, want: []string{"a", "b", "c"}, err: "the same cursor twice",
+		},
+		"NoAnswer": {
+			reason: "an error ends the list",
+			last:   `rubbish`, want: []string{"a", "b", "c"}, err: "cannot be read",
+		},
 	}
 
 	for name, tc := range cases {

@@ -3,12 +3,17 @@ package brokertest
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
 func (b *Broker) listRuntimes(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "account", "subaccount", "region", "plan", "state") {
+		return
+	}
+
 	var chosen []operatorapi.Runtime
 
 	for _, runtime := range b.runtimes {
@@ -25,6 +30,10 @@ func (b *Broker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Broker) listOperations(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "kind", "state") {
+		return
+	}
+
 	var chosen []operatorapi.Operation
 
 	for _, id := range b.order {
@@ -70,6 +79,19 @@ func (b *Broker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 	}
 
 	answer(w, http.StatusOK, b.scenario.Kubeconfig)
+}
+
+// knows refuses a query with parameters that a list does not have.
+func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
+	for name := range query {
+		if name != "cursor" && !slices.Contains(filters, name) {
+			refuse(w, http.StatusBadRequest, "BadRequest", "The parameter "+name+" is not known.")
+
+			return false
+		}
+	}
+
+	return true
 }
 
 // matches reports whether the fields have the values that the query asks for.

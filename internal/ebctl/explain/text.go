@@ -29,7 +29,7 @@ func (e Explanation) WriteText(w io.Writer) error {
 		timeline(e.Timeline).WriteText(&text) //nolint:errcheck // into memory
 	}
 
-	return output.Plain(text.String()).WriteText(w) //nolint:wrapcheck // says it all
+	return output.Plain(text.String()).WriteText(w)
 }
 
 func (e Explanation) fields() output.Fields {

@@ -149,10 +149,10 @@ func (f Follower) untilNext(seen Moment, began time.Time) time.Duration {
 func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // by stopped
+		return ctx.Err()
 	case <-f.Clock.After(wait):
 		// Both may be ready; then the context counts.
-		return ctx.Err() //nolint:wrapcheck // by stopped
+		return ctx.Err()
 	}
 }
 

@@ -48,7 +48,7 @@ type Text interface {
 // Print writes a result: the text for people in the Table format, the value in the others.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	if f == Table {
-		return text.WriteText(w) //nolint:wrapcheck // one of this package, or one that wraps
+		return text.WriteText(w)
 	}
 
 	encoded, err := f.encode(value)
@@ -61,12 +61,12 @@ func (f Format) Print(w io.Writer, value any, text Text) error {
 
 func (f Format) encode(value any) ([]byte, error) {
 	if f == YAML {
-		return yaml.Marshal(value) //nolint:wrapcheck // by Print
+		return yaml.Marshal(value)
 	}
 
 	encoded, err := json.MarshalIndent(value, "", "  ")
 
-	return append(encoded, '\n'), err //nolint:wrapcheck // by Print
+	return append(encoded, '\n'), err
 }
 
 func write(w io.Writer, text string) error {

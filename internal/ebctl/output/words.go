@@ -23,7 +23,8 @@ func Line(text string) string {
 	return strings.TrimSpace(printable)
 }
 
-// Duration is a duration in its two largest units: 42s, 3m05s, 2h10m, 4d6h. Less than nothing, as clocks that differ make it, is 0s.
+// Duration is a duration in its two largest units: 42s, 3m05s, 2h10m, 4d6h. Less than nothing, which clocks that differ can
+// make, is 0s.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 

@@ -23,16 +23,16 @@ func (r Rules) complete(old, shoot *gardencorev1beta1.Shoot) error {
 	}
 	created := old.UID == ""
 	if created {
-		if shoot.Spec.CloudProfileName != nil && shoot.Spec.CloudProfile != nil {
+		if cloudProfileName(&shoot.Spec) != nil && shoot.Spec.CloudProfile != nil {
 			return errors.New("new shoot can only specify either cloudProfileName or cloudProfile reference")
 		}
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.GardenCreatedBy, creator)
 		shoot.Status = gardencorev1beta1.ShootStatus{}
 	}
 	startOver(shoot)
-	if shoot.Spec.CloudProfile == nil && shoot.Spec.CloudProfileName != nil {
+	if name := cloudProfileName(&shoot.Spec); name != nil && shoot.Spec.CloudProfile == nil {
 		shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{
-			Kind: v1beta1constants.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName,
+			Kind: v1beta1constants.CloudProfileReferenceKindCloudProfile, Name: *name,
 		}
 	}
 	profile, err := r.cloudProfile(shoot)

@@ -124,9 +124,9 @@ func offered(supported []string, wanted string, path *field.Path) field.ErrorLis
 }
 
 func names[T any](items []T, name func(T) string) []string {
-	var all []string
-	for _, item := range items {
-		all = append(all, name(item))
+	all := make([]string, len(items))
+	for i, item := range items {
+		all[i] = name(item)
 	}
 	return all
 }

@@ -58,8 +58,8 @@ func (r Rules) findReferences(shoot *gardencorev1beta1.Shoot) error {
 			return err
 		}
 	}
-	if spec.SecretBindingName != nil {
-		if err := r.find(shoot, *spec.SecretBindingName, &gardencorev1beta1.SecretBinding{}); err != nil {
+	if name := secretBindingName(spec); name != nil {
+		if err := r.find(shoot, *name, &gardencorev1beta1.SecretBinding{}); err != nil {
 			return err
 		}
 	}

@@ -92,4 +92,3 @@ func refuse(shoot *gardencorev1beta1.Shoot, problems field.ErrorList) error {
 func unexpected(format string, arguments ...any) error {
 	return apierrors.NewInternalError(fmt.Errorf(format, arguments...))
 }
-

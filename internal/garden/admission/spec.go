@@ -1,9 +1,9 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,7 +60,7 @@ func validateSpec(spec *gardencorev1beta1.ShootSpec, path *field.Path) field.Err
 }
 
 func validateCredentials(spec *gardencorev1beta1.ShootSpec, path *field.Path) field.ErrorList {
-	secret, credentials := present(spec.SecretBindingName), present(spec.CredentialsBindingName)
+	secret, credentials := present(secretBindingName(spec)), present(spec.CredentialsBindingName)
 	switch {
 	case !secret && !credentials:
 		return field.ErrorList{field.Required(path.Child("secretBindingName"), "must be set when credentialsBindingName is not")}
@@ -70,51 +70,15 @@ func validateCredentials(spec *gardencorev1beta1.ShootSpec, path *field.Path) fi
 	return nil
 }
 
-// validateRetiredFields refuses the fields that Gardener takes only for older versions of Kubernetes.
-func validateRetiredFields(spec *gardencorev1beta1.ShootSpec, path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	version := spec.Kubernetes.Version
-	if present(spec.CloudProfileName) && atLeast(version, "1.34") {
-		problems = append(problems, field.Forbidden(path.Child("cloudProfileName"),
-			"for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead"))
-	}
-	if present(spec.SecretBindingName) && atLeast(version, "1.34") {
-		problems = append(problems, field.Forbidden(path.Child("secretBindingName"),
-			"for Kubernetes versions >= 1.34, secretBindingName field is no longer supported, use spec.credentialsBindingName instead"))
-	}
-	if spec.Addons != nil && atLeast(version, "1.35") {
-		problems = append(problems, field.Forbidden(path.Child("addons"),
-			"for Kubernetes versions >= 1.35, addons field is no longer supported"))
-	}
-	if autoscaler := spec.Kubernetes.ClusterAutoscaler; autoscaler != nil && autoscaler.MaxEmptyBulkDelete != nil && atLeast(version, "1.33") {
-		problems = append(problems, field.Forbidden(path.Child("kubernetes", "clusterAutoscaler", "maxEmptyBulkDelete"),
-			"for Kubernetes versions >= 1.33, maxEmptyBulkDelete field is no longer supported, use maxScaleDownParallelism instead"))
-	}
-	if spec.DNS == nil || !atLeast(version, "1.35") {
-		return problems
-	}
-	for i, provider := range spec.DNS.Providers {
-		if provider.SecretName != nil {
-			problems = append(problems, field.Forbidden(path.Child("dns", "providers").Index(i).Child("secretName"),
-				"for Kubernetes versions >= 1.35, secretName field is no longer supported"))
-		}
-	}
-	return problems
-}
-
 func validatePurpose(purpose *gardencorev1beta1.ShootPurpose, path *field.Path) field.ErrorList {
-	if purpose == nil {
-		return nil
-	}
-	switch *purpose {
-	case gardencorev1beta1.ShootPurposeEvaluation, gardencorev1beta1.ShootPurposeTesting,
-		gardencorev1beta1.ShootPurposeDevelopment, gardencorev1beta1.ShootPurposeProduction:
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, *purpose, []gardencorev1beta1.ShootPurpose{
+	allowed := []gardencorev1beta1.ShootPurpose{
 		gardencorev1beta1.ShootPurposeDevelopment, gardencorev1beta1.ShootPurposeEvaluation,
 		gardencorev1beta1.ShootPurposeProduction, gardencorev1beta1.ShootPurposeTesting,
-	})}
+	}
+	if purpose == nil || slices.Contains(allowed, *purpose) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, *purpose, allowed)}
 }
 
 func validateWorker(worker *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
@@ -139,10 +103,4 @@ func validateWorker(worker *gardencorev1beta1.Worker, path *field.Path) field.Er
 
 func present(value *string) bool {
 	return value != nil && *value != ""
-}
-
-// atLeast says whether a Kubernetes version belongs to a minor version or a later one.
-func atLeast(version, minor string) bool {
-	parsed, err := semver.NewVersion(version)
-	return err == nil && !parsed.LessThan(semver.MustParse(minor))
 }

@@ -19,9 +19,9 @@ func validateUpdate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	if before.CredentialsBindingName != nil && !present(after.CredentialsBindingName) {
 		problems = append(problems, field.Forbidden(path.Child("credentialsBindingName"), "the field cannot be unset"))
 	}
-	if migrates := present(before.SecretBindingName) && after.SecretBindingName == nil && present(after.CredentialsBindingName); !migrates {
-		problems = append(problems,
-			validation.ValidateImmutableField(after.SecretBindingName, before.SecretBindingName, path.Child("secretBindingName"))...)
+	bound, binds := secretBindingName(before), secretBindingName(after)
+	if migrates := present(bound) && binds == nil && present(after.CredentialsBindingName); !migrates {
+		problems = append(problems, validation.ValidateImmutableField(binds, bound, path.Child("secretBindingName"))...)
 	}
 	problems = append(problems,
 		validateVersionUpdate(before.Kubernetes.Version, after.Kubernetes.Version, path.Child("kubernetes", "version"))...)

@@ -99,11 +99,9 @@ func underway(shoot *gardencorev1beta1.Shoot) bool {
 	if last == nil {
 		return false
 	}
-	switch last.State {
-	case gardencorev1beta1.LastOperationStateProcessing, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.LastOperationStatePending:
-		return true
-	}
-	return false
+	return last.State == gardencorev1beta1.LastOperationStatePending ||
+		last.State == gardencorev1beta1.LastOperationStateProcessing ||
+		last.State == gardencorev1beta1.LastOperationStateError
 }
 
 // advance reports how far the running operation is and, when its time has come, completes it.
@@ -124,7 +122,7 @@ func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 		}
 	}
 	operation := shoot.Status.LastOperation.Type
-	err = g.writeStatus(ctx, shoot, func(status *gardencorev1beta1.ShootStatus) {
+	err = g.writeStatus(ctx, shoot, func(*gardencorev1beta1.ShootStatus) {
 		g.report(shoot, operation, now)
 		if now.state == gardencorev1beta1.LastOperationStateSucceeded {
 			reportHealth(shoot, endpoint)

@@ -33,6 +33,7 @@ type standing struct {
 // standingAfter says where an operation stands that began elapsed ago, takes duration and suffers from fault.
 func standingAfter(elapsed, duration time.Duration, fault Fault) standing {
 	switch fault {
+	case "", FaultSpent: // Nothing is in the way.
 	case FaultFailOnce:
 		return failingHalfway(elapsed, duration, "", "the machines of the cluster did not join in time (ordered fault)")
 	case FaultQuota:
@@ -57,9 +58,8 @@ func standingAfter(elapsed, duration time.Duration, fault Fault) standing {
 			}
 		}
 		return undisturbed(elapsed-rateLimitedFor*duration, duration)
-	default:
-		return undisturbed(elapsed, duration)
 	}
+	return undisturbed(elapsed, duration)
 }
 
 func undisturbed(elapsed, duration time.Duration) standing {
@@ -67,11 +67,11 @@ func undisturbed(elapsed, duration time.Duration) standing {
 		return standing{state: gardencorev1beta1.LastOperationStateSucceeded, progress: complete}
 	}
 	step := max(duration/steps, 1)
-	done := min(max(elapsed, 0)/step, steps-1)
+	done := min(int64(max(elapsed, 0)/step), steps-1)
 	return standing{
 		state:    gardencorev1beta1.LastOperationStateProcessing,
 		progress: progressAt(done),
-		next:     min((done+1)*step, duration) - elapsed,
+		next:     min(step-elapsed%step, duration-elapsed),
 	}
 }
 
@@ -91,6 +91,6 @@ func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.Erro
 }
 
 // progressAt returns the percentage that an operation reports after that many steps.
-func progressAt[N ~int64 | int](done N) int32 {
-	return int32(done) * complete / steps
+func progressAt(done int64) int32 {
+	return int32(done * int64(complete) / steps)
 }

@@ -39,12 +39,16 @@ func TestStandingAfter(t *testing.T) {
 		{"a failure does not come at once", FaultFailOnce, 4 * second, seen{State: processing, Progress: 40, Next: second}},
 		{"a failure comes halfway", FaultFailOnce, 5 * second, seen{State: failed, Progress: 50, Failure: true}},
 		{"a spent failure is none", FaultSpent, duration, seen{State: succeeded, Progress: 100}},
-		{"an exceeded quota is for good", FaultQuota, time.Hour,
-			seen{State: failed, Progress: 50, Failure: true, Code: gardencorev1beta1.ErrorInfraQuotaExceeded}},
+		{
+			"an exceeded quota is for good", FaultQuota, time.Hour,
+			seen{State: failed, Progress: 50, Failure: true, Code: gardencorev1beta1.ErrorInfraQuotaExceeded},
+		},
 		{"what gets stuck begins as usual", FaultStuck, 3 * second, seen{State: processing, Progress: 20, Next: second}},
 		{"what is stuck is looked at again, the fault may go", FaultStuck, time.Hour, seen{State: processing, Progress: 40, Next: 2 * second}},
-		{"a rate limit holds up for twice the time", FaultRateLimit, 5 * second,
-			seen{State: waits, Failure: true, Code: gardencorev1beta1.ErrorInfraRateLimitsExceeded, Next: 15 * second}},
+		{
+			"a rate limit holds up for twice the time", FaultRateLimit, 5 * second,
+			seen{State: waits, Failure: true, Code: gardencorev1beta1.ErrorInfraRateLimitsExceeded, Next: 15 * second},
+		},
 		{"after a rate limit the operation begins", FaultRateLimit, 20 * second, seen{State: processing, Next: 2 * second}},
 		{"after a rate limit the operation takes its time", FaultRateLimit, 30 * second, seen{State: succeeded, Progress: 100}},
 	}

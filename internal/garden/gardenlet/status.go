@@ -68,25 +68,24 @@ func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencore
 
 // describe words an operation as a gardenlet does.
 func describe(operation gardencorev1beta1.LastOperationType, now standing) string {
-	subject := map[gardencorev1beta1.LastOperationType]string{
-		gardencorev1beta1.LastOperationTypeCreate:    "creation",
-		gardencorev1beta1.LastOperationTypeReconcile: "reconciliation",
-		gardencorev1beta1.LastOperationTypeDelete:    "deletion",
-	}[operation]
-	switch now.state {
-	case gardencorev1beta1.LastOperationStateSucceeded:
-		return fmt.Sprintf("Shoot cluster has been successfully %sd.", map[gardencorev1beta1.LastOperationType]string{
-			gardencorev1beta1.LastOperationTypeCreate:    "create",
-			gardencorev1beta1.LastOperationTypeReconcile: "reconcile",
-			gardencorev1beta1.LastOperationTypeDelete:    "delete",
-		}[operation])
-	case gardencorev1beta1.LastOperationStateError:
-		return fmt.Sprintf("Flow %q encountered task errors: [%s] Operation will be retried.", "Shoot cluster "+subject, now.failure)
-	case gardencorev1beta1.LastOperationStateFailed:
-		return fmt.Sprintf("Flow %q encountered task errors: [%s]", "Shoot cluster "+subject, now.failure)
-	default:
-		return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", subject, now.progress)
+	doing, done := "reconciliation", "reconciled"
+	if operation == gardencorev1beta1.LastOperationTypeCreate {
+		doing, done = "creation", "created"
 	}
+	if operation == gardencorev1beta1.LastOperationTypeDelete {
+		doing, done = "deletion", "deleted"
+	}
+	if now.failure != "" {
+		description := fmt.Sprintf("Flow %q encountered task errors: [%s]", "Shoot cluster "+doing, now.failure)
+		if now.state == gardencorev1beta1.LastOperationStateError {
+			description += " Operation will be retried."
+		}
+		return description
+	}
+	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
+		return fmt.Sprintf("Shoot cluster has been successfully %s.", done)
+	}
+	return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", doing, now.progress)
 }
 
 // reportHealth puts into the status that the runtime answers at the endpoint and that all is well with it.

@@ -122,5 +122,5 @@ func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message s
 func reply(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // The client is gone, which nobody is left to be told.
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // it fails if the client is gone, and then nobody is left to be told
 }

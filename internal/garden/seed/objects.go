@@ -1,6 +1,8 @@
 package seed
 
 import (
+	"slices"
+
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
@@ -25,7 +27,12 @@ func Namespace(project string) string {
 
 // Objects returns what a garden with one project begins with, in an order in which it can be created.
 func Objects(project string) []client.Object {
-	objects := []client.Object{
+	return slices.Concat(grounds(project), offered(), registrations(), access(project))
+}
+
+// grounds are the namespaces, domains and the project.
+func grounds(project string) []client.Object {
+	return []client.Object{
 		namespace(gardenNamespace, nil),
 		namespace(Namespace(project), map[string]string{
 			v1beta1constants.GardenRole:  v1beta1constants.GardenRoleProject,
@@ -35,10 +42,20 @@ func Objects(project string) []client.Object {
 		domain("internal-domain", "internal."+Domain),
 		theProject(project),
 	}
+}
+
+// offered are the CloudProfiles, and the controllers that make of them what they say.
+func offered() []client.Object {
+	var objects []client.Object
 	for _, offer := range offers() {
 		objects = append(objects, offer.cloudProfile(), registration(offer.provider, "ControlPlane", "Infrastructure", "Worker"))
 	}
-	objects = append(objects, registrations()...)
+	return objects
+}
+
+// access is what a project needs to order from the providers.
+func access(project string) []client.Object {
+	var objects []client.Object
 	for _, provider := range Providers() {
 		objects = append(objects, credentials(project, provider), binding(project, provider))
 	}

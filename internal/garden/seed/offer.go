@@ -30,9 +30,10 @@ type offer struct {
 }
 
 type machine struct {
-	name   string
-	cpu    int64
-	memory string
+	name string
+	cpu  int64
+	// memory is in GiB.
+	memory int64
 }
 
 func (o offer) cloudProfile() *gardencorev1beta1.CloudProfile {
@@ -49,7 +50,7 @@ func (o offer) cloudProfile() *gardencorev1beta1.CloudProfile {
 			Name:         machine.name,
 			CPU:          *resource.NewQuantity(machine.cpu, resource.DecimalSI),
 			GPU:          resource.MustParse("0"),
-			Memory:       resource.MustParse(machine.memory),
+			Memory:       *resource.NewQuantity(machine.memory<<30, resource.BinarySI),
 			Usable:       new(true),
 			Architecture: new(v1beta1constants.ArchitectureAMD64),
 		})
@@ -74,11 +75,16 @@ func (o offer) cloudProfile() *gardencorev1beta1.CloudProfile {
 
 // kubernetesVersions are offered by every provider, so that upgrades by a patch and by a minor version can be played.
 func kubernetesVersions() []gardencorev1beta1.ExpirableVersion {
-	var versions []gardencorev1beta1.ExpirableVersion
-	for _, version := range []string{"1.36.3", "1.36.1", "1.35.4", "1.35.2", "1.34.7", "1.34.5", "1.33.11", "1.33.9"} {
-		versions = append(versions, gardencorev1beta1.ExpirableVersion{Version: version})
+	return []gardencorev1beta1.ExpirableVersion{
+		{Version: "1.36.3"},
+		{Version: "1.36.1"},
+		{Version: "1.35.4"},
+		{Version: "1.35.2"},
+		{Version: "1.34.7"},
+		{Version: "1.34.5"},
+		{Version: "1.33.11"},
+		{Version: "1.33.9"},
 	}
-	return versions
 }
 
 func machineImage() gardencorev1beta1.MachineImage {

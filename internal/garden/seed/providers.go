@@ -1,10 +1,14 @@
 package seed
 
+// abc are the letters of the zones of most regions.
+const abc = "abc"
+
 // Providers are the types of the providers that the garden has credentials for, which are also the names of the CredentialsBindings.
 func Providers() []string {
-	var providers []string
-	for _, offer := range offers() {
-		providers = append(providers, offer.provider)
+	offers := offers()
+	providers := make([]string, len(offers))
+	for i, offer := range offers {
+		providers[i] = offer.provider
 	}
 	return providers
 }
@@ -16,15 +20,15 @@ func offers() []offer {
 func aws() offer {
 	zones := map[string]string{
 		"ap-northeast-1": "acd",
-		"ap-northeast-2": "abc",
-		"ap-south-1":     "abc",
-		"ap-southeast-1": "abc",
-		"ap-southeast-2": "abc",
+		"ap-northeast-2": abc,
+		"ap-south-1":     abc,
+		"ap-southeast-1": abc,
+		"ap-southeast-2": abc,
 		"ca-central-1":   "abd",
-		"eu-central-1":   "abc",
-		"eu-west-1":      "abc",
-		"eu-west-2":      "abc",
-		"sa-east-1":      "abc",
+		"eu-central-1":   abc,
+		"eu-west-1":      abc,
+		"eu-west-2":      abc,
+		"sa-east-1":      abc,
 		"us-east-1":      "abcdf",
 		"us-west-1":      "ab",
 	}
@@ -36,17 +40,17 @@ func aws() offer {
 		profile:  "aws",
 		provider: "aws",
 		machines: []machine{
-			{"m5.xlarge", 4, "16Gi"},
-			{"m5.2xlarge", 8, "32Gi"},
-			{"m5.4xlarge", 16, "64Gi"},
-			{"m5.8xlarge", 32, "128Gi"},
-			{"m5.12xlarge", 48, "192Gi"},
-			{"m6i.large", 2, "8Gi"},
-			{"m6i.xlarge", 4, "16Gi"},
-			{"m6i.2xlarge", 8, "32Gi"},
-			{"m6i.4xlarge", 16, "64Gi"},
-			{"m6i.8xlarge", 32, "128Gi"},
-			{"m6i.12xlarge", 48, "192Gi"},
+			{"m5.xlarge", 4, 16},
+			{"m5.2xlarge", 8, 32},
+			{"m5.4xlarge", 16, 64},
+			{"m5.8xlarge", 32, 128},
+			{"m5.12xlarge", 48, 192},
+			{"m6i.large", 2, 8},
+			{"m6i.xlarge", 4, 16},
+			{"m6i.2xlarge", 8, 32},
+			{"m6i.4xlarge", 16, 64},
+			{"m6i.8xlarge", 32, 128},
+			{"m6i.12xlarge", 48, 192},
 		},
 		volumes:   []string{"gp2", "gp3", "io1"},
 		regions:   regions,
@@ -65,19 +69,19 @@ func azure() offer {
 		profile:  "az",
 		provider: "azure",
 		machines: []machine{
-			{"Standard_D2s_v5", 2, "8Gi"},
-			{"Standard_D4s_v5", 4, "16Gi"},
-			{"Standard_D8s_v5", 8, "32Gi"},
-			{"Standard_D16s_v5", 16, "64Gi"},
-			{"Standard_D32s_v5", 32, "128Gi"},
-			{"Standard_D48s_v5", 48, "192Gi"},
-			{"Standard_D64s_v5", 64, "256Gi"},
-			{"Standard_D4_v3", 4, "16Gi"},
-			{"Standard_D8_v3", 8, "32Gi"},
-			{"Standard_D16_v3", 16, "64Gi"},
-			{"Standard_D32_v3", 32, "128Gi"},
-			{"Standard_D48_v3", 48, "192Gi"},
-			{"Standard_D64_v3", 64, "256Gi"},
+			{"Standard_D2s_v5", 2, 8},
+			{"Standard_D4s_v5", 4, 16},
+			{"Standard_D8s_v5", 8, 32},
+			{"Standard_D16s_v5", 16, 64},
+			{"Standard_D32s_v5", 32, 128},
+			{"Standard_D48s_v5", 48, 192},
+			{"Standard_D64s_v5", 64, 256},
+			{"Standard_D4_v3", 4, 16},
+			{"Standard_D8_v3", 8, 32},
+			{"Standard_D16_v3", 16, 64},
+			{"Standard_D32_v3", 32, 128},
+			{"Standard_D48_v3", 48, 192},
+			{"Standard_D64_v3", 64, 256},
 		},
 		volumes:   []string{"Standard_LRS", "StandardSSD_LRS", "Premium_LRS"},
 		regions:   regions,
@@ -87,9 +91,9 @@ func azure() offer {
 
 func gcp() offer {
 	zones := map[string]string{
-		"asia-south1":  "abc",
-		"europe-west3": "abc",
-		"me-central2":  "abc",
+		"asia-south1":  abc,
+		"europe-west3": abc,
+		"me-central2":  abc,
 		"us-central1":  "abcf",
 	}
 	regions := make(map[string][]string, len(zones))
@@ -100,12 +104,12 @@ func gcp() offer {
 		profile:  "gcp",
 		provider: "gcp",
 		machines: []machine{
-			{"n2-standard-2", 2, "8Gi"},
-			{"n2-standard-4", 4, "16Gi"},
-			{"n2-standard-8", 8, "32Gi"},
-			{"n2-standard-16", 16, "64Gi"},
-			{"n2-standard-32", 32, "128Gi"},
-			{"n2-standard-48", 48, "192Gi"},
+			{"n2-standard-2", 2, 8},
+			{"n2-standard-4", 4, 16},
+			{"n2-standard-8", 8, 32},
+			{"n2-standard-16", 16, 64},
+			{"n2-standard-32", 32, 128},
+			{"n2-standard-48", 48, 192},
 		},
 		volumes:   []string{"pd-standard", "pd-balanced", "pd-ssd"},
 		regions:   regions,

@@ -67,24 +67,31 @@ func (f files) load(restore func(content []byte) error) error {
 	if err := os.MkdirAll(f.dir, folderMode); err != nil {
 		return fmt.Errorf("make the folder of the store: %w", err)
 	}
-	return filepath.WalkDir(f.dir, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return fmt.Errorf("open the folder of the store: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
-			return fmt.Errorf("read the store: %w", err)
-		case entry.IsDir():
-			return nil
+		case err != nil || entry.IsDir():
+			return err
 		case strings.HasPrefix(entry.Name(), unfinished):
-			return os.Remove(path)
+			return root.Remove(path)
 		case filepath.Ext(path) != extension:
 			return nil
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("read the store: %w", err)
+		content, err := root.ReadFile(path)
+		if err == nil {
+			err = restore(content)
 		}
-		if err := restore(content); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+		if err != nil {
+			return fmt.Errorf("file %s: %w", path, err)
 		}
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("read the store in %s: %w", f.dir, err)
+	}
+	return nil
 }

@@ -73,4 +73,3 @@ func mergeStringData(secret *corev1.Secret) {
 	}
 	secret.StringData = nil
 }
-

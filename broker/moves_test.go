@@ -1,0 +1,182 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
+func order(changes ...map[string]any) string {
+	fields := map[string]any{
+		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "org-1", "space_guid": "space-1",
+		"context":    map[string]any{"platform": "cloudfoundry", "instance_name": "mine"},
+		"parameters": map[string]any{"region": "eu-west-1", "autoScalerMin": 4},
+	}
+
+	for _, change := range changes {
+		for name, value := range change {
+			fields[name] = value
+			if value == nil {
+				delete(fields, name)
+			}
+		}
+	}
+
+	encoded, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+
+	return string(encoded)
+}
+
+// with is a change of order.
+func with(name string, value any) map[string]any { return map[string]any{name: value} }
+
+func path(id string) string { return "/v2/service_instances/" + id }
+
+func (b *bench) put(id, body string) reply {
+	b.Helper()
+
+	return b.do(call{method: "PUT", path: path(id) + "?accepts_incomplete=true", body: body})
+}
+
+func (b *bench) get(id string) reply {
+	b.Helper()
+
+	return b.do(call{method: "GET", path: path(id)})
+}
+
+func (b *bench) remove(id string) reply {
+	b.Helper()
+
+	return b.do(call{method: "DELETE", path: path(id) + "?accepts_incomplete=true" + ids})
+}
+
+func (b *bench) poll(id, operation string) reply {
+	b.Helper()
+
+	query := ""
+	if operation != "" {
+		query = "?operation=" + operation
+	}
+
+	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
+}
+
+// provisioned makes an instance that is ready and returns its operation.
+func (b *bench) provisioned(id string) string {
+	b.Helper()
+
+	operation := b.want("a new instance is accepted", b.put(id, order()), 202).text("operation")
+	b.move(operation, process.Succeeded)
+
+	return operation
+}
+
+// move carries an operation to a state as the engine does, with the changes to its record. InProgress keeps it under way.
+func (b *bench) move(operation string, state process.State, changes ...func(*process.Record)) {
+	b.Helper()
+
+	const lease = time.Minute
+
+	now := b.clock.Now().Add(24 * time.Hour) // whatever it waits for has come by then
+
+	claimed, err := b.operations.Claim(b.Context(), process.Claim{
+		Owner: "test", Kinds: []string{environment.KindProvision, environment.KindDeprovision}, Limit: 100, Now: now, Until: now.Add(lease),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if !slices.ContainsFunc(claimed, func(work process.Claimed) bool { return work.Record.ID == operation }) {
+		b.Fatalf("operation %s is not due", operation)
+	}
+
+	for _, work := range claimed {
+		progress := process.Progress{Record: work.Record, Release: true, Now: b.clock.Now()}
+		progress.Record.NextRun = b.clock.Now()
+
+		if work.Record.ID == operation {
+			progress.Record.State = state
+
+			for _, change := range changes {
+				change(&progress.Record)
+			}
+		}
+
+		if _, err := b.operations.Save(b.Context(), progress); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// waiting leaves a line in the timeline: an attempt that came back with a message.
+func (b *bench) waiting(operation, message string) {
+	b.Helper()
+
+	now := b.clock.Now().Add(24 * time.Hour)
+
+	claimed, err := b.operations.Claim(b.Context(), process.Claim{
+		Owner: "test", Kinds: []string{environment.KindProvision}, Limit: 1, Now: now, Until: now.Add(time.Minute),
+	})
+	if err != nil || len(claimed) != 1 || claimed[0].Record.ID != operation {
+		b.Fatalf("operation %s is not the one that is due: %v", operation, err)
+	}
+
+	progress := process.Progress{Record: claimed[0].Record, Release: true, Now: b.clock.Now(), Timeline: []process.Entry{{
+		Stage: "check_runtime", Step: "Check_Runtime", Attempt: 1, Began: now, End: now, Outcome: process.Waiting, Message: message,
+	}}}
+	progress.Record.Stage, progress.Record.Step, progress.Record.NextRun = "check_runtime", "Check_Runtime", b.clock.Now()
+
+	if _, err := b.operations.Save(b.Context(), progress); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// deleted makes an instance go: its row first, then its operation ends.
+func (b *bench) deleted(id string) {
+	b.Helper()
+
+	operation := b.want("a deletion is accepted", b.remove(id), 202).text("operation")
+
+	b.forget(id)
+	b.move(operation, process.Succeeded)
+}
+
+// forget is the last step of a deletion.
+func (b *bench) forget(id string) {
+	b.Helper()
+
+	if err := b.instances.Delete(b.Context(), id); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// stored returns the instance as it is stored.
+func (b *bench) stored(id string) environment.Instance {
+	b.Helper()
+
+	instance, err := b.instances.Get(b.Context(), b.operations.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return instance
+}
+
+// carried returns the operations of an instance, the newest first.
+func (b *bench) carried(id string) []process.Record {
+	b.Helper()
+
+	records, err := b.operations.OfInstance(b.Context(), b.operations.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return records
+}

@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// The audit lines.
+const (
+	auditGiven   = "audit: admin kubeconfig handed out"
+	auditRefused = "audit: admin kubeconfig refused"
+)
+
+// adminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig. Who asked, for what, and what came of it is logged in every
+// case.
+func (a *api) adminKubeconfig(r *http.Request) (rest.Answer, error) {
+	audit := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
+
+	if identity := r.Header.Get(rest.RequestIdentity); identity != "" {
+		audit = audit.WithField(logging.RequestID, identity)
+	}
+
+	instance, err := a.reachable(r)
+	audit = audit.WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID})
+
+	var kubeconfig secret.String
+	if err == nil {
+		kubeconfig, err = a.Kubeconfigs.AdminKubeconfig(r.Context(), instance)
+	}
+
+	if err != nil {
+		audit.WithError(err).Warn(auditRefused)
+
+		return rest.Answer{}, err
+	}
+
+	audit.Info(auditGiven)
+
+	return rest.Answer{
+		Status: http.StatusOK,
+		Body:   operatorapi.AdminKubeconfig{Kubeconfig: kubeconfig.Reveal(), ExpiresAt: expiry(kubeconfig)},
+		Header: http.Header{"Cache-Control": {"no-store"}},
+	}, nil
+}
+
+// expiry returns the end of the kubeconfig's client certificate, or nil where it has none.
+func expiry(kubeconfig secret.String) *time.Time {
+	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return nil
+	}
+
+	for _, user := range parsed.AuthInfos {
+		block, _ := pem.Decode(user.ClientCertificateData)
+		if block == nil {
+			continue
+		}
+
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return &certificate.NotAfter
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,123 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// largestBody is how long the body of a request may be, in bytes. No request needs one.
+	largestBody = 64 << 10
+	// requestLimit is how long a request may take; one for a kubeconfig goes to the Provisioner.
+	requestLimit = 40 * time.Second
+)
+
+// Kubeconfigs makes kubeconfigs with every right in a runtime. Its errors are of package failure.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
+}
+
+// Endpoints tells where the API server of a runtime is. Its errors are of package failure. It is asked by requests without
+// credentials, so it has to bound what it costs.
+type Endpoints interface {
+	Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error)
+}
+
+// Endpoint is a cluster as the whole world may know it.
+type Endpoint struct {
+	// Server is the URL of the API server.
+	Server string
+	// CA is the certificate that it is checked by, as PEM.
+	CA []byte
+}
+
+// OIDC is how users of runtimes log in. Without an issuer, kubeconfigs for users name none.
+type OIDC struct {
+	IssuerURL string
+	ClientID  string
+}
+
+// Options is what the handler needs.
+type Options struct {
+	DB         *storage.DB
+	Instances  *instances.Store
+	Operations *operations.Store
+	// Users are let in by their roles. Without any, everybody may do everything.
+	Users       auth.Users
+	Clock       clock.PassiveClock
+	Log         logrus.FieldLogger
+	Kubeconfigs Kubeconfigs
+	Endpoints   Endpoints
+	OIDC        OIDC
+	// Stages are the stages of the processes in order, by the kind of operation.
+	Stages map[string][]string
+	// Otherwise answers every path outside of the operator API. Without it these do not exist.
+	Otherwise http.Handler
+}
+
+// NewHandler returns the operator API.
+func NewHandler(options Options) http.Handler {
+	api := &api{Options: options}
+
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
+
+	if options.Otherwise != nil {
+		router.NotFoundHandler = options.Otherwise
+	}
+
+	for path, methods := range api.routes() {
+		router.Handle(path, methods)
+	}
+
+	return rest.Wrap(router,
+		rest.Echo,
+		rest.Log(options.Log, options.Clock),
+		rest.Deadline(requestLimit),
+		rest.Limit(largestBody),
+	)
+}
+
+// api is what the endpoints share.
+type api struct {
+	Options
+}
+
+// routes are the paths of the API. A test holds them against openapi.yaml.
+func (a *api) routes() map[string]rest.Methods {
+	return map[string]rest.Methods{
+		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
+		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
+		"/operations":                {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
+		"/operations/{operation_id}": {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
+		"/kubeconfig/{instance_id}":  {http.MethodGet: coded(a.kubeconfig)},
+		"/openapi.yaml":              {http.MethodGet: coded(describe)},
+	}
+}
+
+// only lets users with the role pass.
+func (a *api) only(role auth.Role, endpoint rest.Endpoint) http.Handler {
+	return rest.Wrap(coded(endpoint), auth.Require(a.Users, role), identify)
+}
+
+// identify tells the log who makes the request.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest.Note(r.Context(), logging.User, auth.FromContext(r.Context()).Name)
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,16 @@
+package operator
+
+import (
+	_ "embed" // openapi.yaml
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// describe answers GET /openapi.yaml.
+func describe(*http.Request) (rest.Answer, error) {
+	return rest.Answer{Status: http.StatusOK, Body: openAPI, Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
+}

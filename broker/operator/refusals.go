@@ -1,0 +1,50 @@
+package operator
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+// Sentences for people.
+const (
+	textNoInstance   = "There is no such instance."
+	textNoRuntime    = "The instance has no runtime that could be reached: it is not ready, or it is being deleted."
+	textNoOperation  = "There is no such operation."
+	textTooManyCalls = "Too many kubeconfigs are asked for at this moment. Try again."
+)
+
+// coded gives every refusal a code: where it has none, that of its status.
+func coded(endpoint rest.Endpoint) rest.Endpoint {
+	return func(r *http.Request) (rest.Answer, error) {
+		answer, err := endpoint(r)
+		if err == nil {
+			return answer, nil
+		}
+
+		refusal := *rest.RefusalOf(err)
+		if refusal.Code == "" {
+			refusal.Code = strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
+		}
+
+		return rest.Answer{}, &refusal
+	}
+}
+
+func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }
+
+func notFound(description string) error { return rest.Refuse(http.StatusNotFound, description) }
+
+// segment returns a part of the path, decoded.
+func segment(r *http.Request, name string) (string, error) {
+	value, err := url.PathUnescape(mux.Vars(r)[name])
+	if err != nil || strings.ContainsRune(value, 0) || strings.ToValidUTF8(value, "") != value {
+		return "", invalid("The path cannot be read.")
+	}
+
+	return value, nil
+}

@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/storage/instances"
+)
+
+// listRuntimes answers GET /runtimes.
+func (a *api) listRuntimes(r *http.Request) (rest.Answer, error) {
+	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "account", "subaccount", "region", "plan", "state")
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	filter := instances.Filter{
+		InstanceID:      values.Get("instance_id"),
+		GlobalAccountID: values.Get("account"),
+		SubAccountID:    values.Get("subaccount"),
+		Region:          values.Get("region"),
+		Plan:            values.Get("plan"),
+		Before:          page.before,
+		BeforeID:        page.beforeID,
+		Offset:          page.offset,
+		Limit:           page.size + 1,
+	}
+
+	if state := values.Get("state"); state != "" {
+		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
+			return rest.Answer{}, err
+		}
+	}
+
+	listed, err := a.Instances.List(r.Context(), filter)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	listed, shown := pageOf(listed, page.size, func(entry instances.Listed) (time.Time, string) {
+		return entry.Instance.CreatedAt, entry.Instance.ID
+	})
+
+	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}, Page: shown}
+	for _, entry := range listed {
+		list.Data = append(list.Data, a.runtime(entry))
+	}
+
+	if page.total {
+		total, err := a.Instances.Count(r.Context(), filter)
+		if err != nil {
+			return rest.Answer{}, err
+		}
+
+		list.TotalCount = &total
+	}
+
+	return rest.OK(list), nil
+}
+
+// inState narrows the filter to a state of runtimes.
+func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
+	var known []string
+
+	for _, meaning := range meanings() {
+		if meaning.state == state {
+			filter.Kinds, filter.States = meaning.kinds, meaning.states
+
+			return filter, nil
+		}
+
+		known = append(known, string(meaning.state))
+	}
+
+	return filter, invalid(fmt.Sprintf("The state %q is not known. Use %s.", state, strings.Join(known, ", ")))
+}

@@ -1,0 +1,44 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// binaries is where build.sh puts the servers that a garden runs.
+const binaries = "../../../../.bin"
+
+// TestMain builds the command of this folder. The servers take minutes to build, so they have to be there.
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	for _, server := range []string{"etcd", "kube-apiserver", "gardener-apiserver"} {
+		if _, err := os.Stat(filepath.Join(binaries, server)); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\nrun test/garden/build.sh first\n", err)
+			return 1
+		}
+	}
+	folder, err := os.MkdirTemp("", "garden-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // What is left there does no harm.
+
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "garden"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build garden: %v\n%s", err, said)
+		return 1
+	}
+	if err := os.Setenv(commandVariable, filepath.Join(folder, "garden")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}

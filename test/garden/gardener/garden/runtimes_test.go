@@ -1,0 +1,73 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestRuntimes uses runtimes as their owners do, with the rights of the project's member in the garden.
+func TestRuntimes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		// apart says whether runtimes do not see each other's objects.
+		apart bool
+	}{
+		"own":    {apart: true},
+		"shared": {apart: false},
+	}
+	for mode, test := range tests {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			garden := start(t, t.TempDir(), "--runtimes", mode).member(t)
+			shoot := createShoot(t, garden, "one")
+			one, two := adminOf(t, garden, shoot), adminOf(t, garden, createShoot(t, garden, "two"))
+
+			createNamespace(t, one, "hello")
+			if seen := hasNamespace(t, two, "hello"); seen == test.apart {
+				t.Errorf("the other runtime sees the namespace: %t, want %t", seen, !test.apart)
+			}
+
+			deleteShoot(t, garden, shoot)
+			eventually(t, "the runtime of the deleted shoot refuses its administrator", func(ctx context.Context) error {
+				if err := getNamespace(ctx, one, "hello"); err == nil {
+					return errors.New("it answers")
+				}
+				return nil
+			})
+			createNamespace(t, two, "still-there")
+
+			again := adminOf(t, garden, createShoot(t, garden, "one"))
+			if kept := hasNamespace(t, again, "hello"); kept == test.apart {
+				t.Errorf("the runtime of a new shoot with the name of a deleted one has its namespace: %t, want %t", kept, !test.apart)
+			}
+		})
+	}
+}
+
+func createNamespace(t *testing.T, runtime *kubernetes.Clientset, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := runtime.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create a namespace in the runtime: %v", err)
+	}
+}
+
+func hasNamespace(t *testing.T, runtime *kubernetes.Clientset, name string) bool {
+	t.Helper()
+	err := getNamespace(t.Context(), runtime, name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatalf("read a namespace of the runtime: %v", err)
+	}
+	return err == nil
+}
+
+func getNamespace(ctx context.Context, runtime *kubernetes.Clientset, name string) error {
+	_, err := runtime.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	return err
+}

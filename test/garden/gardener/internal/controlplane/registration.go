@@ -1,0 +1,106 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+const (
+	serviceName      = gardenerName
+	serviceNamespace = metav1.NamespaceSystem
+	// startedAnnotation tells when the server behind the service was started last.
+	startedAnnotation = "garden/started"
+	priority          = 100
+)
+
+// registration makes kube-apiserver pass requests for Gardener's groups on to Gardener's API server.
+type registration struct {
+	client client.Client
+	port   int32
+	ca     []byte
+}
+
+func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register the types of the API registration: %w", err)
+		}
+	}
+	c, err := client.New(admin, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make the client of the API registration: %w", err)
+	}
+	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // A port fits.
+}
+
+// samples are the groups and versions of Gardener's API, each with a resource of it.
+func samples() map[schema.GroupVersion]string {
+	return map[schema.GroupVersion]string{
+		gardencorev1.SchemeGroupVersion:           "ControllerDeployment",
+		gardencorev1beta1.SchemeGroupVersion:      "Shoot",
+		seedmanagementv1alpha1.SchemeGroupVersion: "ManagedSeed",
+		operationsv1alpha1.SchemeGroupVersion:     "Bastion",
+		securityv1alpha1.SchemeGroupVersion:       "CredentialsBinding",
+	}
+}
+
+// apply registers the groups. The annotation changes with each start, because kube-apiserver looks again at once whether a group is
+// available when its service changes, and otherwise only after a while if it had looked before the server was up.
+func (r *registration) apply(ctx context.Context) error {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: serviceNamespace}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, r.client, service, func() error {
+		service.Annotations = map[string]string{startedAnnotation: time.Now().UTC().Format(time.RFC3339Nano)}
+		service.Spec.Type = corev1.ServiceTypeExternalName
+		service.Spec.ExternalName = "127.0.0.1" // an address and no name: it needs no resolver
+		return nil
+	}); err != nil {
+		return fmt.Errorf("register the service %s: %w", serviceName, err)
+	}
+	for version := range samples() {
+		group := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group}}
+		if _, err := controllerutil.CreateOrUpdate(ctx, r.client, group, func() error {
+			group.Spec = apiregistrationv1.APIServiceSpec{
+				Group:                version.Group,
+				Version:              version.Version,
+				GroupPriorityMinimum: priority,
+				VersionPriority:      priority,
+				CABundle:             r.ca,
+				Service: &apiregistrationv1.ServiceReference{
+					Name: serviceName, Namespace: serviceNamespace, Port: &r.port,
+				},
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("register the group %s: %w", version, err)
+		}
+	}
+	return nil
+}
+
+// served returns nil when a resource of each group can be found and listed through kube-apiserver.
+func (r *registration) served(ctx context.Context) error {
+	for version, kind := range samples() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(version.WithKind(kind + "List"))
+		if err := r.client.List(ctx, list, client.Limit(1)); err != nil {
+			return fmt.Errorf("list one %s of %s: %w", kind, version, err)
+		}
+	}
+	return nil
+}

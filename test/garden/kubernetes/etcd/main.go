@@ -1,0 +1,12 @@
+// Command etcd is the key-value store of the local garden and of its runtimes.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() {
+	etcdmain.Main(os.Args)
+}
