@@ -3,6 +3,7 @@ package broker_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -66,7 +67,7 @@ func newBench(t *testing.T, change ...func(*broker.Options)) *bench {
 // onEach runs the test with a broker on SQLite and with one on PostgreSQL.
 func onEach(t *testing.T, test func(b *bench)) {
 	t.Helper()
-	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(benchOn(t, db)) }) //nolint:thelper // a test itself
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(benchOn(t, db)) })
 }
 
 func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *bench {
@@ -164,9 +165,7 @@ func (b *bench) send(call call) reply {
 	headers := map[string]string{
 		"X-Broker-API-Version": "2.17", "X-Broker-API-Request-Identity": identity, "Content-Type": "application/json",
 	}
-	for name, value := range call.header {
-		headers[name] = value
-	}
+	maps.Copy(headers, call.header)
 
 	for name, value := range headers {
 		if value != "" {
@@ -186,7 +185,7 @@ func (b *bench) send(call call) reply {
 	if err != nil {
 		b.Fatalf("%s %s: %v", call.method, call.path, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 
 	content, err := io.ReadAll(response.Body)
 	if err != nil {

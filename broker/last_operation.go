@@ -85,12 +85,13 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 
 	var record process.Record
 
-	if slices.Contains(lifeKinds(), operation) {
+	switch {
+	case slices.Contains(lifeKinds(), operation):
 		record, found, err = a.latest(ctx, a.DB.Reader(), instanceID, operation)
-	} else if uuid.Validate(operation) == nil {
+	case uuid.Validate(operation) == nil:
 		record, err = a.Operations.Get(ctx, a.DB.Reader(), operation)
 		found = record.InstanceID == instanceID
-	} else {
+	default:
 		found = false
 	}
 

@@ -141,24 +141,27 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 	return details, sent.err
 }
 
-// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come.
+// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come. It reads the
+// instance before its operations: whoever sees an instance sees the operation that was stored together with it.
 func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
-	newest, _, err := a.latest(ctx, tx, order.instanceID, lifeKinds()...)
-	if err != nil {
+	existing, err := a.Instances.Get(ctx, tx, order.instanceID)
+	missing := errors.Is(err, storage.ErrNotFound)
+
+	if err != nil && !missing {
 		return provisioned{}, err
 	}
 
-	if beingDeleted(newest) {
-		return provisioned{}, concurrent()
-	}
-
-	existing, err := a.Instances.Get(ctx, tx, order.instanceID)
+	newest, _, err := a.latest(ctx, tx, order.instanceID, lifeKinds()...)
 
 	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return a.begin(ctx, tx, order)
 	case err != nil:
 		return provisioned{}, err
+	case beingDeleted(newest):
+		return provisioned{}, concurrent()
+	case missing:
+		return a.begin(ctx, tx, order)
+	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
+		return provisioned{}, errOvertaken // its deletion ended between the two looks
 	default:
 		return repeated(existing, newest, order)
 	}

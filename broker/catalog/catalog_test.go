@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
 // published is what a platform reads.
@@ -183,119 +181,5 @@ func TestNoPlanTakesATargetSecret(t *testing.T) {
 
 	if strings.Contains(string(load(t).Body()), "targetSecret") {
 		t.Error("a tenant could choose the credentials of its cluster")
-	}
-}
-
-func TestETagFollowsTheContent(t *testing.T) {
-	t.Parallel()
-
-	first, second := load(t), load(t)
-	if first.ETag() != second.ETag() || string(first.Body()) != string(second.Body()) {
-		t.Error("the same files give another catalog after a restart")
-	}
-
-	changed := options()
-	changed.OperationTimeout *= 2
-
-	other, err := catalog.Load(shipped(t, nil), changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if other.ETag() == first.ETag() {
-		t.Error("another catalog has the same ETag")
-	}
-}
-
-func TestLoadReportsEveryError(t *testing.T) {
-	t.Parallel()
-
-	_, err := catalog.Load(shipped(t, map[string]string{
-		"plans/aws.yaml": `{id: nonsense, name: a_w_s, parameters: [name, wishes], purpose: fun, nodes: {min: 3, max: 2},
-			offers: [{provider: aws, defaultRegion: atlantis, regions: [eu-central-1, utopia], machines: [m9.huge]}]}`,
-		"plans/trial.yaml": `{id: 4deee563-e5ec-4731-b9b1-53b42d855f0c, name: trial, displayName: Trial, description: To try,
-			purpose: evaluation, zonesCount: 1, nodes: {min: 1, max: 1}, volume: {size: 80},
-			maintenance: {version: "1.0", description: Something}, areas: {default: mars, platformRegions: {cf-us10: us}},
-			offers: [{provider: acme, areas: {europe: here}, machines: [x]}, {provider: gcp, areas: {europe: x}, machines: [n2-standard-2]}]}`,
-	}), catalog.Options{KubernetesVersion: "latest"})
-	if err == nil {
-		t.Fatal("want errors, got none")
-	}
-
-	for _, want := range []string{
-		`the Kubernetes version "latest" is not written like 1.34 or 1.34.2`,
-		`the operation timeout 0s is not positive`,
-		`plan a_w_s: id "nonsense" is not a GUID`,
-		`plan a_w_s: name "a_w_s" may only hold letters, digits, dots and dashes`,
-		`plan a_w_s: description is missing`,
-		`plan a_w_s: maintenance version "" is not a semantic version`,
-		`plan a_w_s: purpose "fun" is not one of`,
-		`plan a_w_s: parameter "wishes" is not known`,
-		`plan a_w_s: nodes need 0 < min <= max`,
-		`plan a_w_s: the volume has no size`,
-		`plan a_w_s on aws: machine "m9.huge" is not known`,
-		`plan a_w_s on aws: region "utopia" is not known`,
-		`plan a_w_s on aws: the default region "atlantis" is not offered`,
-		`plan trial: id "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
-		`plan trial: maintenance version "1.0" is not a semantic version`,
-		`plan trial: several providers need the parameter provider`,
-		`plan trial: the default area "mars" is not offered`,
-		`plan trial: the area "us" of platform region cf-us10 is not offered`,
-		`plan trial on acme: the provider is not known`,
-		`plan trial on gcp: region "x" of area europe is not known`,
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("not reported: %s\nreported:\n%v", want, err)
-		}
-	}
-}
-
-func TestLoadRefusesUnknownFieldsAndMissingFiles(t *testing.T) {
-	t.Parallel()
-
-	_, err := catalog.Load(shipped(t, map[string]string{
-		"catalog.yaml":       "{plans: [aws, nowhere]}",
-		"plans/aws.yaml":     "{nmae: aws}",
-		"providers/aws.yaml": "[]",
-	}), options())
-	for _, want := range []string{"nmae", "plans/nowhere.yaml", "providers/aws.yaml"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("not reported: %s\nreported: %v", want, err)
-		}
-	}
-}
-
-func TestPlan(t *testing.T) {
-	t.Parallel()
-
-	cases := map[string]struct {
-		reason      string
-		service     string
-		plan        string
-		wantVersion string
-		wantErr     string
-	}{
-		"Known":          {reason: "both ids are in the catalog", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
-		"UnknownService": {reason: "the service is looked for first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
-		"UnknownPlan":    {reason: "the plan has to be one of the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of the service kymaruntime`},
-	}
-
-	for name, test := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			found, err := load(t).Plan(test.service, test.plan)
-
-			var version, message string
-			if err == nil {
-				version = found.MaintenanceVersion()
-			} else {
-				message = err.Error()
-			}
-
-			if diff := cmp.Diff([]string{test.wantVersion, test.wantErr}, []string{version, message}); diff != "" {
-				t.Errorf("\n%s\nversion and error: -want +got\n%s", test.reason, diff)
-			}
-		})
 	}
 }

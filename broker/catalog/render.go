@@ -51,13 +51,11 @@ func (c *Catalog) render(options Options) error {
 }
 
 func (p *Plan) render(options Options) domain.ServicePlan {
-	polling := int((options.OperationTimeout + patience) / time.Second)
-
 	return domain.ServicePlan{
 		ID:          p.ID,
 		Name:        p.Name,
 		Description: p.Description,
-		Free:        domain.FreeValue(p.Free),
+		Free:        new(p.Free),
 		Metadata:    &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets},
 		Schemas: &domain.ServiceSchemas{
 			Instance: domain.ServiceInstanceSchema{
@@ -66,7 +64,7 @@ func (p *Plan) render(options Options) domain.ServicePlan {
 			},
 			Binding: domain.ServiceBindingSchema{Create: domain.Schema{Parameters: nothing()}},
 		},
-		MaximumPollingDuration: &polling,
+		MaximumPollingDuration: new(int((options.OperationTimeout + patience) / time.Second)),
 		MaintenanceInfo: &domain.MaintenanceInfo{
 			Version: p.Maintenance.Version, Description: p.Maintenance.Description,
 		},

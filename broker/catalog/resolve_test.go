@@ -229,7 +229,7 @@ func TestNameOfTheRuntime(t *testing.T) {
 	}{
 		"Parameter": {reason: "the order's name wins", order: catalog.Order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
 		"Instance":  {reason: "else it is that of the instance", order: catalog.Order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
-		"ID":        {reason: "else the first part of the id", order: catalog.Order{InstanceID: instanceID, InstanceName: "日本"}, want: "0f5b2c7e"},
+		"ID":        {reason: "else the first part of the id", order: catalog.Order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
 		"Neither":   {reason: "an id may have no usable character", order: catalog.Order{InstanceID: "~"}, want: "runtime"},
 		"Long":      {reason: "names are cut", order: catalog.Order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
 	}

@@ -2,7 +2,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,38 +20,47 @@ import (
 const Prefix = "APP_"
 
 // Read sets the fields of the struct, which holds the defaults, from the variables that begin with the prefix. Every error is
-// reported at once; none shows a value.
+// reported at once, under the name of its variable; none shows a value.
 func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
+	variables := env.ToMap(environment)
 	config := defaults
 
-	options := env.Options{Prefix: prefix, Environment: env.ToMap(environment)}
-	if err := env.ParseWithOptions(&config, options); err != nil {
-		return defaults, fmt.Errorf("reading the configuration: %w", hideValues(err))
+	err := env.ParseWithOptions(&config, env.Options{Prefix: prefix, Environment: variables})
+	if err == nil {
+		return config, nil
 	}
 
-	return config, nil
+	var lines []string
+
+	// The library tells which field is wrong, and not which variable: that shows when each is read alone.
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if strings.HasPrefix(name, prefix) {
+			alone := defaults
+			lines = append(lines, wrong(name, env.ParseWithOptions(&alone, env.Options{
+				Prefix: prefix, Environment: map[string]string{name: variables[name]},
+			}))...)
+		}
+	}
+
+	if len(lines) == 0 { // a fault of the struct and of no variable
+		return defaults, fmt.Errorf("reading the configuration: %w", err)
+	}
+
+	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// hideValues rewrites the errors of the library, which quote values: a value may be a secret.
-func hideValues(err error) error {
-	aggregate, ok := err.(env.AggregateError) //nolint:errorlint // the library returns it as it is
-	if !ok {
-		return err
-	}
-
+// wrong rewrites the errors of the library, which quote values: a value may be a secret.
+func wrong(name string, err error) []string {
+	aggregate, _ := errors.AsType[env.AggregateError](err)
 	lines := make([]string, 0, len(aggregate.Errors))
 
 	for _, each := range aggregate.Errors {
-		if wrong, ok := each.(env.ParseError); ok { //nolint:errorlint // the library returns it as it is
-			lines = append(lines, fmt.Sprintf("%s: its value is not a %s", wrong.Name, wrong.Type))
-
-			continue
+		if problem, ok := errors.AsType[env.ParseError](each); ok {
+			lines = append(lines, fmt.Sprintf("%s: its value is not a %s", name, problem.Type))
 		}
-
-		lines = append(lines, each.Error())
 	}
 
-	return fmt.Errorf("%s", strings.Join(lines, "; "))
+	return lines
 }
 
 // Database is where a service keeps its rows.
@@ -75,6 +87,11 @@ func DefaultDatabase(driver, name string) Database {
 
 // Storage is the configuration of package storage.
 func (d Database) Storage() (storage.Config, error) {
+	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
+		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is not known, use %s or %s",
+			Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
+	}
+
 	port, err := strconv.Atoi(d.Port)
 	if err != nil {
 		return storage.Config{}, fmt.Errorf("%sDATABASE_PORT: %q is not a number", Prefix, d.Port)
@@ -101,4 +118,23 @@ type Engine struct {
 	Workers          int           `env:"WORKERS"           help:"operations that run at the same time in one replica"`
 	LeaseDuration    time.Duration `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
 	OperationTimeout time.Duration `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
+}
+
+// Check finds values that no engine runs with.
+func (e Engine) Check() error {
+	var wrong []error
+
+	if e.Workers < 1 {
+		wrong = append(wrong, fmt.Errorf("%sWORKERS: it has to be at least 1", Prefix))
+	}
+
+	if e.LeaseDuration <= 0 {
+		wrong = append(wrong, fmt.Errorf("%sLEASE_DURATION: it has to be longer than nothing", Prefix))
+	}
+
+	if e.OperationTimeout <= 0 {
+		wrong = append(wrong, fmt.Errorf("%sOPERATION_TIMEOUT: it has to be longer than nothing", Prefix))
+	}
+
+	return errors.Join(wrong...)
 }

@@ -44,17 +44,17 @@ func underTest(memory *garden.Memory) gardentest.Garden {
 		Client:    memory.Client(),
 		Namespace: memory.Namespace(),
 		Project:   garden.DefaultProject,
-		Patience:  20 * time.Second,
+		Patience:  time.Minute,
 	}
 }
 
 func TestStory(t *testing.T) {
-	memory, _ := start(t, t.TempDir(), 2*time.Second)
+	memory, _ := start(t, t.TempDir(), time.Second)
 	gardentest.Story(t, underTest(memory))
 }
 
 func TestFaults(t *testing.T) {
-	memory, _ := start(t, t.TempDir(), 2*time.Second)
+	memory, _ := start(t, t.TempDir(), time.Second)
 	gardentest.Faults(t, underTest(memory))
 }
 

@@ -1,4 +1,5 @@
-// Package lifecycle runs the parts of a service: started in order, stopped in the opposite order, each waited for.
+// Package lifecycle runs the parts of a service: started together, for what one needs of another is made before they run, and stopped
+// one after the other, the last one first.
 package lifecycle
 
 import (

@@ -69,8 +69,9 @@ type TimelineEntry struct {
 
 // OperationList is a page of operations, the newest first.
 type OperationList struct {
-	Data []Operation `json:"data"`
 	Page
+
+	Data []Operation `json:"data"`
 }
 
 // Error is the body of every answer that is no success.

@@ -48,8 +48,9 @@ type RuntimeStatus struct {
 
 // RuntimeList is a page of runtimes, the newest first.
 type RuntimeList struct {
-	Data []Runtime `json:"data"`
 	Page
+
+	Data []Runtime `json:"data"`
 }
 
 // Page tells where a list stands. The next page is asked for with the cursor, or with page and page_size.

@@ -199,6 +199,10 @@ func (s *server) waitUntilReady() error {
 			return db.Close()
 		}
 
+		if db != nil {
+			_ = db.Close() // connecting failed, its goroutine is there all the same
+		}
+
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for PostgreSQL: %w", err)

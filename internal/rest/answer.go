@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -39,9 +40,7 @@ func (a Answer) Write(w http.ResponseWriter) {
 	}
 
 	header := w.Header()
-	for name, values := range a.Header {
-		header[name] = values
-	}
+	maps.Copy(header, a.Header)
 
 	if body != nil && header.Get("Content-Type") == "" {
 		header.Set("Content-Type", "application/json")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -21,8 +22,8 @@ type Middleware = func(http.Handler) http.Handler
 
 // Wrap puts the middlewares around a handler; the first one sees a request first.
 func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
-	for i := len(middlewares) - 1; i >= 0; i-- {
-		handler = middlewares[i](handler)
+	for _, wrap := range slices.Backward(middlewares) {
+		handler = wrap(handler)
 	}
 
 	return handler

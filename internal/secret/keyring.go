@@ -27,20 +27,25 @@ type Keyring struct {
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
+	// Errors tell the number of an entry and not its id: in an entry that is mixed up, that may be the key.
+	number := 0
+
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
 		entry = strings.TrimSpace(entry)
 		if entry == "" {
 			continue
 		}
 
+		number++
+
 		id, encoded, found := strings.Cut(entry, ":")
 		if !found || id == "" {
-			return nil, errors.New("a database secret key is written as id:base64")
+			return nil, fmt.Errorf("database secret key number %d is not written as id:base64", number)
 		}
 
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(key) != keySize {
-			return nil, fmt.Errorf("database secret key %q is not the base64 of %d bytes", id, keySize)
+			return nil, fmt.Errorf("database secret key number %d is not an id and the base64 of %d bytes", number, keySize)
 		}
 
 		if _, twice := keyring.ciphers[id]; twice {

@@ -105,7 +105,7 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	var wrong []error
+	wrong := []error{c.Engine.Check()}
 
 	if c.Director.Enabled {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))

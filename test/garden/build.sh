@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the real garden into .bin/ of the repository: etcd and kube-apiserver, gardener-apiserver, and garden, which runs them.
-# What is there and up to date is left alone. Everything else about the real garden is in README.md beside this script.
+# What is there and up to date is left alone. README.md beside this script tells what it is for.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

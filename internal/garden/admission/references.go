@@ -59,7 +59,7 @@ func (r Rules) findReferences(shoot *gardencorev1beta1.Shoot) error {
 		}
 	}
 	if name := secretBindingName(spec); name != nil {
-		if err := r.find(shoot, *name, &gardencorev1beta1.SecretBinding{}); err != nil {
+		if err := r.find(shoot, *name, secretBinding()); err != nil {
 			return err
 		}
 	}

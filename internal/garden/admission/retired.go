@@ -5,6 +5,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // cloudProfileName is how Shoots named their profile before Kubernetes 1.34.
@@ -12,6 +13,8 @@ func cloudProfileName(spec *gardencorev1beta1.ShootSpec) *string { return spec.C
 
 // secretBindingName is how Shoots named their credentials before Kubernetes 1.34.
 func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.SecretBindingName }
+
+func secretBinding() client.Object { return &gardencorev1beta1.SecretBinding{} }
 
 // validateRetiredFields refuses the fields that Gardener takes only for older versions of Kubernetes.
 func validateRetiredFields(spec *gardencorev1beta1.ShootSpec, path *field.Path) field.ErrorList {

@@ -92,5 +92,5 @@ func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.Erro
 
 // progressAt returns the percentage that an operation reports after that many steps.
 func progressAt(done int64) int32 {
-	return int32(done * int64(complete) / steps)
+	return int32(done) * complete / steps //nolint:gosec // done is at most steps
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/app"
 )
 

@@ -28,7 +28,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // What is left there does no harm.
+	defer os.RemoveAll(folder)
 
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "garden"), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

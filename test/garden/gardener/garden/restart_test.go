@@ -103,7 +103,7 @@ func (p *process) servers(t *testing.T) []server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, field := range strings.Fields(string(content)) {
+		for field := range strings.FieldsSeq(string(content)) {
 			pid, err := strconv.Atoi(field)
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
 	"github.com/environment-broker/environment-broker/internal/garden/seed"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
 )
 

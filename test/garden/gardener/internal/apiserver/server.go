@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -44,6 +45,7 @@ type Config struct {
 // Server is an API server that runs.
 type Server struct {
 	*child.Child
+
 	// URL is its address.
 	URL string
 	// CA is the authority of its serving certificate, PEM.
@@ -85,7 +87,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 		return nil, err
 	}
 	if err := server.waitReady(ctx); err != nil {
-		return nil, fmt.Errorf("%w (kill: %v)", err, server.Kill())
+		return nil, errors.Join(err, server.Kill())
 	}
 	return server, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/garden/seed"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/controlplane"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/lock"
@@ -36,7 +35,7 @@ func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldL
 	if err != nil {
 		return err
 	}
-	defer held.Close() //nolint:errcheck // Nothing is written to it.
+	defer held.Close()
 
 	ports, err := port.Open(filepath.Join(config.Dir, "ports.json"))
 	if err != nil {
@@ -60,6 +59,7 @@ func (c Config) logs() string { return filepath.Join(c.Dir, "logs") }
 // garden is a garden whose control plane runs.
 type garden struct {
 	Config
+
 	plane *controlplane.ControlPlane
 	ports *port.Book
 	log   logrus.FieldLogger

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/garden/certificate"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/atomicfile"
 )
 

@@ -38,7 +38,7 @@ func Start(spec Spec) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", spec.Name, err)
 	}
-	defer log.Close() //nolint:errcheck // The child has its own descriptor, and nothing was written through this one.
+	defer log.Close() // The child has a descriptor of its own.
 
 	cmd := exec.Command(spec.Path, spec.Args...)
 	cmd.Env = append(os.Environ(), spec.Env...)

@@ -32,7 +32,7 @@ func readTail(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // Only read from.
+	defer file.Close()
 
 	info, err := file.Stat()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/garden/seed"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
 )
 

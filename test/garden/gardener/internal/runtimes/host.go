@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
-
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/certdir"

@@ -1,0 +1,53 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestB1B26Catalog(t *testing.T) {
+	b := newBench(t)
+
+	for _, form := range []string{"/v2", "/oauth/v2", "/oauth/cf-us10/v2"} {
+		got := b.want("every path form has the catalog", b.do(call{method: "GET", path: form + "/catalog"}), 200)
+		if services, ok := got.Body["services"].([]any); !ok || len(services) != 1 {
+			b.Errorf("B1: services is %T", got.Body["services"])
+		}
+
+		if strings.Contains(got.Raw, "null") {
+			b.Error("B1, B21: something in the catalog is null")
+		}
+
+		if got.Raw != string(b.options.Catalog.Body()) {
+			b.Errorf("%s shows another catalog", form)
+		}
+	}
+}
+
+func TestB26ConditionalCatalog(t *testing.T) {
+	b := newBench(t)
+	tag := b.do(call{method: "GET", path: "/v2/catalog"}).Header.Get("Etag")
+
+	cases := map[string]struct {
+		reason string
+		header string
+		status int
+	}{
+		"Same":  {"who has it already gets nothing", tag, 304},
+		"Weak":  {"comparing is weak", "W/" + tag, 304},
+		"Among": {"several may be named", `"x", ` + tag, 304},
+		"Any":   {"whatever there is", "*", 304},
+		"Other": {"another one is not this one", `"x"`, 200},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := b.want(test.reason, b.do(call{
+				method: "GET", path: "/v2/catalog", header: map[string]string{"If-None-Match": test.header},
+			}), test.status)
+			if (got.Raw == "") != (test.status == 304) || got.Header.Get("Etag") != tag {
+				t.Errorf("\n%s\ngot %d with ETag %s and body %q", test.reason, got.Status, got.Header.Get("Etag"), got.Raw)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package broker_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// together sends the same request several times at once.
+func (b *bench) together(times int, call call) []reply {
+	b.Helper()
+
+	var (
+		senders sync.WaitGroup
+		replies = make([]reply, times)
+		start   = make(chan struct{})
+	)
+
+	for i := range times {
+		senders.Go(func() {
+			<-start
+
+			replies[i] = b.send(call)
+		})
+	}
+
+	close(start)
+	senders.Wait()
+
+	for _, got := range replies {
+		b.checkAnswer(call, got)
+	}
+
+	return replies
+}
+
+// results lists statuses and operations, each combination once.
+func results(replies []reply) []string {
+	var found []string
+
+	for _, got := range replies {
+		found = append(found, got.Raw)
+	}
+
+	slices.Sort(found)
+
+	return slices.Compact(found)
+}
+
+func TestD10C4EqualRequestsOfTheSameMoment(t *testing.T) {
+	const times = 8
+
+	onEach(t, func(b *bench) {
+		creation := call{method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order()}
+		replies := b.together(times, creation)
+
+		if got := results(replies); len(got) != 1 || replies[0].Status != 202 {
+			b.Fatalf("D10: equal orders have different answers: %v", got)
+		}
+
+		if len(b.carried(instanceID)) != 1 || b.wakes.Load() != 1 {
+			b.Errorf("D10: equal orders began %d operations", len(b.carried(instanceID)))
+		}
+
+		deletion := call{method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true" + ids}
+		replies = b.together(times, deletion)
+
+		if got := results(replies); len(got) != 1 || replies[0].Status != 202 {
+			b.Fatalf("J4: equal deletions have different answers: %v", got)
+		}
+
+		if len(b.carried(instanceID)) != 2 {
+			b.Errorf("J4: equal deletions began %d operations", len(b.carried(instanceID))-1)
+		}
+	})
+}
+
+func TestD13DifferentOrdersOfTheSameMoment(t *testing.T) {
+	onEach(t, func(b *bench) {
+		var (
+			senders  sync.WaitGroup
+			statuses = make([]int, 6)
+		)
+
+		for i := range statuses {
+			senders.Go(func() {
+				body := order(with("parameters", map[string]any{"autoScalerMin": 3 + i}))
+				statuses[i] = b.send(call{method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: body}).Status
+			})
+		}
+
+		senders.Wait()
+		slices.Sort(statuses)
+
+		if diff := cmp.Diff([]int{202, 409, 409, 409, 409, 409}, statuses); diff != "" {
+			b.Errorf("one wins: -want +got\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestJ4J5J9J14Deprovision(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.provisioned(instanceID)
+		instance := b.stored(instanceID)
+
+		first := b.want("J4: a deletion is accepted", b.remove(instanceID), 202)
+		if diff := cmp.Diff(map[string]any{"operation": first.text("operation")}, first.Body); diff != "" {
+			b.Errorf("body: -want +got\n%s", diff)
+		}
+
+		records := b.carried(instanceID)
+		if records[0].ID != first.text("operation") || records[0].Kind != environment.KindDeprovision {
+			b.Fatalf("operations: %+v", records)
+		}
+
+		var data environment.Data
+		if err := json.Unmarshal(records[0].Payload, &data); err != nil {
+			b.Fatal(err)
+		}
+
+		instance.UpdatedAt = data.Instance.UpdatedAt
+		if diff := cmp.Diff(environment.Data{Instance: instance}, data); diff != "" {
+			b.Errorf("data of the operation: -want +got\n%s", diff)
+		}
+
+		b.move(first.text("operation"), process.InProgress)
+
+		again := b.want("J4: the same while it runs", b.remove(instanceID), 202)
+		if again.text("operation") != first.text("operation") {
+			b.Errorf("J4: another operation: %s", again.Raw)
+		}
+
+		b.want("J6: it cannot be told at once", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
+
+		b.forget(instanceID)
+
+		last := b.want("J4: its row is gone, its operation not ended", b.remove(instanceID), 202)
+		if last.text("operation") != first.text("operation") {
+			b.Errorf("J4: another operation: %s", last.Raw)
+		}
+
+		b.move(first.text("operation"), process.Succeeded)
+		b.want("J5, J14: gone", b.remove(instanceID), 410)
+		b.want("J5: gone for those who cannot wait too", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 410)
+
+		if b.wakes.Load() != 2 || len(b.carried(instanceID)) != 2 {
+			b.Errorf("repeated deletions began something: %d wake-ups", b.wakes.Load())
+		}
+	})
+}
+
+func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		path   string
+		status int
+		code   string
+	}{
+		"NoService":     {"service_id is needed", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS, 400, ""},
+		"NoPlan":        {"plan_id is needed", path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID, 400, ""},
+		"EmptyPlan":     {"plan_id may not be empty", path(instanceID) + "?accepts_incomplete=true&plan_id=&service_id=" + serviceID, 400, ""},
+		"OtherPlan":     {"the plan is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
+		"OtherService":  {"the service is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
+		"BadQuery":      {"a query has to be readable", path(instanceID) + "?accepts_incomplete=true&%zz", 400, ""},
+		"Unknown":       {"what does not exist is gone", path("other") + "?accepts_incomplete=true" + ids, 410, ""},
+		"UnknownSync":   {"also for those who cannot wait", path("other") + "?" + ids[1:], 410, ""},
+		"AsyncRequired": {"a deletion takes its time", path(instanceID) + "?" + ids[1:], 422, "AsyncRequired"},
+	}
+
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	for name, test := range cases {
+		b.want(name+": "+test.reason, b.do(call{method: "DELETE", path: test.path}), test.status, test.code)
+		b.want("A15: the instance is as it was", b.get(instanceID), 200)
+	}
+}
+
+func TestJ8J13ADeletionEndsTheCreation(t *testing.T) {
+	onEach(t, func(b *bench) {
+		pending := b.want("a creation", b.put("pending", order()), 202).text("operation")
+		deletion := b.want("J8: it is accepted before anything was begun", b.remove("pending"), 202).text("operation")
+
+		got := b.want("J8: the creation is told as failed", b.poll("pending", pending), 200)
+		if got.text("state") != "failed" {
+			b.Errorf("state of a canceled creation: %s", got.Raw)
+		}
+
+		got = b.want("J8: the newest is the deletion", b.poll("pending", ""), 200)
+		if got.text("state") != "in progress" {
+			b.Errorf("state of the deletion: %s", got.Raw)
+		}
+
+		b.forget("pending")
+		b.move(deletion, process.Succeeded)
+		b.want("J13: nothing is left", b.remove("pending"), 410)
+
+		running := b.want("another creation", b.put("running", order()), 202).text("operation")
+		b.move(running, process.InProgress)
+		deletion = b.want("J8: it is accepted while that runs", b.remove("running"), 202).text("operation")
+
+		got = b.want("J8: the creation ends at its next safe point", b.poll("running", running), 200)
+		if got.text("state") != "in progress" {
+			b.Errorf("state of a creation that is being canceled: %s", got.Raw)
+		}
+
+		again := b.want("J4: repeated, it cancels no deletion", b.remove("running"), 202)
+		if again.text("operation") != deletion {
+			b.Errorf("J4: another operation: %s", again.Raw)
+		}
+
+		b.move(running, process.Canceled)
+		b.forget("running")
+		b.move(deletion, process.Succeeded)
+		b.want("nothing is left", b.remove("running"), 410)
+	})
+}
+
+func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	first := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+	b.move(first, process.Failed)
+
+	second := b.want("J12: a new try is a new operation", b.remove(instanceID), 202).text("operation")
+	if first == second {
+		b.Error("the failed operation was given out again")
+	}
+
+	b.want("C10: the failure is still told", b.poll(instanceID, first), 200)
+	b.forget(instanceID)
+	b.move(second, process.Succeeded)
+	b.want("it is gone", b.remove(instanceID), 410)
+}

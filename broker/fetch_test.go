@@ -1,0 +1,83 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.want("E3: unknown", b.get(instanceID), 404)
+
+		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
+		b.want("E4: pending", b.get(instanceID), 404)
+		b.move(creation, process.InProgress)
+		b.want("E4: under way", b.get(instanceID), 404)
+		b.move(creation, process.Succeeded)
+		b.want("the end is told", b.poll(instanceID, creation), 200)
+		b.want("E2, C16: at once", b.get(instanceID), 200)
+
+		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		b.want("E10: being deleted", b.get(instanceID), 422, "ConcurrencyError")
+		b.move(deletion, process.Failed)
+		b.want("still there", b.get(instanceID), 200)
+
+		deletion = b.want("another deletion", b.remove(instanceID), 202).text("operation")
+		b.forget(instanceID)
+		b.want("E10: until it is recorded", b.get(instanceID), 422, "ConcurrencyError")
+		b.move(deletion, process.Succeeded)
+		b.want("E9: gone", b.get(instanceID), 404)
+	})
+}
+
+func TestE4AFailedCreationCannotBeFetched(t *testing.T) {
+	b := newBench(t)
+	b.move(b.put(instanceID, order()).text("operation"), process.Failed)
+	b.want("E4: there is no instance", b.get(instanceID), 404)
+}
+
+func TestE6E7WhatAFetchTells(t *testing.T) {
+	b := newBench(t)
+
+	secretive := map[string]any{"globalaccount_id": "ga", "sm_operator_credentials": map[string]any{"clientsecret": "hunter2"}}
+	b.move(b.want("an order", b.put(instanceID, order(with("context", secretive))), 202).text("operation"), process.Succeeded)
+
+	got := b.want("E6", b.get(instanceID), 200)
+	want := map[string]any{
+		"service_id": serviceID, "plan_id": planAWS,
+		"dashboard_url":    "https://dashboard.example.com/?kubeconfigID=" + instanceID,
+		"parameters":       map[string]any{"region": "eu-west-1", "autoScalerMin": 4.0},
+		"maintenance_info": map[string]any{"version": "1.0.0"},
+		"metadata": map[string]any{"labels": map[string]any{
+			"Name": "0f5b2c7e", "KubeconfigURL": "https://broker.example.com/kubeconfig/" + instanceID,
+		}},
+	}
+
+	if diff := cmp.Diff(want, got.Body); diff != "" {
+		b.Errorf("E6: body: -want +got\n%s", diff)
+	}
+
+	if strings.Contains(got.Raw, "hunter2") {
+		b.Error("E7: a secret is told")
+	}
+}
+
+func TestE6ParametersAreAnObject(t *testing.T) {
+	b := newBench(t)
+	b.move(b.put(instanceID, order(with("parameters", nil))).text("operation"), process.Succeeded)
+
+	if diff := cmp.Diff(map[string]any{}, b.get(instanceID).Body["parameters"]); diff != "" {
+		b.Errorf("parameters: -want +got\n%s", diff)
+	}
+}
+
+func TestE8IDsAreHints(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+	b.want("right ones", b.do(call{method: "GET", path: path(instanceID) + "?" + ids[1:]}), 200)
+	b.want("wrong ones", b.do(call{method: "GET", path: path(instanceID) + "?service_id=x&plan_id=y"}), 200)
+}

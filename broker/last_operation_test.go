@@ -1,0 +1,140 @@
+package broker_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestC5C10C12States(t *testing.T) {
+	at := func(stage, step string) func(*process.Record) {
+		return func(record *process.Record) { record.Stage, record.Step = stage, step }
+	}
+	problem := func(message string) func(*process.Record) {
+		return func(record *process.Record) { record.Problem = process.Problem{Message: message} }
+	}
+	description := func(text string) func(*process.Record) {
+		return func(record *process.Record) { record.Description = text }
+	}
+
+	cases := map[string]struct {
+		reason  string
+		state   process.State
+		changes []func(*process.Record)
+		want    map[string]any
+	}{
+		"Pending":   {"what waits for its turn is under way", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waits for its turn."}},
+		"Running":   {"stage and step are told", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
+		"Retrying":  {"what holds it up is told", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
+		"Succeeded": {"the end is told", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
+		"Silent":    {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
+		"Failed":    {"the reason of a failure is told", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
+		"Long":      {"A26: at most 255 characters are told", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": strings.Repeat("é", 254) + "…"}},
+		"Canceled":  {"canceled is failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
+	}
+
+	b := newBench(t)
+
+	for name, test := range cases {
+		operation := b.want("an operation", b.put(name, order()), 202).text("operation")
+		if test.state != process.Pending {
+			b.move(operation, test.state, test.changes...)
+		}
+
+		for _, asked := range []string{operation, "", "provision", operation} {
+			got := b.want(test.reason, b.poll(name, asked), 200)
+			if diff := cmp.Diff(test.want, got.Body); diff != "" {
+				b.Errorf("C10: %s\n%s\nbody: -want +got\n%s", name, test.reason, diff)
+			}
+
+			_, hinted := got.Header["Retry-After"]
+			if hinted != (test.want["state"] == "in progress") {
+				b.Errorf("C11: %s: Retry-After is %q", name, got.Header.Get("Retry-After"))
+			}
+		}
+	}
+}
+
+func TestWhatAnOperationWaitsFor(t *testing.T) {
+	b := newBench(t)
+	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
+	b.waiting(operation, "the cluster is being created, 40 %")
+
+	want := "Operation created (stage check_runtime, step Check_Runtime): the cluster is being created, 40 %"
+	if diff := cmp.Diff(want, b.poll(instanceID, operation).text("description")); diff != "" {
+		b.Errorf("description: -want +got\n%s", diff)
+	}
+}
+
+func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
+	b := newBench(t)
+	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
+	began := b.clock.Now()
+
+	for age, want := range map[time.Duration]string{
+		0: "1", 5 * time.Second: "1", 40 * time.Second: "4", 4 * time.Minute: "24", time.Hour: "30",
+	} {
+		b.clock.SetTime(began.Add(age))
+
+		if got := b.poll(instanceID, operation).Header.Get("Retry-After"); got != want {
+			b.Errorf("after %s: want %s, got %q", age, want, got)
+		}
+	}
+}
+
+func TestC6C7WhichOperation(t *testing.T) {
+	b := newBench(t)
+	own := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
+	other := b.want("another instance's", b.put("other", order()), 202).text("operation")
+
+	cases := map[string]struct {
+		reason string
+		id     string
+		query  string
+		status int
+	}{
+		"Own":        {"C9: the value that was given out", instanceID, "?operation=" + own, 200},
+		"Encoded":    {"C9: it comes back percent-encoded", instanceID, "?operation=" + strings.ReplaceAll(own, "-", "%2D"), 200},
+		"WithIDs":    {"C9: service and plan may come along", instanceID, "?operation=" + own + ids, 200},
+		"OtherIDs":   {"C9: they are hints", instanceID, "?service_id=x&plan_id=y", 200},
+		"Kind":       {"M5: osb-checker asks by the kind", instanceID, "?operation=provision", 200},
+		"NoSuchKind": {"M5: there was none of this kind", instanceID, "?operation=deprovision", 400},
+		"Foreign":    {"C6: another instance's operation", instanceID, "?operation=" + other, 400},
+		"Unknown":    {"C6: an operation that never was", instanceID, "?operation=" + identity, 400},
+		"Malformed":  {"C6: a value that was never given out", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
+		"BadQuery":   {"C6: a query has to be readable", instanceID, "?operation=%zz", 400},
+		"NoInstance": {"C7: an unknown instance", "unknown", "", 404},
+		"NoOwner":    {"C7: an unknown instance with a known operation", "unknown", "?operation=" + own, 404},
+	}
+
+	for name, test := range cases {
+		b.want(name+": "+test.reason, b.do(call{method: "GET", path: path(test.id) + "/last_operation" + test.query}), test.status)
+	}
+}
+
+func TestC8OnlyAFinishedDeletionIsGone(t *testing.T) {
+	onEach(t, func(b *bench) {
+		creation := b.provisioned(instanceID)
+		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+
+		b.want("while it runs", b.poll(instanceID, deletion), 200)
+		b.forget(instanceID)
+
+		if got := b.want("until it is recorded", b.poll(instanceID, ""), 200); got.text("state") != "in progress" {
+			b.Errorf("state: %s", got.Raw)
+		}
+
+		b.move(deletion, process.Succeeded)
+
+		for _, asked := range []string{deletion, "", "deprovision"} {
+			b.want("C8, C10: gone, however often it is asked", b.poll(instanceID, asked), 410)
+		}
+
+		b.want("the creation is no deletion", b.poll(instanceID, creation), 200)
+	})
+}

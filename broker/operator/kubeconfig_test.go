@@ -1,0 +1,235 @@
+package operator_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// kubeconfig is an admin kubeconfig with a token, and with a client certificate where one is given, base64 of PEM.
+func kubeconfig(server, certificate string) secret.String {
+	return secret.String(`apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "` + server + `", certificate-authority-data: Y2E=}}]
+users: [{name: u, user: {token: hunter2, client-certificate-data: "` + certificate + `"}}]
+`)
+}
+
+func gives(content secret.String, err error) func(environment.Instance) (secret.String, error) {
+	return func(environment.Instance) (secret.String, error) { return content, err }
+}
+
+func TestAdminKubeconfig(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.Succeeded)
+
+	end := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	content := kubeconfig("https://api.example.com", certificate(t, end))
+	b.kubeconfigs.make = gives(content, nil)
+
+	got := b.want("an admin gets it", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusOK)
+	if diff := cmp.Diff(operatorapi.AdminKubeconfig{Kubeconfig: content.Reveal(), ExpiresAt: &end}, read[operatorapi.AdminKubeconfig](b, got)); diff != "" {
+		b.Errorf("body: -want +got\n%s", diff)
+	}
+
+	if got.Header.Get("Cache-Control") != "no-store" {
+		b.Error("it may be kept on the way")
+	}
+
+	b.kubeconfigs.make = gives(kubeconfig("x", ""), nil)
+	got = b.want("without a certificate", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusOK)
+
+	if read[operatorapi.AdminKubeconfig](b, got).ExpiresAt != nil {
+		b.Error("an end is made up")
+	}
+}
+
+func TestAdminKubeconfigIsAudited(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		instance string
+		make     func(environment.Instance) (secret.String, error)
+		status   int
+		want     logrus.Fields
+	}{
+		"Given":       {"who got one is written down", "ready", gives(kubeconfig("x", ""), nil), 200, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "info"}},
+		"Unknown":     {"who asked for what does not exist too", "unknown", nil, 404, logrus.Fields{"instanceID": "unknown", "runtimeID": "", "level": "warning"}},
+		"NotReady":    {"there is no runtime yet", "making", nil, 404, logrus.Fields{"instanceID": "making", "runtimeID": "runtime-making", "level": "warning"}},
+		"Leaving":     {"there is none any more", "leaving", nil, 404, logrus.Fields{"instanceID": "leaving", "runtimeID": "runtime-leaving", "level": "warning"}},
+		"Provisioner": {"the Provisioner is away", "ready", gives("", failure.New(failure.Transient, "the Provisioner does not answer")), 503, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
+		"Refused":     {"the Provisioner refuses", "ready", gives("", failure.New(failure.Permanent, "no")), 502, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
+	}
+
+	b := newBench(t)
+	b.instance("ready", process.Succeeded)
+	b.instance("making", process.InProgress)
+	b.instance("leaving", process.Succeeded)
+	b.operation("leaving", environment.KindDeprovision, process.InProgress)
+
+	for name, test := range cases {
+		b.kubeconfigs.make = test.make
+		b.log.Reset()
+		b.want(name+": "+test.reason, b.do("admin", "POST", "/runtimes/"+test.instance+"/adminkubeconfig"), test.status)
+
+		var audit *logrus.Entry
+
+		for _, entry := range b.log.AllEntries() {
+			if strings.HasPrefix(entry.Message, "audit: ") {
+				audit = entry
+			}
+
+			if text, _ := entry.String(); strings.Contains(text, "hunter2") {
+				b.Errorf("%s: a log line holds a secret: %s", name, text)
+			}
+		}
+
+		if audit == nil {
+			b.Errorf("%s\n%s\nthere is no audit line", name, test.reason)
+
+			continue
+		}
+
+		got := logrus.Fields{"instanceID": audit.Data["instanceID"], "runtimeID": audit.Data["runtimeID"], "level": audit.Level.String()}
+		if diff := cmp.Diff(test.want, got); diff != "" || audit.Data["user"] != "admin" || audit.Data["requestID"] != identity {
+			b.Errorf("%s\n%s\naudit of %v: -want +got\n%s", name, test.reason, audit.Data["user"], diff)
+		}
+	}
+}
+
+func TestKubeconfigForUsers(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.Succeeded)
+	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+
+	got := b.want("everybody may have it", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
+
+	parsed, err := clientcmd.Load([]byte(got.Raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := clientcmd.ConfirmUsable(*parsed, ""); err != nil {
+		b.Errorf("kubectl cannot use it: %v", err)
+	}
+
+	cluster, login := parsed.Clusters["c-one"], parsed.AuthInfos["oidc"]
+	if parsed.CurrentContext != "name-one" || cluster == nil || cluster.Server != "https://api.example.com" ||
+		string(cluster.CertificateAuthorityData) != "ca" {
+		b.Errorf("cluster: %s", got.Raw)
+	}
+
+	want := []string{
+		"oidc-login", "get-token", "--oidc-issuer-url=https://issuer.example.com", "--oidc-client-id=client",
+		"--oidc-extra-scope=email", "--oidc-extra-scope=openid",
+	}
+	if diff := cmp.Diff(want, login.Exec.Args); diff != "" {
+		b.Errorf("login: -want +got\n%s", diff)
+	}
+
+	if strings.Contains(got.Raw, "hunter2") || strings.Contains(got.Raw, "token:") {
+		b.Errorf("it holds a secret: %s", got.Raw)
+	}
+
+	if got.Header.Get("Content-Type") != "application/x-yaml" || got.Header.Get("Access-Control-Allow-Origin") != "*" {
+		b.Errorf("header: %v", got.Header)
+	}
+}
+
+func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
+	b := newBench(t, func(options *operator.Options) { options.OIDC = operator.OIDC{} })
+	b.instance("one", process.Succeeded)
+	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+
+	parsed, err := clientcmd.Load([]byte(b.want("it still names the cluster", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(parsed.AuthInfos) != 0 || len(parsed.Clusters) != 1 {
+		b.Errorf("kubeconfig: %+v", parsed)
+	}
+}
+
+func TestKubeconfigIsForRuntimesThatAreThere(t *testing.T) {
+	b := newBench(t)
+	b.instance("making", process.InProgress)
+	b.instance("failed", process.Failed)
+	b.instance("leaving", process.Succeeded)
+	b.operation("leaving", environment.KindDeprovision, process.Pending)
+	b.instance("bare", process.Succeeded, func(i *environment.Instance) { i.RuntimeID = "" })
+
+	for _, id := range []string{"making", "failed", "leaving", "bare", "unknown"} {
+		b.want(id, b.do("", "GET", "/kubeconfig/"+id), http.StatusNotFound)
+	}
+
+	if b.kubeconfigs.calls != 0 {
+		b.Errorf("the Provisioner was asked %d times for nothing", b.kubeconfigs.calls)
+	}
+}
+
+func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
+	b := newBench(t)
+	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+
+	ids := make([]string, 0, 21)
+	for i := range 21 {
+		ids = append(ids, strings.Repeat("i", i+1))
+		b.instance(ids[i], process.Succeeded)
+	}
+
+	for range 3 {
+		b.want("what is known is not asked for again", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
+	}
+
+	if b.kubeconfigs.calls != 1 {
+		b.Errorf("the Provisioner was asked %d times, not once", b.kubeconfigs.calls)
+	}
+
+	for _, id := range ids[1:20] {
+		b.want("some at once are fine", b.do("", "GET", "/kubeconfig/"+id), http.StatusOK)
+	}
+
+	got := b.want("too many are not", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
+	if got.Header.Get("Retry-After") != "1" {
+		b.Error("it is not told when to come back")
+	}
+
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+	b.want("a little later it is", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusOK)
+
+	calls := b.kubeconfigs.calls
+
+	b.clock.SetTime(b.clock.Now().Add(time.Hour))
+	b.want("certificates change", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
+
+	if b.kubeconfigs.calls != calls+1 {
+		b.Error("what was known an hour ago is still believed")
+	}
+}
+
+func TestKubeconfigThatCannotBeRead(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.Succeeded)
+
+	for name, content := range map[string]secret.String{"rubbish": "hunter2: [", "without a context": "apiVersion: v1\nkind: Config\n"} {
+		b.kubeconfigs.make = gives(content, nil)
+
+		if got := b.want(name, b.do("", "GET", "/kubeconfig/one"), http.StatusBadGateway); strings.Contains(got.Raw, "hunter2") {
+			b.Errorf("it is quoted: %s", got.Raw)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package operator_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestAnOperationThatWaits(t *testing.T) {
+	b := newBench(t)
+	now := b.clock.Now()
+	next := now.Add(time.Hour)
+
+	id := b.operation("one", environment.KindProvision, process.InProgress, func(progress *process.Progress) {
+		progress.Release = true
+		progress.Record.FinishedStages = []string{"start"}
+		progress.Record.Stage, progress.Record.Step, progress.Record.WaitingFor = "create_runtime", "Order", "runtime/1"
+		progress.Record.Problem = process.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"}
+		progress.Timeline = []process.Entry{
+			{Stage: "start", Step: "Starting", Attempt: 1, Began: now, End: now, Outcome: process.Done},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: process.Retrying, Message: "it does not answer", NextRun: next},
+		}
+	})
+
+	got := b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK)
+	want := operatorapi.Operation{
+		ID: id, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
+		Problem: &operatorapi.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"},
+		Stages:  []string{"start", "create_runtime"}, FinishedStages: []string{"start"},
+		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not answer", WaitingFor: "runtime/1", NextRun: &next,
+		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
+		Timeline: []operatorapi.TimelineEntry{
+			{Began: now, End: now, Outcome: "accepted", Message: "provision"},
+			{Stage: "start", Step: "Starting", Attempt: 1, Began: now, End: now, Outcome: "done"},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: "retrying", Message: "it does not answer", NextRun: &next},
+		},
+	}
+
+	if diff := cmp.Diff(want, read[operatorapi.Operation](b, got)); diff != "" {
+		b.Errorf("operation: -want +got\n%s", diff)
+	}
+
+	if got.Header.Get("Retry-After") != "1" {
+		b.Errorf("who follows it is not told when to ask again: %q", got.Header.Get("Retry-After"))
+	}
+}
+
+func TestWhereAnOperationStands(t *testing.T) {
+	at := func(step string, began bool, entries ...process.Entry) func(*process.Progress) {
+		return func(progress *process.Progress) {
+			for i := range entries {
+				entries[i].Began, entries[i].End = progress.Now, progress.Now
+			}
+
+			progress.Record.Step, progress.Timeline = step, entries
+			if began {
+				progress.Record.StepBegan = progress.Now
+			}
+		}
+	}
+	entry := func(step string, attempt int, outcome process.Outcome) process.Entry {
+		return process.Entry{Step: step, Attempt: attempt, Outcome: outcome, Message: "because"}
+	}
+
+	type standing struct {
+		Attempt  int
+		Why      string
+		Finished bool
+		Replica  bool
+	}
+
+	cases := map[string]struct {
+		reason string
+		state  process.State
+		change func(*process.Progress)
+		want   standing
+	}{
+		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "It waits for its turn: operations of an instance run one after the other."}},
+		"FirstRun":  {"a step runs for the first time", process.InProgress, at("A", true), standing{Attempt: 1, Replica: true}},
+		"Again":     {"what it waited for is over once it runs again", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
+		"Succeeded": {"a step that succeeded begins to count anew", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
+		"Other":     {"other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
+		"Ended":     {"one that ended stands nowhere", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+
+			var changes []func(*process.Progress)
+			if test.change != nil {
+				changes = append(changes, test.change)
+			}
+
+			id := b.operation("one", environment.KindProvision, test.state, changes...)
+			answer := b.want(test.reason, b.do("operator", "GET", "/operations/"+id), http.StatusOK)
+			shown := read[operatorapi.Operation](b, answer)
+
+			got := standing{shown.Attempt, shown.Why, shown.FinishedAt != nil, shown.Replica != ""}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				b.Errorf("\n%s\nstanding: -want +got\n%s", test.reason, diff)
+			}
+
+			if (answer.Header.Get("Retry-After") == "") != test.state.Terminal() || shown.NextRun == nil != test.state.Terminal() {
+				b.Errorf("\n%s\nonly what goes on has a next time: %+v", test.reason, answer)
+			}
+		})
+	}
+}
+
+func TestListOfOperations(t *testing.T) {
+	b := newBench(t)
+
+	first := b.instance("one", process.Failed)
+	second := b.instance("two", process.Succeeded)
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+	third := b.operation("two", environment.KindDeprovision, process.Pending)
+
+	for query, want := range map[string][]string{
+		"":                            {third, second, first},
+		"?instance_id=two":            {third, second},
+		"?kind=provision":             {second, first},
+		"?state=pending":              {third},
+		"?state=failed":               {first},
+		"?state=in%20progress":        nil,
+		"?page=2&page_size=1":         {second},
+		"?instance_id=two&kind=other": nil,
+	} {
+		got := list[operatorapi.OperationList](b, "/operations"+query)
+
+		var shown []string
+
+		for _, operation := range got.Data {
+			shown = append(shown, operation.ID)
+
+			if operation.Timeline != nil {
+				b.Error("a list has no timelines")
+			}
+		}
+
+		if diff := cmp.Diff(want, shown); diff != "" || got.Data == nil {
+			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+
+	page := list[operatorapi.OperationList](b, "/operations?page_size=2&total=true")
+	if page.Cursor == "" || *page.TotalCount != 3 {
+		b.Fatalf("first page: %+v", page)
+	}
+
+	rest := list[operatorapi.OperationList](b, "/operations?page_size=2&total=true&cursor="+page.Cursor)
+	if len(rest.Data) != 1 || rest.Data[0].ID != first || rest.Cursor != "" || *rest.TotalCount != 3 {
+		b.Errorf("last page: %+v", rest)
+	}
+}
+
+func TestUnknownOperation(t *testing.T) {
+	b := newBench(t)
+
+	for _, id := range []string{"x", "%20", "a%2Fb"} {
+		b.want("unknown is unknown", b.do("viewer", "GET", "/operations/"+id), http.StatusNotFound)
+	}
+
+	b.want("no id holds a zero", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
+}

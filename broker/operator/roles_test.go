@@ -1,0 +1,53 @@
+package operator_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+func TestRoles(t *testing.T) {
+	const refused, unknown = http.StatusForbidden, http.StatusUnauthorized
+
+	cases := map[string]struct {
+		reason string
+		method string
+		path   string
+		want   map[string]int // by user; the rest of the way is open
+	}{
+		"Runtimes":    {"viewers look", "GET", "/runtimes", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
+		"Operations":  {"viewers look", "GET", "/operations", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
+		"Operation":   {"viewers look", "GET", "/operations/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
+		"Admin":       {"admins get in", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
+		"Kubeconfig":  {"users have no account here", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
+		"Description": {"the description is no secret", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},
+		"Method":      {"405 names what is allowed", "DELETE", "/runtimes", map[string]int{"admin": 405}},
+		"Path":        {"there is nothing else", "GET", "/nothing", map[string]int{"": 404}},
+	}
+
+	b := newBench(t)
+
+	for name, test := range cases {
+		for user, status := range test.want {
+			got := b.want(name+" as "+user+": "+test.reason, b.do(user, test.method, test.path), status)
+			if status == unknown && got.Header.Get("WWW-Authenticate") == "" {
+				b.Errorf("%s: it is not told how to log in", name)
+			}
+		}
+	}
+}
+
+func TestWithoutUsersEverybodyIsAdmin(t *testing.T) {
+	b := newBench(t, func(options *operator.Options) { options.Users = auth.Users{} })
+	b.want("a service on the loopback may do without", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
+}
+
+func TestOtherPaths(t *testing.T) {
+	b := newBench(t, func(options *operator.Options) {
+		options.Otherwise = rest.Endpoint(func(*http.Request) (rest.Answer, error) { return rest.OK(struct{}{}), nil })
+	})
+	b.want("another handler answers them", b.do("", "GET", "/console/"), http.StatusOK)
+}

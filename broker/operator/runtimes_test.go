@@ -1,0 +1,190 @@
+package operator_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestARuntime(t *testing.T) {
+	b := newBench(t)
+	began := b.clock.Now().Add(time.Second)
+	operation := b.instance("one", process.InProgress)
+
+	want := operatorapi.RuntimeList{
+		Page: operatorapi.Page{Count: 1},
+		Data: []operatorapi.Runtime{{
+			InstanceID: "one", RuntimeID: "runtime-one", GlobalAccountID: "ga", SubAccountID: "sa", Provider: "aws",
+			Region: "eu-central-1", SubAccountRegion: "cf-eu10", Name: "name-one", ShootName: "c-one",
+			ServiceClassID: "service", ServicePlanID: "plan-id", ServicePlanName: "aws",
+			Status: operatorapi.RuntimeStatus{
+				State: operatorapi.RuntimeProvisioning, CreatedAt: began, ModifiedAt: began,
+				LastOperation: operatorapi.Operation{
+					ID: operation, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
+					Stages: []string{"start", "create_runtime"}, CreatedAt: began, UpdatedAt: began,
+				},
+			},
+		}},
+	}
+	if diff := cmp.Diff(want, list[operatorapi.RuntimeList](b, "/runtimes")); diff != "" {
+		b.Errorf("list: -want +got\n%s", diff)
+	}
+}
+
+func TestStatesOfRuntimes(t *testing.T) {
+	b := newBench(t)
+
+	b.instance("pending", process.Pending)
+	b.instance("running", process.InProgress)
+	b.instance("ready", process.Succeeded)
+	b.instance("failed", process.Failed)
+	b.instance("canceled", process.Canceled)
+	b.instance("leaving", process.Succeeded)
+	b.operation("leaving", environment.KindDeprovision, process.InProgress)
+	b.instance("staying", process.Succeeded)
+	b.operation("staying", environment.KindDeprovision, process.Failed)
+
+	want := map[operatorapi.RuntimeState][]string{
+		operatorapi.RuntimeProvisioning:   {"running", "pending"},
+		operatorapi.RuntimeSucceeded:      {"ready"},
+		operatorapi.RuntimeFailed:         {"staying", "canceled", "failed"},
+		operatorapi.RuntimeDeprovisioning: {"leaving"},
+	}
+	shown, filtered := map[operatorapi.RuntimeState][]string{}, map[operatorapi.RuntimeState][]string{}
+
+	for _, runtime := range list[operatorapi.RuntimeList](b, "/runtimes").Data {
+		shown[runtime.Status.State] = append(shown[runtime.Status.State], runtime.InstanceID)
+	}
+
+	for state := range want {
+		for _, runtime := range list[operatorapi.RuntimeList](b, "/runtimes?state="+string(state)).Data {
+			filtered[state] = append(filtered[state], runtime.InstanceID)
+		}
+	}
+
+	if diff := cmp.Diff(want, shown); diff != "" {
+		b.Errorf("as they are shown: -want +got\n%s", diff)
+	}
+
+	if diff := cmp.Diff(want, filtered); diff != "" {
+		b.Errorf("as they are filtered: -want +got\n%s", diff)
+	}
+}
+
+func TestFiltersOfRuntimes(t *testing.T) {
+	b := newBench(t)
+	b.instance("a", process.Succeeded)
+	b.instance("b", process.Succeeded, func(i *environment.Instance) { i.GlobalAccountID, i.Region = "other", "eu-west-1" })
+	b.instance("c", process.Succeeded, func(i *environment.Instance) {
+		i.SubAccountID, i.PlanName, i.PlanID, i.PlatformRegion = "other", "gcp", "gcp-id", "cf-us10"
+	})
+
+	for query, want := range map[string][]string{
+		"":                           {"c", "b", "a"},
+		"?instance_id=b":             {"b"},
+		"?account=ga":                {"c", "a"},
+		"?account=ga&subaccount=sa":  {"a"},
+		"?subaccount=other":          {"c"},
+		"?region=eu-west-1":          {"b"},
+		"?region=cf-us10":            {"c"},
+		"?plan=gcp":                  {"c"},
+		"?plan=plan-id":              {"b", "a"},
+		"?account=nobody":            nil,
+		"?instance_id=b&account=ga":  nil,
+		"?state=failed":              nil,
+		"?state=succeeded&plan=aws":  {"b", "a"},
+		"?account=" + "%27%20OR%201": nil,
+	} {
+		var got []string
+		for _, runtime := range list[operatorapi.RuntimeList](b, "/runtimes"+query).Data {
+			got = append(got, runtime.InstanceID)
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+func TestPagesOfRuntimes(t *testing.T) {
+	b := newBench(t)
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		b.instance(id, process.Succeeded)
+	}
+
+	var byCursor []string
+
+	for query := "?page_size=2"; query != ""; {
+		page := list[operatorapi.RuntimeList](b, "/runtimes"+query)
+		if page.Count != len(page.Data) || page.TotalCount != nil {
+			b.Errorf("%s: count %d, total %v", query, page.Count, page.TotalCount)
+		}
+
+		for _, runtime := range page.Data {
+			byCursor = append(byCursor, runtime.InstanceID)
+		}
+
+		if query = ""; page.Cursor != "" {
+			query = "?page_size=2&cursor=" + url.QueryEscape(page.Cursor)
+
+			b.instance("new-"+page.Cursor[len(page.Cursor)-3:], process.Succeeded) // what comes meanwhile does not shift a cursor
+		}
+	}
+
+	if diff := cmp.Diff([]string{"e", "d", "c", "b", "a"}, byCursor); diff != "" {
+		b.Errorf("by cursor: -want +got\n%s", diff)
+	}
+
+	second := list[operatorapi.RuntimeList](b, "/runtimes?page=2&page_size=3&total=true")
+
+	var byNumber []string
+	for _, runtime := range second.Data {
+		byNumber = append(byNumber, runtime.InstanceID)
+	}
+
+	if diff := cmp.Diff([]string{"d", "c", "b"}, byNumber); diff != "" {
+		b.Errorf("by number: -want +got\n%s", diff)
+	}
+
+	if second.TotalCount == nil || *second.TotalCount != 7 {
+		b.Errorf("total: want 7, got %v", second.TotalCount)
+	}
+
+	if beyond := list[operatorapi.RuntimeList](b, "/runtimes?page=99"); beyond.Data == nil || beyond.Count != 0 {
+		b.Errorf("beyond the last page: %+v", beyond)
+	}
+}
+
+func TestListsRefuseWhatTheyDoNotUnderstand(t *testing.T) {
+	b := newBench(t)
+
+	for query, reason := range map[string]string{
+		"shoot=x":                     "a misspelt filter would list everything",
+		"state=nice":                  "states are those of the description",
+		"page=0":                      "pages are counted from 1",
+		"page=x":                      "pages are numbers",
+		"page=99999999999":            "pages end somewhere",
+		"page_size=0":                 "a page holds something",
+		"page_size=101":               "a page is bounded",
+		"total=maybe":                 "it is a boolean",
+		"cursor=rubbish":              "cursors are given out",
+		"cursor=eA":                   "cursors hold a time",
+		"page=1&cursor=eA":            "there is one way to turn pages",
+		"instance_id=a&instance_id=b": "a filter has one value",
+		"instance_id=%00":             "no text holds a zero",
+		"%zz":                         "a query has to be readable",
+	} {
+		b.want(reason, b.do("viewer", "GET", "/runtimes?"+query), http.StatusBadRequest)
+
+		if query != "shoot=x" {
+			b.want(reason, b.do("viewer", "GET", "/operations?"+query), http.StatusBadRequest)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestD2ToD6ProvisionIsRefused(t *testing.T) {
+	long := strings.Repeat("x", 300)
+
+	cases := map[string]struct {
+		reason string
+		body   string
+		want   string
+	}{
+		"D2Missing":          {"service_id is needed", order(with("service_id", nil)), "service_id is missing."},
+		"D2Empty":            {"service_id may not be empty", order(with("service_id", "")), "service_id is missing."},
+		"D2Null":             {"null is nothing", strings.Replace(order(), `"`+serviceID+`"`, "null", 1), "service_id is missing."},
+		"D2Number":           {"service_id is a string", order(with("service_id", 5)), "service_id has to be a string."},
+		"D2Unknown":          {"service_id is of the catalog", order(with("service_id", "x")), `service_id "x" is not in the catalog`},
+		"D3Missing":          {"plan_id is needed", order(with("plan_id", nil)), "plan_id is missing."},
+		"D3Empty":            {"plan_id may not be empty", order(with("plan_id", "")), "plan_id is missing."},
+		"D3Unknown":          {"plan_id is of the offering", order(with("plan_id", serviceID)), "is not a plan of the service kymaruntime"},
+		"D3Long":             {"an id may be long, its refusal not", order(with("plan_id", long)), "plan_id"},
+		"D4NoOrganization":   {"somebody has to be named", order(with("organization_guid", nil)), "organization_guid is missing."},
+		"D4EmptySpace":       {"an empty GUID names nobody", order(with("space_guid", "")), "space_guid is missing."},
+		"D4Number":           {"a GUID is a string", order(with("organization_guid", 1)), "organization_guid has to be a string."},
+		"D5ParametersArray":  {"parameters are an object", order(with("parameters", []int{1})), "parameters has to be an object."},
+		"D5ParametersText":   {"parameters are an object", order(with("parameters", "x")), "parameters has to be an object."},
+		"D5ContextText":      {"context is an object", order(with("context", "x")), "context has to be an object."},
+		"D5ContextField":     {"what is read of the context is a string", order(with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id has to be a string."},
+		"D5Maintenance":      {"maintenance_info is an object", order(with("maintenance_info", 5)), "maintenance_info has to be an object."},
+		"D5MaintenanceField": {"its version is a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version has to be a string."},
+		"D6Unknown":          {"unknown parameters are no parameters", order(with("parameters", map[string]any{"targetSecret": "x"})), "'targetSecret' not allowed"},
+		"D6Type":             {"types are those of the schema", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: got string, want integer"},
+		"D6Range":            {"so are ranges", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: minimum: got 1, want 3"},
+		"D6Together":         {"and what belongs together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin 9 is greater than autoScalerMax 3"},
+		"ControlCharacter":   {"an account is stored in the clear", order(with("organization_guid", "a\x00b")), "control characters"},
+	}
+
+	b := newBench(t)
+
+	for name, test := range cases {
+		got := b.want(test.reason, b.put(name, test.body), 400)
+		if !strings.Contains(got.text("description"), test.want) {
+			b.Errorf("%s\n%s\nwant a description with %q, got %q", name, test.reason, test.want, got.text("description"))
+		}
+
+		b.want("A15: nothing was made: "+name, b.poll(name, ""), 404)
+		b.want("A15: the id is free: "+name, b.put(name, order()), 202)
+	}
+}
+
+func TestC1D9ProvisionNeedsAnAsynchronousPlatform(t *testing.T) {
+	for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete=TRUE"} {
+		b := newBench(t)
+
+		got := b.want("the runtime is not made while the platform waits",
+			b.do(call{method: "PUT", path: path(instanceID) + query, body: order()}), 422, "AsyncRequired")
+
+		want := "This service plan requires client support for asynchronous service operations."
+		if got.text("description") != want {
+			b.Errorf("clients compare the sentence: want %q, got %q", want, got.text("description"))
+		}
+
+		b.want("A15: nothing was made", b.poll(instanceID, ""), 404)
+	}
+}
+
+func TestD11MaintenanceInfo(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		info   any
+		status int
+		code   string
+	}{
+		"Right":   {reason: "the version of the catalog passes", info: map[string]any{"version": "1.0.0", "description": "x"}, status: 202},
+		"Wrong":   {reason: "another version is a conflict", info: map[string]any{"version": "0.0.0"}, status: 422, code: "MaintenanceInfoConflict"},
+		"Empty":   {reason: "M5: an object without a version is none", info: map[string]any{}, status: 202},
+		"Without": {reason: "other fields do not matter", info: map[string]any{"description": "x"}, status: 202},
+		"Null":    {reason: "null is none", info: json.RawMessage("null"), status: 202},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.want(test.reason, b.put(instanceID, order(with("maintenance_info", test.info))), test.status, test.code)
+		})
+	}
+}
+
+func TestOrderWithBothKindsOfNumbers(t *testing.T) {
+	for _, number := range []string{"4", "4.0", "4e0"} {
+		b := newBench(t)
+		status := 202
+
+		if number != "4" {
+			status = 400 // an integer of draft 4 has no fraction and no exponent
+		}
+
+		body := strings.Replace(order(), `"autoScalerMin":4`, fmt.Sprintf(`"autoScalerMin":%s`, number), 1)
+		b.want("numbers of nodes are integers", b.put(instanceID, body), status)
+	}
+}

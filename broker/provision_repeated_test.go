@@ -1,0 +1,131 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestD10D12RepeatedProvision(t *testing.T) {
+	onEach(t, func(b *bench) {
+		first := b.want("a new instance", b.put(instanceID, order()), 202)
+
+		again := order(with("context", map[string]any{"instance_name": "renamed", "platform": "cloudfoundry"}))
+		again = strings.Replace(again, `"autoScalerMin":4,"region":"eu-west-1"`, `"region":"eu-west-1", "autoScalerMin": 4.0`, 1)
+
+		second := b.want("D10: the same request while it is pending", b.put(instanceID, again), 202)
+		if diff := cmp.Diff(first.Body, second.Body); diff != "" {
+			b.Errorf("D10: the same request has another answer: -first +second\n%s", diff)
+		}
+
+		b.move(first.text("operation"), process.InProgress)
+
+		third := b.want("D10: the same request while it runs", b.put(instanceID, again), 202)
+		if third.text("operation") != first.text("operation") {
+			b.Errorf("D10: another operation: %s", third.Raw)
+		}
+
+		b.want("C1: it cannot be answered at once", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 422, "AsyncRequired")
+
+		b.move(first.text("operation"), process.Succeeded)
+
+		ready := b.want("D12: the same request once it is ready", b.put(instanceID, again), 200)
+
+		delete(first.Body, "operation")
+
+		if diff := cmp.Diff(first.Body, ready.Body); diff != "" {
+			b.Errorf("D12: the body is to be given again, without an operation: -want +got\n%s", diff)
+		}
+
+		b.want("D12: it can be answered at once", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
+
+		if b.wakes.Load() != 1 || len(b.carried(instanceID)) != 1 {
+			b.Errorf("repeated requests began something: %d wake-ups, operations %+v", b.wakes.Load(), b.carried(instanceID))
+		}
+	})
+}
+
+func TestD13AnotherOrderForTheSameID(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		path   string
+		body   string
+	}{
+		"Plan":         {reason: "another plan", body: order(with("plan_id", planGCP), with("parameters", nil))},
+		"Parameters":   {reason: "other parameters", body: order(with("parameters", map[string]any{"region": "eu-west-1"}))},
+		"NoParameters": {reason: "no parameters", body: order(with("parameters", nil))},
+		"Organization": {reason: "another organization", body: order(with("organization_guid", "other"))},
+		"Space":        {reason: "another space", body: order(with("space_guid", "other"))},
+		"Region":       {reason: "another region of the platform", path: "/oauth/cf-us10", body: order()},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
+			other := call{method: "PUT", path: test.path + path(instanceID) + "?accepts_incomplete=true", body: test.body}
+
+			b.want(test.reason+" while it runs", b.do(other), 409)
+			b.move(operation, process.Succeeded)
+			b.want(test.reason+" once it is ready", b.do(other), 409)
+			b.want("A15: the instance is as it was", b.put(instanceID, order()), 200)
+		})
+	}
+}
+
+func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
+	for _, state := range []process.State{process.Failed, process.Canceled} {
+		t.Run(string(state), func(t *testing.T) {
+			b := newBench(t)
+			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
+			b.move(operation, state)
+
+			got := b.want("it is neither ready nor made anew", b.put(instanceID, order()), 409)
+			if !strings.Contains(got.text("description"), "Delete it") {
+				b.Errorf("the way out is not told: %s", got.Raw)
+			}
+
+			b.want("another order is another matter", b.put(instanceID, order(with("parameters", nil))), 409)
+
+			b.deleted(instanceID)
+			b.want("J12, D18: deleted, it can be made anew", b.put(instanceID, order()), 202)
+		})
+	}
+}
+
+func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
+	onEach(t, func(b *bench) {
+		first := b.provisioned(instanceID)
+		shoot := b.stored(instanceID).ShootName
+
+		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		b.want("C4: not while it is deleted", b.put(instanceID, order()), 422, "ConcurrencyError")
+		b.forget(instanceID)
+		b.want("C4: not while its deletion is not recorded", b.put(instanceID, order()), 422, "ConcurrencyError")
+		b.move(deletion, process.Succeeded)
+
+		second := b.want("anew, and in another way", b.put(instanceID, order(with("parameters", nil))), 202).text("operation")
+		if first == second || b.stored(instanceID).ShootName == shoot {
+			b.Error("the new instance took over something of the old one")
+		}
+
+		b.want("C8: the new creation is told", b.poll(instanceID, second), 200)
+		b.want("C8: the old deletion is gone", b.poll(instanceID, deletion), 410)
+		b.move(second, process.Succeeded)
+		b.want("it is ready", b.get(instanceID), 200)
+	})
+}
+
+func TestAfterAFailedDeletionNothingIsReady(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+	b.move(b.remove(instanceID).text("operation"), process.Failed)
+
+	got := b.want("half of it may be gone", b.put(instanceID, order()), 409)
+	if !strings.Contains(got.text("description"), "Delete it again") {
+		b.Errorf("the way out is not told: %s", got.Raw)
+	}
+}

@@ -1,0 +1,252 @@
+package broker_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+// routes are all routes with the methods that they know.
+func routes() map[string][]string {
+	instance := path(instanceID)
+
+	return map[string][]string{
+		"/v2/catalog":                    {"GET"},
+		instance:                         {"PUT", "GET", "PATCH", "DELETE"},
+		instance + "/last_operation":     {"GET"},
+		instance + "/service_bindings/b": {"PUT", "GET", "DELETE"},
+		instance + "/service_bindings/b/last_operation": {"GET"},
+	}
+}
+
+func TestA1A2A3OnlyUsersGetIn(t *testing.T) {
+	b := newBench(t)
+
+	strangers := map[string]call{
+		"nobody":         {user: "nobody"},
+		"wrong user":     {user: "somebody", password: password},
+		"wrong password": {user: user, password: "guess"},
+		"other scheme":   {user: "nobody", header: map[string]string{"Authorization": "Bearer " + password}},
+	}
+
+	for who, stranger := range strangers {
+		for route, methods := range routes() {
+			for _, method := range append(methods, "POST") {
+				for _, form := range []string{"", "/oauth", "/oauth/cf-eu10"} {
+					stranger.method, stranger.path, stranger.body = method, form+route+"?accepts_incomplete=true"+ids, order()
+
+					got := b.want("A2: "+who+" gets in nowhere", b.do(stranger), 401)
+					if got.Header.Get("WWW-Authenticate") == "" {
+						b.Errorf("A2: %s %s does not tell how to log in", method, stranger.path)
+					}
+				}
+			}
+		}
+
+		stranger.method, stranger.path = "GET", "/v2/unknown"
+		b.want("A2: unknown paths tell nothing", b.do(stranger), 401)
+	}
+
+	b.want("A3: nothing was made", b.poll(instanceID, ""), 404)
+	b.want("a user needs the role", b.do(call{method: "GET", path: "/v2/catalog", user: "watcher", password: password}), 403)
+}
+
+func TestWithoutUsersEverybodyGetsIn(t *testing.T) {
+	b := newBench(t, func(options *broker.Options) { options.Users = auth.Users{} })
+	b.want("a service on the loopback may do without", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
+}
+
+func TestA4A5A6Version(t *testing.T) {
+	served := []string{"2.0", "2.1", "2.9", "2.13", "2.14", "2.17", "2.99"}
+	refused := []string{"", "1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "99999999999999999999.1"}
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	for _, version := range served {
+		for _, route := range []string{"/v2/catalog", path(instanceID)} {
+			b.want("A5, A6: minor versions only add: "+version, b.do(call{
+				method: "GET", path: route, header: map[string]string{"X-Broker-API-Version": version},
+			}), 200)
+		}
+	}
+
+	for _, version := range refused {
+		got := b.want("A4, A5: refused: "+version, b.do(call{
+			method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true" + ids,
+			header: map[string]string{"X-Broker-API-Version": version},
+		}), 412)
+		if !strings.Contains(got.text("description"), "2.17") {
+			b.Errorf("A5: the version to use is not named: %s", got.Raw)
+		}
+	}
+
+	b.want("nothing was deleted", b.get(instanceID), 200)
+}
+
+func TestM5AnEmptyVersionHeaderIsAMissingOne(t *testing.T) {
+	b := newBench(t)
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.address+"/v2/catalog", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	request.SetBasicAuth(user, password)
+	request.Header["X-Broker-Api-Version"] = []string{""}
+
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	if response.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("want 412, got %d", response.StatusCode)
+	}
+}
+
+func TestA7RequestIdentity(t *testing.T) {
+	b := newBench(t) // every answer of every test is checked for it; these are those that no endpoint gives
+
+	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
+	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
+	b.want("413", b.do(call{method: "PUT", path: path("x"), body: strings.Repeat(" ", 2<<20)}), 413)
+	b.want("outside of the protocol", b.do(call{method: "GET", path: "/"}), 404)
+
+	got := b.do(call{method: "GET", path: "/v2/catalog", header: map[string]string{"X-Broker-API-Request-Identity": ""}})
+	b.want("without one there is nothing to repeat", got, 200)
+}
+
+func TestA8A24LogLine(t *testing.T) {
+	b := newBench(t)
+	b.want("an order", b.do(call{
+		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
+		header: map[string]string{"X-Broker-API-Originating-Identity": "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"},
+	}), 202)
+
+	line := b.log.LastEntry()
+	got := logrus.Fields{}
+
+	for _, field := range []string{"requestID", "user", "originator", "instanceID", "method", "path", "status"} {
+		got[field] = line.Data[field]
+	}
+
+	want := logrus.Fields{
+		"requestID": identity, "user": user, "originator": "bert", "instanceID": instanceID, "method": "PUT",
+		"path": path(instanceID), "status": 202,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Errorf("log line: -want +got\n%s", diff)
+	}
+
+	for _, entry := range b.log.AllEntries() {
+		if text, _ := entry.String(); strings.Contains(text, "organization_guid") || strings.Contains(text, password) {
+			b.Errorf("a log line holds a body or a password: %s", text)
+		}
+	}
+}
+
+func TestA22IDs(t *testing.T) {
+	b := newBench(t)
+
+	same := map[string]string{ // as it is sent first, as it is sent then
+		"a-b": "a%2Db", "a.b": "a%2eb", "a_b~": "a%5Fb%7E", "x": "%78", "with%20space": "with%20space", "a%2Fb": "a%2fb",
+		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
+	}
+	for first, then := range same {
+		operation := b.want("an id of any characters", b.put(first, order()), 202).text("operation")
+
+		if got := b.want("percent-encoding makes no difference: "+then, b.poll(then, operation), 200); got.text("state") != "in progress" {
+			b.Errorf("%s: %s", then, got.Raw)
+		}
+	}
+
+	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b"} {
+		for _, method := range []string{"PUT", "GET", "PATCH", "DELETE"} {
+			b.want("ids hold no control characters and at most 255 others: "+bad,
+				b.do(call{method: method, path: path(bad) + "?accepts_incomplete=true" + ids, body: order()}), 400)
+		}
+
+		b.want("nor do regions", b.do(call{method: "PUT", path: "/oauth/" + bad + path("y") + "?accepts_incomplete=true", body: order()}), 400)
+	}
+
+	for _, nothing := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/v2/catalog/", "/oauth//v2/catalog"} {
+		b.want("D1: there is no such path: "+nothing, b.do(call{method: "PUT", path: nothing, body: order()}), 404)
+	}
+}
+
+func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
+	b := newBench(t)
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+	users := map[string]string{
+		"cloudfoundry " + encode(`{"user_id":"u"}`):             "u",
+		"kubernetes " + encode(`{"username":"k","groups":[1]}`): "k",
+		"service-manager " + encode(`{"username":"s"}`):         "s",
+		"x":                                    "",
+		"x ":                                   "",
+		"x " + encode(`[]`):                    "",
+		"x " + encode(`{"user_id":5}`):         "",
+		"x rubbish!":                           "",
+		"x " + encode(`{"username":"two"}`):    "two",
+		"x  " + encode(`{"username":"space"}`): "space",
+	}
+	for header, want := range users {
+		b.want("the header is no reason to refuse: "+header, b.do(call{
+			method: "GET", path: "/v2/catalog", header: map[string]string{"X-Broker-API-Originating-Identity": header},
+		}), 200)
+
+		if got, _ := b.log.LastEntry().Data["originator"].(string); got != want {
+			b.Errorf("%s: want user %q in the log, got %q", header, want, got)
+		}
+	}
+}
+
+func TestA25PlatformsMayDisagree(t *testing.T) {
+	b := newBench(t)
+	b.want("K3: a platform is taken by its word", b.do(call{
+		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
+		header: map[string]string{"X-Broker-API-Originating-Identity": "kubernetes e30="},
+	}), 202)
+}
+
+func TestMethodsAreNamed(t *testing.T) {
+	b := newBench(t)
+
+	got := b.want("405 names what is allowed", b.do(call{method: "POST", path: path(instanceID)}), 405)
+	if diff := cmp.Diff("DELETE, GET, PATCH, PUT", got.Header.Get("Allow")); diff != "" {
+		b.Errorf("Allow: -want +got\n%s", diff)
+	}
+
+	head := b.want("HEAD is a GET without a body", b.do(call{method: "HEAD", path: "/v2/catalog"}), 200)
+	if head.Raw != "" || head.Header.Get("Etag") == "" {
+		b.Errorf("HEAD: %+v", head)
+	}
+}
+
+func TestPathsOutsideOfTheProtocol(t *testing.T) {
+	b := newBench(t, func(options *broker.Options) {
+		options.Otherwise = rest.Echo(rest.Endpoint(func(*http.Request) (rest.Answer, error) { return rest.OK(struct{}{}), nil }))
+	})
+
+	b.want("another handler answers them", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)
+	b.want("but not those of the protocol", b.do(call{method: "GET", path: "/oauth/x", user: "nobody"}), 401)
+}
+
+func TestAPanicIsAnAnswer(t *testing.T) {
+	b := newBench(t, func(options *broker.Options) { options.Wake = func() { panic("secret of the inside") } })
+	b.faulty = true
+
+	got := b.want("the platform is told, but not what", b.put(instanceID, order()), 500)
+	if strings.Contains(got.Raw, "secret") {
+		b.Errorf("the inside is told: %s", got.Raw)
+	}
+}

@@ -1,0 +1,111 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// gate is a step that goes on when the test lets it.
+type gate struct {
+	name  string
+	open  chan struct{}
+	after func(ctx context.Context, instanceID string) error
+}
+
+func (g gate) Name() string { return g.name }
+
+func (g gate) Run(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
+) (process.Operation[environment.Data], time.Duration, error) {
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+		return operation, 0, ctx.Err()
+	}
+
+	return operation, 0, g.after(ctx, operation.Data.Instance.ID)
+}
+
+// passing is a process of one gate.
+func passing(kind string, gate gate) process.Process[environment.Data] {
+	return process.Process[environment.Data]{Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{{
+		Name: "only", Retry: process.DefaultRetry(), Steps: process.Steps[environment.Data](gate),
+	}}}
+}
+
+func TestStoryWithTheEngine(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		var engine *process.Engine[environment.Data]
+
+		b := benchOn(t, db, func(options *broker.Options) {
+			options.Wake = func() { engine.Wake() }
+			options.Clock = clock.RealClock{}
+		})
+
+		made := gate{"Make", make(chan struct{}), func(context.Context, string) error { return nil }}
+		gone := gate{"Remove", make(chan struct{}), b.instances.Delete}
+
+		config := process.DefaultConfig()
+		config.Poll = time.Hour // only a wake-up makes it look
+
+		engine, err := process.NewEngine(b.operations, config, clock.RealClock{}, logging.Discard(),
+			passing(environment.KindProvision, made), passing(environment.KindDeprovision, gone))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- engine.Run(ctx) }()
+
+		t.Cleanup(func() {
+			stop()
+
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+
+		operation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
+		b.want("a repeated one", b.put(instanceID, order()), 202)
+		close(made.open)
+		b.until("succeeded", operation, 200)
+		b.want("C16: at once", b.get(instanceID), 200)
+		b.want("D12: ready", b.put(instanceID, order()), 200)
+
+		operation = b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		b.want("a repeated one", b.remove(instanceID), 202)
+		close(gone.open)
+		b.until("", operation, 410)
+		b.want("J5: gone", b.remove(instanceID), 410)
+	})
+}
+
+// until polls the operation, as a platform that has no patience, until it is answered with the state and the status.
+func (b *bench) until(state, operation string, status int) {
+	b.Helper()
+
+	deadline := time.Now().Add(30 * time.Second)
+
+	for {
+		got := b.poll(instanceID, operation)
+		if got.Status == status && got.text("state") == state {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			b.Fatalf("operation %s: want %d %s, got %d %s", operation, status, state, got.Status, got.Raw)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errBroken = errors.New("broken")
+
+// diary is what the parts of a test write down.
+type diary struct {
+	mutex sync.Mutex
+	lines []string
+}
+
+func (d *diary) write(line string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	d.lines = append(d.lines, line)
+}
+
+func (d *diary) read() []string {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	return slices.Clone(d.lines)
+}
+
+// part runs until it is told to stop, takes a second for that, and ends with the error.
+func (d *diary) part(name string, err error) lifecycle.Part {
+	return lifecycle.Part{Name: name, Run: func(ctx context.Context) error {
+		d.write(name + " runs")
+		<-ctx.Done()
+		d.write(name + " stops")
+		time.Sleep(time.Second) // fake time
+		d.write(name + " ended")
+
+		return err
+	}}
+}
+
+// begin runs the parts, and returns how to tell them to stop and how they ended.
+func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+
+	go func() { done <- lifecycle.Run(ctx, logging.Discard(), parts...) }()
+
+	return cancel, done
+}
+
+var lastFirst = []string{"c stops", "c ended", "b stops", "b ended", "a stops", "a ended"}
+
+func TestPartsRunTogetherAndStopOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		stop, ended := begin(t, d.part("a", nil), d.part("b", nil), d.part("c", nil))
+
+		synctest.Wait()
+
+		running := d.read()
+		slices.Sort(running)
+
+		if diff := cmp.Diff([]string{"a runs", "b runs", "c runs"}, running); diff != "" {
+			t.Fatalf("-want +got:\n%s", diff)
+		}
+
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Errorf("a stop that was asked for gives %v", err)
+		}
+
+		if diff := cmp.Diff(lastFirst, d.read()[3:]); diff != "" {
+			t.Errorf("each part has to be at an end before the one that it needs is stopped, -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestPartThatEndsStopsTheOthers(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		outcome  error
+		stopping error
+		want     []string
+	}{
+		"failed":     {"half a service is worse than none, and somebody has to know why", errBroken, nil, []string{"early: broken"}},
+		"ended":      {"a part that is done by itself leaves half a service", nil, nil, nil},
+		"both wrong": {"no error hides another", errBroken, errors.New("stuck"), []string{"c: stuck", "b: stuck", "a: stuck", "early: broken"}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &diary{}
+				early := lifecycle.Part{Name: "early", Run: func(context.Context) error {
+					time.Sleep(time.Minute) // fake time
+
+					return c.outcome
+				}}
+				_, ended := begin(t, early, d.part("a", c.stopping), d.part("b", c.stopping), d.part("c", c.stopping))
+
+				var got []string
+				if err := <-ended; err != nil {
+					got = strings.Split(err.Error(), "\n")
+				}
+
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+				}
+
+				if diff := cmp.Diff(lastFirst, d.read()[3:]); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestPartThatDoesNotStopIsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		deaf := lifecycle.Part{Name: "deaf", Run: func(context.Context) error {
+			time.Sleep(time.Hour) // fake time
+
+			return errBroken
+		}}
+		stop, ended := begin(t, d.part("a", nil), deaf, d.part("c", nil))
+
+		synctest.Wait()
+
+		asked := time.Now()
+
+		stop()
+
+		err := <-ended
+		if err == nil || !strings.Contains(err.Error(), "deaf did not stop within 30s") {
+			t.Errorf("got %v, want an error that names the part", err)
+		}
+
+		if took := time.Since(asked); took != 32*time.Second {
+			t.Errorf("the stop took %s, want a second for each of the others and half a minute for the deaf one", took)
+		}
+
+		if diff := cmp.Diff([]string{"c stops", "c ended", "a stops", "a ended"}, d.read()[2:]); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+
+		time.Sleep(time.Hour) // fake time: what was left behind ends, or the bubble would
+	})
+}
+
+func TestPartsGetTheValuesOfTheContext(t *testing.T) {
+	type key struct{}
+
+	var got any
+
+	ctx := context.WithValue(t.Context(), key{}, "trace")
+	err := lifecycle.Run(ctx, logging.Discard(), lifecycle.Part{Name: "only", Run: func(ctx context.Context) error {
+		got = ctx.Value(key{})
+
+		return nil
+	}})
+
+	if got != "trace" || err != nil {
+		t.Errorf("the part sees %v, %v", got, err)
+	}
+}
+
+func TestMainReturnsTheExitCode(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		program  func(context.Context) error
+		want     int
+		wantText string
+	}{
+		"done":   {"nothing to tell", func(context.Context) error { return nil }, 0, ""},
+		"failed": {"whoever started the program reads why", func(context.Context) error { return errBroken }, 1, "broken\n"},
+		"told to stop": {
+			"a program that ends when it is told to has not failed",
+			func(ctx context.Context) error {
+				if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
+					return err
+				}
+
+				<-ctx.Done()
+
+				return nil
+			}, 0, "",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var output bytes.Buffer
+
+			if got := lifecycle.Main(c.program, &output); got != c.want || output.String() != c.wantText {
+				t.Errorf("%s: got %d and %q, want %d and %q", c.reason, got, output.String(), c.want, c.wantText)
+			}
+		})
+	}
+}

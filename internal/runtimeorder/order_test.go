@@ -1,0 +1,171 @@
+package runtimeorder_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/runtimeorder"
+)
+
+// instance is an instance of the provider, with every field that an order takes.
+func instance(provider string, zones ...string) environment.Instance {
+	return environment.Instance{
+		ID: "instance-1", GlobalAccountID: "account-1", SubAccountID: "sub-1", Provider: provider, Region: "region-1",
+		Name: "first", ShootName: "c-1234567", RuntimeID: "runtime-1",
+		Request: environment.Request{
+			Parameters: json.RawMessage(`{"password":"hush"}`),
+			Cluster: environment.Cluster{
+				KubernetesVersion: "1.35.4", MachineType: "large", VolumeType: "fast", VolumeSizeGB: 80,
+				AutoScalerMin: 2, AutoScalerMax: 9, MaxSurge: 3, MaxUnavailable: 1, Zones: zones, NodesCIDR: "10.250.0.0/16",
+				PodsCIDR: "10.96.0.0/13", ServicesCIDR: "10.104.0.0/13", Purpose: "production", LicenceType: "Partner",
+				Administrators: []string{"a@example.com", "b@example.com"},
+			},
+		},
+	}
+}
+
+// order is what every provider gets for the instance.
+func order(provider string, specific *wire.ProviderSpecificInput) *wire.ProvisionRuntimeInput {
+	return &wire.ProvisionRuntimeInput{
+		RuntimeInput: &wire.RuntimeInput{
+			Name: "first", Labels: map[string]any{"broker_instance_id": "instance-1", "global_subaccount_id": "sub-1"},
+		},
+		ClusterConfig: &wire.ClusterConfigInput{
+			Administrators: []string{"a@example.com", "b@example.com"},
+			GardenerConfig: &wire.GardenerConfigInput{
+				Name: "c-1234567", KubernetesVersion: "1.35.4", Provider: provider, Region: "region-1",
+				MachineType: "large", DiskType: new("fast"), VolumeSizeGB: new(80),
+				WorkerCidr: "10.250.0.0/16", PodsCidr: new("10.96.0.0/13"), ServicesCidr: new("10.104.0.0/13"),
+				AutoScalerMin: 2, AutoScalerMax: 9, MaxSurge: 3, MaxUnavailable: 1,
+				Purpose: new("production"), LicenceType: new("Partner"), ProviderSpecificConfig: specific,
+			},
+		},
+	}
+}
+
+func TestOrderOfEachProvider(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		zones  []string
+		want   *wire.ProviderSpecificInput
+	}{
+		"aws": {
+			reason: "each zone has a range for workers, for public and for internal addresses",
+			zones:  []string{"region-1a", "region-1c"},
+			want: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
+				VpcCidr: "10.250.0.0/16",
+				AwsZones: []*wire.AWSZoneInput{
+					{Name: "region-1a", WorkerCidr: "10.250.0.0/19", PublicCidr: "10.250.32.0/20", InternalCidr: "10.250.48.0/20"},
+					{Name: "region-1c", WorkerCidr: "10.250.64.0/19", PublicCidr: "10.250.96.0/20", InternalCidr: "10.250.112.0/20"},
+				},
+			}},
+		},
+		"azure": {
+			reason: "zones are numbers, in the order in which they were chosen",
+			zones:  []string{"3", "1"},
+			want: &wire.ProviderSpecificInput{AzureConfig: &wire.AzureProviderConfigInput{
+				VnetCidr:   "10.250.0.0/16",
+				AzureZones: []*wire.AzureZoneInput{{Name: 3, Cidr: "10.250.0.0/19"}, {Name: 1, Cidr: "10.250.64.0/19"}},
+			}},
+		},
+		"gcp": {
+			reason: "all zones share the nodes' range",
+			zones:  []string{"region-1-a", "region-1-b"},
+			want: &wire.ProviderSpecificInput{GcpConfig: &wire.GCPProviderConfigInput{
+				Zones: []string{"region-1-a", "region-1-b"},
+			}},
+		},
+	}
+
+	for provider, c := range cases {
+		t.Run(provider, func(t *testing.T) {
+			got, err := runtimeorder.New(instance(provider, c.zones...))
+			if err != nil {
+				t.Fatalf("%s: %v", c.reason, err)
+			}
+
+			if diff := cmp.Diff(order(provider, c.want), got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+			}
+
+			again, err := runtimeorder.New(instance(provider, c.zones...))
+			if err != nil || encode(t, again) != encode(t, got) {
+				t.Errorf("an order that is sent again asks for something else: %v\n%s", err, cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+func encode(t *testing.T, order *wire.ProvisionRuntimeInput) string {
+	t.Helper()
+
+	text, err := json.Marshal(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+func TestWhatIsLeftOpenIsNotOrdered(t *testing.T) {
+	plain := instance("gcp", "region-1-a")
+	plain.Request.Cluster.LicenceType, plain.Request.Cluster.PodsCIDR, plain.Request.Cluster.ServicesCIDR = "", "", ""
+
+	got, err := runtimeorder.New(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := got.ClusterConfig.GardenerConfig
+	if config.LicenceType != nil || config.PodsCidr != nil || config.ServicesCidr != nil || config.TargetSecret != "" {
+		t.Errorf("the order decides what nobody asked for: %+v", config)
+	}
+
+	if text := encode(t, got); strings.Contains(text, "hush") {
+		t.Errorf("what the platform sent is passed on: %s", text)
+	}
+}
+
+func TestOrdersThatCannotBe(t *testing.T) {
+	ranged := func(nodes string) environment.Instance {
+		changed := instance("aws", "region-1a")
+		changed.Request.Cluster.NodesCIDR = nodes
+
+		return changed
+	}
+
+	cases := map[string]struct {
+		reason   string
+		instance environment.Instance
+		want     failure.Kind
+		wantText string
+	}{
+		"provider":        {"a plan of a provider that nobody taught to order is a fault of ours", instance("openstack", "z"), failure.Internal, `"openstack"`},
+		"no provider":     {"an instance without provider is a fault of ours", instance(""), failure.Internal, `""`},
+		"azure zone":      {"a plan with such a zone is a fault of ours", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
+		"five zones":      {"the user asked for too many", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},
+		"five of azure":   {"the user asked for too many", instance("azure", "1", "2", "3", "4", "5"), failure.Invalid, "4 are possible"},
+		"no range":        {"the accepted request had one", ranged(""), failure.Internal, "cannot be divided"},
+		"address":         {"an address is no range", ranged("10.250.0.0"), failure.Internal, "cannot be divided"},
+		"IPv6":            {"the providers' zones are of IPv4", ranged("fd00::/48"), failure.Internal, "cannot be divided"},
+		"IPv4 in IPv6":    {"the providers' zones are of IPv4", ranged("::ffff:10.250.0.0/112"), failure.Internal, "cannot be divided"},
+		"too small":       {"an eighth of 8 addresses cannot be halved", ranged("10.250.0.0/29"), failure.Internal, "cannot be divided"},
+		"a single one":    {"an eighth of an address is none", ranged("10.250.0.0/32"), failure.Internal, "cannot be divided"},
+		"too many digits": {"no such range", ranged("10.250.0.0/160"), failure.Internal, "cannot be divided"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := runtimeorder.New(c.instance)
+			if got != nil || failure.KindOf(err) != c.want || !strings.Contains(failure.Of(err).Text, c.wantText) {
+				t.Errorf("%s: got %v, %v, want %s with %q", c.reason, got, err, c.want, c.wantText)
+			}
+		})
+	}
+}

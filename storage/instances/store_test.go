@@ -1,0 +1,140 @@
+package instances_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// open opens the store on the database.
+func open(t *testing.T, db *storage.DB) *instances.Store {
+	t.Helper()
+
+	store, err := instances.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return store
+}
+
+func instance(id string) environment.Instance {
+	began := time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+	return environment.Instance{
+		ID: id, ServiceID: "service", PlanID: "plan", PlanName: "aws", GlobalAccountID: "ga", SubAccountID: "sa",
+		PlatformRegion: "cf-eu10", Provider: "aws", Region: "eu-central-1", Name: "name", ShootName: "c-" + id,
+		DashboardURL: "https://example.com", CreatedAt: began, UpdatedAt: began,
+		Request: environment.Request{Context: json.RawMessage(`{"a":1}`), Cluster: environment.Cluster{Zones: []string{"a"}}},
+	}
+}
+
+func TestAnInstanceIsKeptAsItWas(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store := open(t, db)
+
+		for i, want := range []bool{true, false} {
+			inTx(t, db, func(tx storage.Tx) {
+				if inserted, err := store.Insert(t.Context(), tx, instance("one")); err != nil || inserted != want {
+					t.Errorf("insert %d: want %t, got %t, %v", i+1, want, inserted, err)
+				}
+			})
+		}
+
+		if err := store.SetRuntime(t.Context(), "one", "runtime"); err != nil {
+			t.Fatal(err)
+		}
+
+		want := instance("one")
+		want.RuntimeID = "runtime"
+
+		got, err := store.Get(t.Context(), db.Reader(), "one")
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("instance: %v -want +got\n%s", err, diff)
+		}
+
+		for range 2 {
+			if err := store.Delete(t.Context(), "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if _, err := store.Get(t.Context(), db.Reader(), "one"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("deleted: want ErrNotFound, got %v", err)
+		}
+	})
+}
+
+func TestTwoInstancesNeverShareACluster(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store := open(t, db)
+		other := instance("two")
+		other.ShootName = instance("one").ShootName
+
+		inTx(t, db, func(tx storage.Tx) {
+			if _, err := store.Insert(t.Context(), tx, instance("one")); err != nil {
+				t.Fatal(err)
+			}
+		})
+
+		err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			_, err := store.Insert(t.Context(), tx, other)
+
+			return err
+		})
+		if !storage.IsDuplicate(err) {
+			t.Errorf("want a duplicate, got %v", err)
+		}
+	})
+}
+
+func TestTouch(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store := open(t, db)
+		moment := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+
+		touch := func(id string, want bool) {
+			inTx(t, db, func(tx storage.Tx) {
+				if touched, err := store.Touch(t.Context(), tx, id, moment); err != nil || touched != want {
+					t.Errorf("touch %s: want %t, got %t, %v", id, want, touched, err)
+				}
+			})
+		}
+
+		touch("one", false)
+		inTx(t, db, func(tx storage.Tx) {
+			if _, err := store.Insert(t.Context(), tx, instance("one")); err != nil {
+				t.Fatal(err)
+			}
+		})
+		touch("one", true)
+
+		want := instance("one")
+		want.UpdatedAt = moment
+
+		got, err := store.Get(t.Context(), db.Reader(), "one")
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("instance: %v -want +got\n%s", err, diff)
+		}
+	})
+}
+
+func inTx(t *testing.T, db *storage.DB, work func(tx storage.Tx)) {
+	t.Helper()
+
+	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		work(tx)
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
