@@ -48,7 +48,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
 		Kubeconfigs: parts.access,
-		Endpoints:   newEndpoints(parts.access),
+		Endpoints:   operator.EndpointsOf(parts.access, clock.RealClock{}),
 		OIDC:        operator.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Stages:      stages,
 	})

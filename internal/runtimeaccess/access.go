@@ -71,21 +71,6 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	return nil
 }
 
-// Endpoint returns the URL of the API server of the instance's runtime, and the certificate that it is checked by, as PEM.
-func (a Access) Endpoint(ctx context.Context, instance environment.Instance) (string, []byte, error) {
-	kubeconfig, err := a.AdminKubeconfig(ctx, instance)
-	if err != nil {
-		return "", nil, err
-	}
-
-	config, err := restConfig(kubeconfig)
-	if err != nil {
-		return "", nil, err
-	}
-
-	return config.Host, config.CAData, nil
-}
-
 // restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	// No cause is kept: it may quote the kubeconfig.

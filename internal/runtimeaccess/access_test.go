@@ -1,0 +1,237 @@
+package runtimeaccess_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hush is in every credential of the tests: no error may hold it.
+const hush = "hush-hush"
+
+// kubeconfigs gives out one kubeconfig, to the one who may have it.
+type kubeconfigs struct {
+	text secret.String
+	err  error
+}
+
+func (k kubeconfigs) Kubeconfig(_ context.Context, tenant, runtimeID string) (secret.String, error) {
+	if tenant != "account-1" || runtimeID != "runtime-1" {
+		return "", fmt.Errorf("asked for %s of %s", runtimeID, tenant)
+	}
+
+	return k.text, k.err
+}
+
+func instance() environment.Instance {
+	return environment.Instance{ID: "instance-1", GlobalAccountID: "account-1", RuntimeID: "runtime-1"}
+}
+
+// runtime is an API server that lets in whoever has the token, and answers with the status.
+func runtime(t *testing.T, status int) *httptest.Server {
+	t.Helper()
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+hush:
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path != "/shoot/version":
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"gitVersion":"v1.35.4"}`))
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	return server
+}
+
+// kubeconfig leads to the server.
+func kubeconfig(server *httptest.Server) *clientcmdapi.Config {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := clientcmdapi.NewConfig()
+	config.Clusters["runtime"] = &clientcmdapi.Cluster{Server: server.URL + "/shoot", CertificateAuthorityData: authority}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: hush}
+	config.Contexts["runtime"] = &clientcmdapi.Context{Cluster: "runtime", AuthInfo: "admin"}
+	config.CurrentContext = "runtime"
+
+	return config
+}
+
+func written(t *testing.T, config *clientcmdapi.Config) secret.String {
+	t.Helper()
+
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return secret.String(text)
+}
+
+func TestProbe(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		status int
+		change func(*clientcmdapi.Config)
+		want   failure.Kind // empty for none
+	}{
+		"answers":    {"the runtime lets its administrator in", http.StatusOK, nil, ""},
+		"not ready":  {"an API server answers so while it starts", http.StatusServiceUnavailable, nil, failure.Transient},
+		"locked out": {"credentials of a new cluster may need a moment", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient},
+		"other authority": {
+			"whoever cannot prove to be the runtime does not get the token", http.StatusOK,
+			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthorityData = nil }, failure.Transient,
+		},
+		"nobody there": {"the address may come up later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient},
+		"no certificate": {
+			"what is no certificate will be none later", http.StatusOK, func(c *clientcmdapi.Config) {
+				c.AuthInfos["admin"].ClientCertificateData, c.AuthInfos["admin"].ClientKeyData = []byte(hush), []byte(hush)
+			}, failure.Permanent,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := kubeconfig(runtime(t, c.status))
+			if c.change != nil {
+				c.change(config)
+			}
+
+			err := runtimeaccess.New(kubeconfigs{text: written(t, config)}).Probe(t.Context(), instance())
+			if (err == nil) != (c.want == "") || (err != nil && failure.KindOf(err) != c.want) {
+				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
+			}
+
+			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %s", err, err, failure.Of(err).Text), hush) {
+				t.Errorf("%s: the error holds credentials: %v", c.reason, err)
+			}
+		})
+	}
+}
+
+func TestKubeconfigsThatAreRefused(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(hush), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	user := func(change func(*clientcmdapi.AuthInfo)) func(*clientcmdapi.Config) {
+		return func(c *clientcmdapi.Config) { change(c.AuthInfos["admin"]) }
+	}
+
+	const programs = "it names programs or files"
+
+	cases := map[string]struct {
+		reason string
+		change func(*clientcmdapi.Config)
+		want   string
+	}{
+		"program": {
+			"a kubeconfig from outside must not start a program here",
+			user(func(u *clientcmdapi.AuthInfo) { u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "v1"} }), programs,
+		},
+		"provider of credentials": {
+			"the older way to start a program",
+			user(func(u *clientcmdapi.AuthInfo) { u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} }), programs,
+		},
+		"token file": {
+			"the broker's own service account must not be sent to a runtime",
+			user(func(u *clientcmdapi.AuthInfo) { u.Token, u.TokenFile = "", token }), programs,
+		},
+		"certificate file": {"files of the broker are none of its business", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate = token }), programs},
+		"key file":         {"files of the broker are none of its business", user(func(u *clientcmdapi.AuthInfo) { u.ClientKey = token }), programs},
+		"another user": {
+			"a user that is not the current one may become it",
+			func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: token} }, programs,
+		},
+		"authority file": {
+			"files of the broker are none of its business",
+			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthority = token }, "it names files",
+		},
+		"authority file of another cluster": {
+			"a cluster that is not the current one may become it",
+			func(c *clientcmdapi.Config) {
+				c.Clusters["other"] = &clientcmdapi.Cluster{Server: "https://other", CertificateAuthority: token}
+			}, "it names files",
+		},
+		"no context": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is not complete"},
+		"no server":  {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is not complete"},
+		"no cluster": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is not complete"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := kubeconfig(runtime(t, http.StatusOK))
+			c.change(config)
+
+			refused(t, c.reason, written(t, config), c.want)
+		})
+	}
+
+	for name, text := range map[string]secret.String{
+		"no YAML":      "\t" + hush,
+		"no base64":    "clusters: [{name: a, cluster: {certificate-authority-data: '" + hush + "'}}]",
+		"another kind": "apiVersion: v1\nkind: Secret\ndata: {password: " + hush + "}",
+		"a text":       hush,
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, "what is no kubeconfig is not quoted", text, "it is no") })
+	}
+}
+
+// refused expects that Probe does not use the kubeconfig, and that its error does not hold it.
+func refused(t *testing.T, reason string, text secret.String, want string) {
+	t.Helper()
+
+	err := runtimeaccess.New(kubeconfigs{text: text}).Probe(t.Context(), instance())
+	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, want) {
+		t.Errorf("%s: got %v, want a permanent error with %q", reason, err, want)
+	}
+
+	if err != nil && strings.Contains(fmt.Sprintf("%v %+v", err, err), hush) {
+		t.Errorf("%s: the error holds credentials: %v", reason, err)
+	}
+}
+
+func TestInstanceWithoutKubeconfig(t *testing.T) {
+	waiting := failure.New(failure.Waiting, "no cluster yet")
+	bare := instance()
+	bare.RuntimeID = ""
+
+	cases := map[string]struct {
+		reason   string
+		source   kubeconfigs
+		instance environment.Instance
+		want     failure.Kind
+	}{
+		"no runtime":  {"there is nobody to ask", kubeconfigs{}, bare, failure.NotFound},
+		"no cluster":  {"what the Provisioner says is passed on", kubeconfigs{err: waiting}, instance(), failure.Waiting},
+		"no contents": {"an empty kubeconfig leads nowhere", kubeconfigs{}, instance(), failure.Permanent},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if err := runtimeaccess.New(c.source).Probe(t.Context(), c.instance); !failure.Is(err, c.want) {
+				t.Errorf("%s: a probe gives %v, want %s", c.reason, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// root is the project's folder, seen from the tests.
+const root = "../.."
+
+// build puts a command of the project into a folder of the test and returns its path.
+func build(t *testing.T, command string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), command)
+
+	make := exec.Command("go", "build", "-o", path, "./cmd/"+command)
+	make.Dir = root
+
+	if output, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", command, err, output)
+	}
+
+	return path
+}
+
+// program is a running program.
+type program struct {
+	*testing.T
+
+	command *exec.Cmd
+	lines   chan string
+	ended   chan struct{}
+}
+
+// launch starts a program with variables of its own. It is stopped, and its log shown if the test failed, when the test ends.
+func launch(t *testing.T, variables []string, path string, arguments ...string) *program {
+	t.Helper()
+
+	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(path)+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	command := exec.Command(path, arguments...)
+	command.Env = append(os.Environ(), variables...)
+	command.Stderr = log
+
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	p := &program{T: t, command: command, lines: make(chan string, 1), ended: make(chan struct{})}
+
+	go func() {
+		defer close(p.ended)
+
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			select {
+			case p.lines <- lines.Text():
+			default:
+			}
+		}
+
+		_ = command.Wait() // tests kill programs
+	}()
+
+	t.Cleanup(func() {
+		p.signal(syscall.SIGCONT)
+		p.signal(syscall.SIGTERM)
+
+		select {
+		case <-p.ended:
+		case <-time.After(patience):
+			t.Errorf("%s does not stop", path)
+			p.kill()
+		}
+
+		if content, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
+			t.Logf("%s said:\n%s", path, tail(string(content)))
+		}
+	})
+
+	return p
+}
+
+// line waits for the first line of output.
+func (p *program) line() string {
+	p.Helper()
+
+	select {
+	case line := <-p.lines:
+		return line
+	case <-p.ended:
+		p.Fatal("the program ended before it said anything")
+	case <-time.After(patience):
+		p.Fatalf("the program said nothing for %s", patience)
+	}
+
+	return ""
+}
+
+func (p *program) signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
+
+// kill ends the program as a crash does, and waits until it is gone.
+func (p *program) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	const lines = 60
+
+	all := strings.Split(log, "\n")
+
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// freeAddress is an address on the loopback that nobody listens on at this moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+
+	return listener.Addr().String()
+}

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox"
+)
+
+// TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start goes on with the
+// same data.
+func TestSandboxSurvivesSIGKILL(t *testing.T) {
+	folder, address := t.TempDir(), freeAddress(t)
+	variables := []string{
+		"SANDBOX_DIR=" + folder,
+		"SANDBOX_CLUSTER_CREATION=3s",
+		"SANDBOX_BROKER_ADDRESS=" + address,
+		"SANDBOX_PROVISIONER_ADDRESS=" + freeAddress(t),
+		"SANDBOX_STATUS_ADDRESS=" + freeAddress(t),
+		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + freeAddress(t),
+	}
+	path := build(t, "sandbox")
+	p := platform{TB: t, url: "http://" + address, user: sandbox.User, password: sandbox.Password}
+
+	begin := func() *program {
+		running := launch(t, variables, path)
+
+		if line := running.line(); !strings.HasPrefix(line, "sandbox ready") || !strings.Contains(line, address) {
+			t.Fatalf("the sandbox said %q", line)
+		}
+
+		return running
+	}
+
+	running := begin()
+
+	p.create("first", planAWS)
+	p.create("second", planGCP)
+	p.until("the Shoots", func() bool { return shootFiles(t, folder) == 2 })
+	running.kill()
+
+	running = begin()
+
+	p.succeeded("first")
+	p.succeeded("second")
+	answersTo(t, p.kubeconfig("first"))
+
+	if shoots := shootFiles(t, folder); shoots != 2 {
+		t.Errorf("there are %d Shoots, want 2", shoots)
+	}
+
+	p.remove("first", planAWS)
+	running.kill()
+
+	running = begin()
+
+	p.gone("first")
+
+	if shoots := shootFiles(t, folder); shoots != 1 {
+		t.Errorf("there are %d Shoots, want 1", shoots)
+	}
+
+	began := time.Now()
+
+	second := launch(t, variables, path)
+	<-second.ended // the folder is in use
+
+	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > patience {
+		t.Errorf("a second sandbox in the same folder ended with %d", second.command.ProcessState.ExitCode())
+	}
+
+	running.signal(syscall.SIGINT)
+	<-running.ended
+
+	if code := running.command.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the sandbox that was interrupted ended with %d, want 0", code)
+	}
+}
+
+// shootFiles counts the Shoots that the garden in memory has written down.
+func shootFiles(t *testing.T, folder string) int {
+	t.Helper()
+
+	found, err := filepath.Glob(filepath.Join(folder, "garden", "objects", "shoots.*", "*", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return len(found)
+}
