@@ -105,7 +105,19 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 		return fmt.Errorf("beginning a transaction: %w", err)
 	}
 
-	if err := work(tx); err != nil {
+	// A panic in work goes on, but not with the connection: SQLite has only one that writes.
+	finished := false
+
+	defer func() {
+		if !finished {
+			_ = tx.Rollback()
+		}
+	}()
+
+	err = work(tx)
+	finished = true
+
+	if err != nil {
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
 			err = errors.Join(err, fmt.Errorf("rolling back: %w", rollback))
 		}

@@ -12,6 +12,12 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
+const (
+	// lockPause is after how many seconds a replica looks again whether another one has migrated, lockTries how often it looks.
+	lockPause = 1
+	lockTries = 300
+)
+
 // Migrate brings a set of tables up to date. Each set has a version table of its own, `schema_<set>`, so the engine's tables
 // and those of a service grow independently in one database. Replicas that start together take turns.
 func (db *DB) Migrate(ctx context.Context, set string, migrations fs.FS) error {
@@ -44,7 +50,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	if db.config.Driver == DriverPostgres {
 		dialect = goose.DialectPostgres
 
-		locker, err := lock.NewPostgresSessionLocker()
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPause, lockTries))
 		if err != nil {
 			return nil, fmt.Errorf("making a migration lock: %w", err)
 		}

@@ -66,7 +66,7 @@ func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 		pause = min(max(elapsed/share, soonest), latest)
 	}
 
-	return pause + time.Duration(rand.Int64N(int64(pause/share)+1)) //nolint:gosec // jitter
+	return pause + time.Duration(rand.Int64N(int64(pause/share)+1))
 }
 
 // Run follows the changes until the context ends.

@@ -19,7 +19,7 @@ type Config struct {
 	Engine   config.Engine   `envPrefix:""`
 
 	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
-	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`

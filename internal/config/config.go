@@ -68,7 +68,7 @@ type Database struct {
 	Driver   string        `env:"DRIVER"   help:"sqlite or postgres"`
 	Path     string        `env:"PATH"     help:"the file of SQLite"`
 	User     string        `env:"USER"     help:"user of PostgreSQL"`
-	Password secret.String `env:"PASSWORD" help:"password of the user"`
+	Password secret.String `env:"PASSWORD" help:"password of the user; password unless it is set"`
 	Host     string        `env:"HOST"     help:"host of PostgreSQL"`
 	Port     string        `env:"PORT"     help:"port of PostgreSQL"`
 	Name     string        `env:"NAME"     help:"database of PostgreSQL"`

@@ -51,11 +51,13 @@ func TestVariablesChangeWhatTheyName(t *testing.T) {
 		"secret":       {"a secret is read like a text", []string{"APP_TOKEN=hush"}, func(s *settings) { s.Token = "hush" }},
 		"bool":         {"false is a value too", []string{"APP_STRICT=false"}, func(s *settings) { s.Strict = false }},
 		"map": {
-			"a map is replaced, not added to", []string{"APP_SECRETS=gcp:g,azure:a"},
+			"a map is replaced, not added to",
+			[]string{"APP_SECRETS=gcp:g,azure:a"},
 			func(s *settings) { s.Secrets = map[string]string{"gcp": "g", "azure": "a"} },
 		},
 		"nested": {
-			"the names of nested fields add up", []string{"APP_DATABASE_SSL_MODE=require", "APP_LEASE_DURATION=9s", "APP_FORMER_WORKERS=3"},
+			"the names of nested fields add up",
+			[]string{"APP_DATABASE_SSL_MODE=require", "APP_LEASE_DURATION=9s", "APP_FORMER_WORKERS=3"},
 			func(s *settings) {
 				s.Database.SSLMode, s.Engine.LeaseDuration, s.Former.Workers = "require", 9*time.Second, 3
 			},

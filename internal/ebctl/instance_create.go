@@ -112,8 +112,7 @@ func (o order) details(name string, offer offer, parameters json.RawMessage) (do
 
 // createError names the id where nobody knows what became of the request: repeated with it, nothing is ordered twice.
 func createError(id string, err error) error {
-	var unreachable *brokerclient.UnreachableError
-	if errors.As(err, &unreachable) {
+	if _, ok := errors.AsType[*brokerclient.UnreachableError](err); ok {
 		return fmt.Errorf("it may have been ordered all the same, repeat the command with --id %s: %w", id, err)
 	}
 

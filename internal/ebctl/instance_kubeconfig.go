@@ -68,7 +68,7 @@ func writePrivate(path, content string) error {
 	if err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // closed below, unless something else has failed
+	defer file.Close()
 
 	if err := file.Chmod(private); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
 )
 
-var update = flag.Bool("update", false, "write what the scripts compare anew") //nolint:gochecknoglobals // Flags of tests are.
+var update = flag.Bool("update", false, "write what the scripts compare anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ebctl": run})

@@ -56,7 +56,7 @@ func Main(m Runner) {
 	os.Exit(code)
 }
 
-var shared server //nolint:gochecknoglobals // one server a test binary; TestMain has no other way to hand it to tests
+var shared server
 
 // Database makes an empty database for the test, and drops it at the end.
 func Database(tb testing.TB) storage.Config {

@@ -130,8 +130,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 
 	inner := err
 
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		inner = wrapped.Err
 	}
 

@@ -147,7 +147,9 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 	}{
 		"program": {
 			"a kubeconfig from outside must not start a program here",
-			user(func(u *clientcmdapi.AuthInfo) { u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "v1"} }), programs,
+			user(func(u *clientcmdapi.AuthInfo) {
+				u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "v1"}
+			}), programs,
 		},
 		"provider of credentials": {
 			"the older way to start a program",

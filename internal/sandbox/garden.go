@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -43,8 +43,10 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 }
 
 // realGarden starts the program that is the real garden and waits until it is ready. The returned part ends it.
-func realGarden(ctx context.Context, program string, config Config) (client.WithWatch, lifecycle.Part, error) {
-	process := &gardenProcess{ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{})}
+func realGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
+	process := &gardenProcess{
+		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
+	}
 
 	go process.run(program, config)
 
@@ -70,6 +72,7 @@ func realGarden(ctx context.Context, program string, config Config) (client.With
 
 // gardenProcess is the running program.
 type gardenProcess struct {
+	log   io.Writer
 	ready chan string
 	ended chan error
 	stop  chan struct{}
@@ -80,10 +83,10 @@ type gardenProcess struct {
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
 
-	command := exec.Command(program, //nolint:gosec,noctx // the user names it; it is stopped by a signal
+	command := exec.Command(program, //nolint:noctx // the user names it; it is stopped by a signal
 		"--dir", filepath.Join(config.Dir, "garden-real"),
 		"--cluster-creation", config.ClusterCreation.String())
-	command.Stderr = os.Stderr
+	command.Stderr = g.log
 	command.SysProcAttr = attributes()
 
 	output, err := command.StdoutPipe()
@@ -120,8 +123,18 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 		return fmt.Errorf("the garden ended by itself: %w", err)
 	case <-ctx.Done():
 		close(g.stop)
-		<-g.ended // what it ends with when it was told to does not matter
+
+		// A program that ends as it was told to may say so by its exit code.
+		if err := <-g.ended; err != nil && !isExit(err) {
+			return err
+		}
 
 		return nil
 	}
+}
+
+func isExit(err error) bool {
+	_, exited := errors.AsType[*exec.ExitError](err)
+
+	return exited
 }

@@ -66,7 +66,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	if gardenProgram == "" {
 		garden, gardenPart, err = memoryGarden(ctx, config, log)
 	} else {
-		garden, gardenPart, err = realGarden(ctx, gardenProgram, config)
+		garden, gardenPart, err = realGarden(ctx, gardenProgram, config, file)
 	}
 
 	if err != nil {
@@ -130,7 +130,7 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 	for _, address := range []string{s.provisioner.StatusAddress(), s.broker.StatusAddress()} {
 		if err := ready(deadline, address); err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // told to stop meanwhile
+				return nil
 			}
 
 			return err

@@ -75,7 +75,7 @@ func TestKeysAreExchangedWhileDataExists(t *testing.T) {
 
 func TestEnvelopesAreRefused(t *testing.T) {
 	keys := ring(t, secret.NewKey("k1"))
-	envelope := keys.Seal([]byte("hush hush"), place)
+	envelope := keys.Seal([]byte("hush, hush"), place)
 	encoded := strings.TrimPrefix(envelope, "k1:")
 
 	changed, err := base64.StdEncoding.DecodeString(encoded)
@@ -98,8 +98,8 @@ func TestEnvelopesAreRefused(t *testing.T) {
 		"empty":        {"an envelope of nothing has at least a nonce", keys, "k1:", place, "changed"},
 		"other key":    {"a key with the same id may be another one", ring(t, secret.NewKey("k1")), envelope, place, "another key"},
 		"unknown key":  {"the operator has to know which key is missing", keys, "k9:" + encoded, place, `"k9"`},
-		"no envelope":  {"what was stored in clear is not taken for sealed", keys, "hush hush", place, "not an envelope"},
-		"no base64":    {"what was stored in clear is not taken for sealed", keys, "k1:hush hush", place, "not an envelope"},
+		"no envelope":  {"what was stored in clear is not taken for sealed", keys, "hush, hush", place, "not an envelope"},
+		"no base64":    {"what was stored in clear is not taken for sealed", keys, "k1:hush, hush", place, "not an envelope"},
 		"clear as key": {"what was stored in clear is not taken for sealed", keys, "", place, "not an envelope"},
 	}
 

@@ -24,7 +24,7 @@ type Progress struct {
 
 // passing are the codes of errors that pass without anybody's help.
 func passing(code gardencorev1beta1.ErrorCode) bool {
-	switch code { //nolint:exhaustive // all others stay
+	switch code {
 	case gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorRetryableInfraDependencies,
 		gardencorev1beta1.ErrorRetryableConfigurationProblem:
 		return true
@@ -41,7 +41,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 		return Progress{Message: "Gardener has not taken up the cluster yet"}
 	}
 
-	switch last.State { //nolint:exhaustive // the others mean that work is under way
+	switch last.State {
 	case gardencorev1beta1.LastOperationStateSucceeded:
 		return Progress{Done: true, Message: last.Description}
 	case gardencorev1beta1.LastOperationStateFailed:

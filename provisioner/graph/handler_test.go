@@ -108,12 +108,13 @@ func TestPanic(t *testing.T) {
 func TestRequestsRefused(t *testing.T) {
 	t.Parallel()
 
-	bomb := "{ ...f0 }"
+	var fragments strings.Builder
 	for i := range 40 {
-		bomb += fmt.Sprintf(" fragment f%d on Query { ...f%d ...f%d }", i, i+1, i+1)
+		fmt.Fprintf(&fragments, " fragment f%d on Query { ...f%d ...f%d }", i, i+1, i+1)
 	}
 
-	bomb += " fragment f40 on Query { " + strings.TrimSuffix(strings.TrimPrefix(askOperation, "{"), "}") + " }"
+	bomb := "{ ...f0 }" + fragments.String() +
+		" fragment f40 on Query { " + strings.TrimSuffix(strings.TrimPrefix(askOperation, "{"), "}") + " }"
 
 	cases := map[string]struct {
 		reason string

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // Flags of tests are.
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // assertGolden compares got with a file of testdata.
 func assertGolden(t *testing.T, reason, name string, got []byte) {

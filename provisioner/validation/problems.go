@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -44,10 +45,8 @@ func (p *problems) oneOf(field string, value *string, allowed ...string) {
 		return
 	}
 
-	for _, candidate := range allowed {
-		if *value == candidate {
-			return
-		}
+	if slices.Contains(allowed, *value) {
+		return
 	}
 
 	p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)

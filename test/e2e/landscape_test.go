@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { postgrestest.Main(m) }
 type database func(t *testing.T, service string) config.Database
 
 // eachDatabase runs the test on SQLite and on PostgreSQL.
-func eachDatabase(t *testing.T, test func(t *testing.T, new database)) {
+func eachDatabase(t *testing.T, test func(t *testing.T, fresh database)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite) })
 	t.Run("postgres", func(t *testing.T) { test(t, onPostgres) })
@@ -55,7 +55,7 @@ type landscape struct {
 }
 
 // start runs a landscape whose clusters take the time to be made. The broker finds the Provisioner through the detour, if any.
-func start(t *testing.T, new database, creation time.Duration, detour func(provisionerURL string) string) landscape {
+func start(t *testing.T, fresh database, creation time.Duration, detour func(provisionerURL string) string) landscape {
 	t.Helper()
 
 	memory, err := garden.Open(t.Context(), garden.Options{
@@ -69,7 +69,7 @@ func start(t *testing.T, new database, creation time.Duration, detour func(provi
 
 	provisionerSettings := provisioner.DefaultConfig()
 	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
-	provisionerSettings.Database = new(t, "provisioner")
+	provisionerSettings.Database = fresh(t, "provisioner")
 	provisionerSettings.Gardener.Project = garden.DefaultProject
 
 	runtimes, err := provisioner.New(t.Context(), provisionerSettings, memory.Client(), logging.Discard())
@@ -86,7 +86,7 @@ func start(t *testing.T, new database, creation time.Duration, detour func(provi
 
 	settings := broker.DefaultConfig()
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
-	settings.Database = new(t, "broker")
+	settings.Database = fresh(t, "broker")
 	settings.Provisioner.URL = url
 	settings.Provisioner.Timeout = 2 * time.Second
 	settings.AuthBasicUsers = user + ":" + password + ":osb+admin"

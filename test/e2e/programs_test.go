@@ -21,10 +21,10 @@ func build(t *testing.T, command string) string {
 
 	path := filepath.Join(t.TempDir(), command)
 
-	make := exec.Command("go", "build", "-o", path, "./cmd/"+command)
-	make.Dir = root
+	compile := exec.Command("go", "build", "-o", path, "./cmd/"+command)
+	compile.Dir = root
 
-	if output, err := make.CombinedOutput(); err != nil {
+	if output, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", command, err, output)
 	}
 

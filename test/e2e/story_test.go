@@ -12,8 +12,8 @@ import (
 
 // TestInstanceFromCreateToDelete is the story that everything is for.
 func TestInstanceFromCreateToDelete(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, new database) {
-		l := start(t, new, 200*time.Millisecond, nil)
+	eachDatabase(t, func(t *testing.T, fresh database) {
+		l := start(t, fresh, 200*time.Millisecond, nil)
 
 		for name, plan := range map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial} {
 			t.Run(name, func(t *testing.T) {
@@ -65,8 +65,8 @@ func answersTo(t *testing.T, kubeconfig []byte) {
 
 // TestDeleteDuringCreate removes what a creation has begun, wherever it stands.
 func TestDeleteDuringCreate(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, new database) {
-		l := start(t, new, 300*time.Millisecond, nil)
+	eachDatabase(t, func(t *testing.T, fresh database) {
+		l := start(t, fresh, 300*time.Millisecond, nil)
 
 		l.create("at-once", planAWS)
 		l.create("ordered", planAWS)

@@ -49,7 +49,9 @@ func slow(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func rubbish(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>no GraphQL here</html>")) }
+func rubbish(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("<html>no GraphQL here</html>"))
+}
 
 // TestProvisionerInTrouble has the Provisioner down, slow, or answering rubbish: that delays the operation, is told to whoever asks
 // why, and loses nothing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -125,9 +126,7 @@ func (c *Client) build(ctx context.Context, request request) (*http.Request, err
 		return nil, fmt.Errorf("building %s %s: %w", request.method, request.path, err)
 	}
 
-	for name, values := range request.header {
-		built.Header[name] = values
-	}
+	maps.Copy(built.Header, request.header)
 
 	built.Header.Set("Accept", "application/json")
 	built.Header.Set("User-Agent", c.config.UserAgent)
@@ -150,8 +149,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 
 	// What url.Error adds, the method and the whole URL, is in the way of the cause.
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 

@@ -37,7 +37,7 @@ func respond(status int, body string, header ...string) http.HandlerFunc {
 		}
 
 		w.WriteHeader(status)
-		io.WriteString(w, body) //nolint:errcheck // the client notices
+		io.WriteString(w, body)
 	}
 }
 

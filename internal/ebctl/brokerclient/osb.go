@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
@@ -100,10 +101,10 @@ func osbPath(platformRegion string, segments ...string) string {
 
 // joined returns the segments of a path, each escaped.
 func joined(segments []string) string {
-	var path string
+	var path strings.Builder
 	for _, segment := range segments {
-		path += "/" + url.PathEscape(segment)
+		path.WriteString("/" + url.PathEscape(segment))
 	}
 
-	return path
+	return path.String()
 }

@@ -42,8 +42,8 @@ func (b *Broker) catalog(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, apiresponses.CatalogResponse{Services: []domain.Service{{
 		ID: ServiceID, Name: "runtime", Description: "A Kubernetes runtime", InstancesRetrievable: true,
 		Plans: []domain.ServicePlan{
-			{ID: PlanIDAWS, Name: "aws", Description: "On Amazon Web Services", Free: domain.FreeValue(false)},
-			{ID: PlanIDTrial, Name: "trial", Description: "For two weeks", Free: domain.FreeValue(true)},
+			{ID: PlanIDAWS, Name: "aws", Description: "On Amazon Web Services", Free: new(false)},
+			{ID: PlanIDTrial, Name: "trial", Description: "For two weeks", Free: new(true)},
 		},
 	}}})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-var now = time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC) //nolint:gochecknoglobals // A constant, were times allowed to be one.
+var now = time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)
 
 // ago is a moment so many seconds before now.
 func ago(seconds int) *time.Time {
@@ -189,7 +189,9 @@ func TestSince(t *testing.T) {
 			reason: "the first of several attempts counts, whatever ran in between",
 			timeline: []operatorapi.TimelineEntry{
 				entry("Ask", "done", 1, 90), entry("Wait", "waiting", 1, 80),
-				entry("Ask", "done", 1, 60), {Outcome: "taken over", Began: *ago(55)}, entry("Wait", "retrying", 2, 50),
+				entry("Ask", "done", 1, 60),
+				{Outcome: "taken over", Began: *ago(55)},
+				entry("Wait", "retrying", 2, 50),
 			},
 			want: ago(80),
 		},

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
@@ -149,7 +150,7 @@ func row(first, last operatorapi.TimelineEntry) []string {
 
 	if first.Step != "" {
 		took = output.Duration(last.End.Sub(first.Began))
-		attempt = fmt.Sprint(first.Attempt)
+		attempt = strconv.Itoa(first.Attempt)
 	}
 
 	if last.Attempt != first.Attempt {

@@ -104,8 +104,10 @@ func TestFollow(t *testing.T) {
 			answers: []answer{{err: passingError{}}, {state: "in progress"}, {err: passingError{}}, {state: "succeeded"}},
 			asked:   []time.Duration{0, second, 2 * second, 3 * second},
 			shown: []shown{
-				{0, "", "the broker starts"}, {second, "in progress", ""},
-				{2 * second, "in progress", "the broker starts"}, {3 * second, "succeeded", ""},
+				{0, "", "the broker starts"},
+				{second, "in progress", ""},
+				{2 * second, "in progress", "the broker starts"},
+				{3 * second, "succeeded", ""},
 			},
 		},
 		"Rest": {
@@ -113,7 +115,9 @@ func TestFollow(t *testing.T) {
 			answers: []answer{{err: passingError{}, rest: 3 * second}, {state: "succeeded"}},
 			asked:   []time.Duration{0, 3 * second},
 			shown: []shown{
-				{0, "", "the broker starts"}, {second, "", "the broker starts"}, {2 * second, "", "the broker starts"},
+				{0, "", "the broker starts"},
+				{second, "", "the broker starts"},
+				{2 * second, "", "the broker starts"},
 				{3 * second, "succeeded", ""},
 			},
 		},

@@ -70,7 +70,7 @@ func TestLive(t *testing.T) {
 	live := progress.NewLive(screen, func() progress.Size { return progress.Size{Width: 80, Height: 24} })
 
 	// What stood there before stays.
-	screen.Write([]byte("$ ebctl\n")) //nolint:errcheck // a terminal of this test
+	screen.Write([]byte("$ ebctl\n"))
 
 	want := []string{
 		`asking the broker

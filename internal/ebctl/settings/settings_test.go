@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,9 +58,7 @@ func TestResolve(t *testing.T) {
 			t.Parallel()
 
 			environment := environmentWithFile(t, tc.file)
-			for key, value := range tc.environment {
-				environment[key] = value
-			}
+			maps.Copy(environment, tc.environment)
 
 			got, err := settings.Resolve(settings.Sources{Flags: tc.flags, Environment: lookup(environment)})
 			if err != nil {
@@ -150,7 +149,7 @@ func TestResolveRefuses(t *testing.T) {
 			reason: "a file that was named has to exist", config: "missing.yaml", want: "missing.yaml",
 		},
 		"UnknownField": {
-			reason: "a misspelt field of the file is found", file: "adress: http://broker\n", want: `unknown field "adress"`,
+			reason: "a misspelt field of the file is found", file: "address: http://broker\n", want: `unknown field "address"`,
 		},
 	}
 

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// Variable is an environment variable that sets a field.
+type Variable struct {
+	Name string
+	// Default is empty for secrets: they are not shown, not even those of a sandbox.
+	Default string
+	Help    string
+}
+
+// Variables lists the variables of a configuration struct that holds the defaults, in the order of its fields.
+func Variables(prefix string, defaults any) []Variable {
+	return variables(prefix, reflect.ValueOf(defaults))
+}
+
+func variables(prefix string, config reflect.Value) []Variable {
+	var found []Variable
+
+	for i := range config.NumField() {
+		field := config.Type().Field(i)
+
+		if nested, ok := field.Tag.Lookup("envPrefix"); ok {
+			found = append(found, variables(prefix+nested, config.Field(i))...)
+
+			continue
+		}
+
+		found = append(found, Variable{
+			Name:    prefix + field.Tag.Get("env"),
+			Default: show(config.Field(i)),
+			Help:    field.Tag.Get("help"),
+		})
+	}
+
+	return found
+}
+
+func show(value reflect.Value) string {
+	switch known := value.Interface().(type) {
+	case secret.String:
+		return ""
+	case map[string]string:
+		pairs := make([]string, 0, len(known))
+		for key, each := range known {
+			pairs = append(pairs, key+":"+each)
+		}
+
+		slices.Sort(pairs)
+
+		return strings.Join(pairs, ",")
+	default:
+		return fmt.Sprint(known)
+	}
+}

@@ -1,0 +1,106 @@
+package deprovisioning
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// carry carries a removal to its end as the engine does, stage by stage, and returns the calls that it took. A replica that dies
+// forgets what it did since the stage began; one that lives keeps it.
+func carry(t *testing.T, w *world, data environment.Data, dies bool) {
+	t.Helper()
+
+	const enough = 10
+
+	for _, stage := range w.process().Stages {
+		for try := 1; ; try++ {
+			if try > enough {
+				t.Fatalf("stage %s does not end: %v", stage.Name, w.calls)
+			}
+
+			operation := newOperation(stored(t, data))
+			finished := true
+
+			for _, task := range stage.Steps {
+				after, wait, err := run(t, task.Step, operation)
+				if err != nil && !failure.Is(err, failure.Transient) {
+					t.Fatalf("stage %s: %v", stage.Name, err)
+				}
+
+				if err == nil || !dies {
+					operation = after
+				}
+
+				if finished = err == nil && wait == 0; !finished {
+					break
+				}
+			}
+
+			data = operation.Data
+
+			if finished {
+				break
+			}
+		}
+	}
+}
+
+// TestNoCrashLeavesARuntime has each call of a removal go wrong in turn: before it arrives, or with its answer lost.
+func TestNoCrashLeavesARuntime(t *testing.T) {
+	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
+	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}
+	recorded := ordered
+	recorded.Instance = withRuntime("runtime-of-" + provisioning)
+
+	cases := map[string]struct {
+		reason  string
+		past    environment.Data
+		arrived bool // whether the order reached the Provisioner
+	}{
+		"runtime known":       {"the usual case", recorded, true},
+		"answer lost":         {"the order made a runtime whose id nobody has", ordered, true},
+		"order never arrived": {"the replica died between its intent and the order", ordered, false},
+		"nothing ordered":     {"the provisioning was canceled before its turn", canceled, false},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			begin := func(broken int) *world {
+				w := newWorld(c.past)
+				w.broken = broken
+
+				if c.arrived {
+					w.orders[provisioning], w.runtimes[provisioning] = true, "runtime-of-"+provisioning
+				}
+
+				return w
+			}
+
+			whole := begin(0)
+			carry(t, whole, environment.Data{Instance: instance()}, false)
+
+			for broken := range len(whole.calls) + 1 {
+				for _, mode := range []struct{ unsent, dies bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+					w := begin(broken)
+					w.unsent = mode.unsent
+
+					carry(t, w, environment.Data{Instance: instance()}, mode.dies)
+
+					story := fmt.Sprintf("%s: call %d of %v goes wrong, unsent %t, replica dies %t: %v",
+						c.reason, broken, whole.calls, mode.unsent, mode.dies, w.calls)
+
+					if len(w.orders) > 1 || (len(w.orders) == 1 && !w.orders[provisioning]) {
+						t.Errorf("%s: ordered under keys %v, want at most the one of the provisioning", story, w.orders)
+					}
+
+					if len(w.runtimes) != 0 || w.rows != 0 {
+						t.Errorf("%s: left are runtimes %v and %d rows", story, w.runtimes, w.rows)
+					}
+				}
+			}
+		})
+	}
+}

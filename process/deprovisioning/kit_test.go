@@ -1,0 +1,203 @@
+package deprovisioning
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+const (
+	tenant     = "tenant-1"
+	instanceID = "instance-1"
+	// provisioning ordered the runtime, removal removes it.
+	provisioning = "op-1"
+	removal      = "op-2"
+
+	pace = 7 * time.Second
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var errLost = failure.New(failure.Transient, "the answer was lost")
+
+// world is all that the steps reach: a Provisioner, which knows orders and removals by their keys as ours does, and the rows of the
+// broker. One of the calls to it can go wrong.
+type world struct {
+	past environment.Data // what the provisioning knew when it ended
+
+	runtimes map[string]string // the runtimes that exist, by the key of their order
+	orders   map[string]bool   // every key that was ever ordered with
+	removals map[string]string // the Provisioner's operations, by the runtime that they remove
+	recorded string            // the runtime in the instance's row
+	rows     int               // rows of the instance
+
+	calls []string
+	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
+	broken int
+	unsent bool
+
+	// provision and deprovision, if set, are what the Provisioner answers.
+	provision, deprovision error
+	order                  *wire.ProvisionRuntimeInput
+	callers                []provisionerclient.Caller
+}
+
+// newWorld has an instance whose provisioning left the data behind.
+func newWorld(past environment.Data) *world {
+	return &world{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
+}
+
+// call does what a call does, unless it goes wrong.
+func (w *world) call(name string, effect func()) error {
+	w.calls = append(w.calls, name)
+
+	wrong := len(w.calls) == w.broken
+	if !wrong || !w.unsent {
+		effect()
+	}
+
+	if wrong {
+		return errLost
+	}
+
+	return nil
+}
+
+func (w *world) ProvisionRuntime(_ context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+) (provisionerclient.Operation, error) {
+	w.order, w.callers = order, append(w.callers, caller)
+
+	if w.provision != nil {
+		return provisionerclient.Operation{}, w.provision
+	}
+
+	runtimeID := "runtime-of-" + caller.IdempotencyKey
+	err := w.call("provision", func() {
+		if !w.orders[caller.IdempotencyKey] {
+			w.orders[caller.IdempotencyKey], w.runtimes[caller.IdempotencyKey] = true, runtimeID
+		}
+	})
+
+	return provisionerclient.Operation{ID: "creation-of-" + runtimeID, RuntimeID: runtimeID}, err
+}
+
+func (w *world) DeprovisionRuntime(_ context.Context, caller provisionerclient.Caller, runtimeID string) (string, error) {
+	w.callers = append(w.callers, caller)
+
+	if w.deprovision != nil {
+		return "", w.deprovision
+	}
+
+	err := w.call("deprovision", func() { w.removals[runtimeID] = "removal-of-" + runtimeID })
+
+	return "removal-of-" + runtimeID, err
+}
+
+// OperationStatus tells that a removal is in progress when it is asked for the first time, and that it is done afterwards.
+func (w *world) OperationStatus(_ context.Context, _, operationID string) (provisionerclient.Operation, error) {
+	status := provisionerclient.Operation{ID: operationID, State: wire.OperationStateInprogress}
+
+	err := w.call("status", func() {
+		for key, runtimeID := range w.runtimes {
+			if w.removals[runtimeID] == operationID {
+				delete(w.runtimes, key)
+
+				return
+			}
+		}
+
+		status.State = wire.OperationStateSucceeded
+	})
+
+	return status, err
+}
+
+func (w *world) SetRuntime(_ context.Context, _, runtimeID string) error {
+	return w.call("record", func() { w.recorded = runtimeID })
+}
+
+func (w *world) Delete(context.Context, string) error {
+	return w.call("delete", func() { w.rows = 0 })
+}
+
+func (w *world) LastProvisioning(context.Context, string) (environment.Data, error) {
+	return w.past, w.call("past", func() {})
+}
+
+func (w *world) waiter() provisionerwait.Waiter {
+	return provisionerwait.Waiter{
+		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
+	}
+}
+
+func (w *world) process() process.Process[environment.Data] {
+	return Process(Options{Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(), Limit: 24 * time.Hour})
+}
+
+// instance is the instance as it was accepted: without a runtime.
+func instance() environment.Instance {
+	return environment.Instance{
+		ID: instanceID, GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "aws", Region: "eu-central-1",
+		Name: "first", ShootName: "c-1234567",
+		Request: environment.Request{Cluster: environment.Cluster{
+			KubernetesVersion: "1.35.4", MachineType: "m6i.large", Zones: []string{"eu-central-1a"}, NodesCIDR: "10.250.0.0/16",
+		}},
+	}
+}
+
+// withRuntime is the instance with a runtime.
+func withRuntime(id string) environment.Instance {
+	known := instance()
+	known.RuntimeID = id
+
+	return known
+}
+
+func newOperation(data environment.Data) Operation {
+	return process.NewOperation(process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}, data, began)
+}
+
+// stored returns the data as it is read back from the operation's row.
+func stored(t *testing.T, data environment.Data) environment.Data {
+	t.Helper()
+
+	text, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var read environment.Data
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+
+	return read
+}
+
+// run runs a step once.
+func run(t *testing.T, step process.Step[environment.Data], operation Operation) (Operation, time.Duration, error) {
+	t.Helper()
+
+	return step.Run(t.Context(), operation, logging.Discard())
+}
+
+// done runs a step and expects it to be done.
+func done(t *testing.T, step process.Step[environment.Data], operation Operation) Operation {
+	t.Helper()
+
+	after, wait, err := run(t, step, operation)
+	if err != nil || wait != 0 {
+		t.Fatalf("%s: comes back after %s, %v", step.Name(), wait, err)
+	}
+
+	return after
+}

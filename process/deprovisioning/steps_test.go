@@ -1,0 +1,235 @@
+package deprovisioning
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+func TestEachStepIsAStage(t *testing.T) {
+	process := newWorld(environment.Data{}).process()
+	if err := process.Validate(); err != nil {
+		t.Error(err)
+	}
+
+	want := []string{"Init_Step", "Remove_Runtime", "Check_Runtime_Removal", "Remove_Instance"}
+	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+	}
+}
+
+func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		instance environment.Instance
+		past     environment.Data
+		want     environment.Data
+	}{
+		"never begun": {
+			"a provisioning that was canceled before its turn has ordered nothing",
+			instance(), environment.Data{Instance: instance(), Provisioning: provisioning},
+			environment.Data{Instance: instance(), Provisioning: provisioning},
+		},
+		"ordered": {
+			"that the order may have been sent, and with what, is not known anywhere else",
+			instance(), environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
+			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
+		},
+		"recorded by the provisioning alone": {
+			"the runtime was ordered after the removal had been accepted",
+			instance(), environment.Data{Instance: withRuntime("r"), Ordered: true, ProvisionerOperationID: "creation"},
+			environment.Data{Instance: withRuntime("r"), Ordered: true},
+		},
+		"recorded by the instance alone": {
+			"the provisioning died before it could store the runtime",
+			withRuntime("r"), environment.Data{Instance: instance(), Ordered: true},
+			environment.Data{Instance: withRuntime("r"), Ordered: true},
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			step := initStep{provisionings: newWorld(c.past)}
+			first := done(t, step, newOperation(environment.Data{Instance: c.instance}))
+			again := done(t, step, newOperation(stored(t, first.Data)))
+
+			for _, got := range []Operation{first, again} {
+				if diff := cmp.Diff(c.want, got.Data); diff != "" || got.Description == "" {
+					t.Errorf("%s: described as %q, -want +got:\n%s", c.reason, got.Description, diff)
+				}
+			}
+		})
+	}
+
+	if _, _, err := run(t, initStep{provisionings: &world{broken: 1}}, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
+		t.Errorf("a database that is away gives %v", err)
+	}
+}
+
+func TestRemoveRuntime(t *testing.T) {
+	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
+	known := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
+	openstack := ordered
+	openstack.Instance.Provider = "openstack"
+
+	away := failure.New(failure.Transient, "away")
+	taken := failure.New(failure.Permanent, "a cluster of the name exists").Because(failure.ReasonAlreadyExists, "gardener")
+
+	cases := map[string]struct {
+		reason      string
+		data        environment.Data
+		provision   error
+		deprovision error
+		wantCalls   []string
+		wantRemoval string // the Provisioner's operation that is then waited for
+		wantWait    time.Duration
+		wantKind    failure.Kind
+		wantText    string
+	}{
+		"no runtime ordered": {
+			reason: "a provisioning that was canceled early leaves nothing behind",
+			data:   environment.Data{Instance: instance(), Provisioning: provisioning},
+		},
+		"runtime known": {
+			reason: "the usual case", data: known, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
+		},
+		"runtime unknown": {
+			reason: "its id is found by the key of the order, and recorded before it is removed", data: ordered,
+			wantCalls: []string{"provision", "record", "deprovision"}, wantRemoval: "removal-of-runtime-of-op-1",
+		},
+		"order refused": {
+			reason: "an order that is refused has made no runtime", data: ordered,
+			provision: failure.New(failure.Permanent, "no such machine type"),
+		},
+		"name is taken": {
+			reason: "a former Provisioner knows no keys: people have to look, and are told for what", data: ordered, provision: taken,
+			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
+		},
+		"Provisioner away before the order": {
+			reason: "whether there is a runtime is not known until it answers", data: ordered, provision: away,
+			wantKind: failure.Transient, wantText: "away",
+		},
+		"Provisioner busy before the order": {
+			reason: "a busy Provisioner is asked again", data: ordered, provision: failure.New(failure.Waiting, "busy"),
+			wantKind: failure.Waiting, wantText: "busy",
+		},
+		"instance that cannot be ordered": {
+			reason: "a fault of ours does not pass for a runtime that is gone", data: openstack,
+			wantKind: failure.Internal, wantText: "openstack",
+		},
+		"runtime gone": {
+			reason: "what the Provisioner does not know any more is removed", data: known,
+			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
+		},
+		"another operation runs": {
+			reason: "a former Provisioner runs one operation of a runtime after the other", data: known,
+			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: pace,
+		},
+		"Provisioner away": {
+			reason: "an error is the retry policy's business", data: known, deprovision: away,
+			wantKind: failure.Transient, wantText: "away",
+		},
+		"removal refused": {
+			reason: "a removal that is refused needs a person", data: known,
+			deprovision: failure.New(failure.Permanent, "not yours"), wantKind: failure.Permanent, wantText: "not yours",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(environment.Data{})
+			w.provision, w.deprovision = c.provision, c.deprovision
+
+			got, wait, err := run(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter()}, newOperation(c.data))
+			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
+				t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+			}
+
+			if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
+				t.Errorf("%s: got %s %q, want %s with %q", c.reason, failure.KindOf(err), failure.Of(err).Text, c.wantKind, c.wantText)
+			}
+
+			if diff := cmp.Diff(c.wantCalls, w.calls); diff != "" {
+				t.Errorf("%s: calls -want +got:\n%s", c.reason, diff)
+			}
+
+			if got.Data.ProvisionerOperationID != c.wantRemoval {
+				t.Errorf("%s: it waits for operation %q, want %q", c.reason, got.Data.ProvisionerOperationID, c.wantRemoval)
+			}
+
+			if c.wantRemoval != "" && got.WaitingFor != provisionerwait.Event(c.wantRemoval) {
+				t.Errorf("%s: it is woken by %q", c.reason, got.WaitingFor)
+			}
+		})
+	}
+}
+
+func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
+	w := newWorld(environment.Data{})
+	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter()}
+
+	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
+	first := done(t, step, newOperation(data))
+	again := done(t, step, newOperation(stored(t, first.Data)))
+
+	if config := w.order.ClusterConfig.GardenerConfig; config.TargetSecret != "aws-account" || config.Name != "c-1234567" {
+		t.Errorf("the order is another one: %+v", config)
+	}
+
+	find := provisionerclient.Caller{Tenant: tenant, SubAccount: "sub-1", IdempotencyKey: provisioning}
+	remove := provisionerclient.Caller{Tenant: tenant, IdempotencyKey: removal}
+
+	if diff := cmp.Diff([]provisionerclient.Caller{find, remove, remove}, w.callers); diff != "" {
+		t.Errorf("an order under another key would make a second runtime, -want +got:\n%s", diff)
+	}
+
+	if w.recorded != "runtime-of-op-1" || again.Data.ProvisionerOperationID != first.Data.ProvisionerOperationID {
+		t.Errorf("recorded %q, waits for %q and then for %q", w.recorded, first.Data.ProvisionerOperationID, again.Data.ProvisionerOperationID)
+	}
+}
+
+func TestCheckRuntimeRemoval(t *testing.T) {
+	w := newWorld(environment.Data{})
+	w.runtimes[provisioning], w.removals["r"] = "r", "removal"
+	step := checkRuntimeRemoval{waiter: w.waiter()}
+	operation := newOperation(environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal"})
+
+	operation, wait, err := run(t, step, operation)
+	if err != nil || wait != pace {
+		t.Fatalf("while the removal runs: comes back after %s, %v", wait, err)
+	}
+
+	for range 2 {
+		operation = done(t, step, operation)
+	}
+
+	w.calls = nil
+	done(t, step, newOperation(environment.Data{Instance: instance()}))
+
+	if len(w.calls) != 0 {
+		t.Errorf("the Provisioner is asked for a removal that was never ordered: %v", w.calls)
+	}
+}
+
+func TestRemoveInstance(t *testing.T) {
+	w := newWorld(environment.Data{})
+	step := removeInstance{instances: w}
+
+	for range 2 {
+		if got := done(t, step, newOperation(environment.Data{})); got.Description != "Runtime is removed" || w.rows != 0 {
+			t.Errorf("described as %q, %d rows are left", got.Description, w.rows)
+		}
+	}
+
+	w.broken = len(w.calls) + 1
+	if _, _, err := run(t, step, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
+		t.Errorf("a database that is away gives %v", err)
+	}
+}

@@ -1,0 +1,220 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+const (
+	createCounter = `CREATE TABLE counter (value BIGINT NOT NULL)`
+	zero          = `INSERT INTO counter VALUES (0)`
+)
+
+var errWork = errors.New("the work failed")
+
+func counted(t *testing.T, db *storage.DB) int {
+	t.Helper()
+
+	value, err := storage.Get[int](t.Context(), db.Reader(), `SELECT value FROM counter`)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return value
+}
+
+func add(ctx context.Context, tx storage.Tx) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE counter SET value = value + 1`)
+
+	return err
+}
+
+func TestTransactions(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		work   func(ctx context.Context, tx storage.Tx) error
+		want   int
+	}{
+		"done":   {"what succeeded stays", add, 1},
+		"failed": {"what failed leaves nothing", func(ctx context.Context, tx storage.Tx) error { return errors.Join(add(ctx, tx), errWork) }, 0},
+		"bad statement": {"a statement that fails takes the others with it", func(ctx context.Context, tx storage.Tx) error {
+			if err := add(ctx, tx); err != nil {
+				return err
+			}
+
+			_, err := storage.Exec(ctx, tx, `UPDATE nothing SET value = 1`)
+
+			return errors.Join(err, errWork)
+		}, 0},
+		"panic": {"the connection is not lost with the panic", func(ctx context.Context, tx storage.Tx) error {
+			_ = add(ctx, tx)
+
+			panic(errWork)
+		}, 0},
+	}
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createCounter, zero)
+
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) {
+				execute(t, db, `UPDATE counter SET value = 0`)
+
+				err := recovered(func() error {
+					return db.InTx(t.Context(), func(tx storage.Tx) error { return c.work(t.Context(), tx) })
+				})
+				if errors.Is(err, errWork) != (c.want == 0) {
+					t.Errorf("%s: got %v", c.reason, err)
+				}
+
+				if got := counted(t, db); got != c.want {
+					t.Errorf("%s: the counter is %d, want %d", c.reason, got, c.want)
+				}
+
+				if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
+					t.Errorf("%s: the next transaction gives %v", c.reason, err)
+				}
+			})
+		}
+	})
+}
+
+// recovered returns the work's error, or what it panicked with.
+func recovered(work func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err, _ = value.(error)
+		}
+	}()
+
+	return work()
+}
+
+func TestCanceledTransactionLeavesNothing(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createCounter, zero)
+
+		ctx, cancel := context.WithCancel(t.Context())
+
+		err := db.InTx(ctx, func(tx storage.Tx) error {
+			err := add(ctx, tx)
+
+			cancel()
+
+			return err
+		})
+		if !errors.Is(err, context.Canceled) || storage.IsUnavailable(err) {
+			t.Errorf("got %v, which is not that the caller went away", err)
+		}
+
+		if got := counted(t, db); got != 0 {
+			t.Errorf("the counter is %d", got)
+		}
+	})
+}
+
+func TestReadersDoNotWaitForTheWriter(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createCounter, zero)
+
+		err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			if err := add(t.Context(), tx); err != nil {
+				return err
+			}
+
+			if got := counted(t, db); got != 0 {
+				t.Errorf("a reader sees %d before the commit", got)
+			}
+
+			return nil
+		})
+		if err != nil || counted(t, db) != 1 {
+			t.Errorf("after the commit a reader sees %d, %v", counted(t, db), err)
+		}
+	})
+}
+
+func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
+	const writers, each = 8, 10
+
+	path := filepath.Join(t.TempDir(), "test.db")
+	one := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
+	other := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
+
+	execute(t, one, createCounter, zero)
+
+	var running sync.WaitGroup
+
+	for writer := range writers {
+		db := one
+		if writer%2 == 1 {
+			db = other
+		}
+
+		running.Go(func() {
+			for range each {
+				// Read and write apart: only a lock from the beginning keeps them together.
+				if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+					value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`)
+					if err != nil {
+						return err
+					}
+
+					_, err = storage.Exec(t.Context(), tx, `UPDATE counter SET value = ?`, value+1)
+
+					return err
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+
+	running.Wait()
+
+	if got := counted(t, one); got != writers*each {
+		t.Errorf("the counter is %d, want %d", got, writers*each)
+	}
+}
+
+func TestDatabasesThatCannotBeOpened(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		config      storage.Config
+		want        string
+		unavailable bool
+	}{
+		"driver": {"nobody speaks it", storage.Config{Driver: "mysql"}, `"mysql" is not known: use postgres or sqlite`, false},
+		"folder": {
+			"the text names the file",
+			storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(t.TempDir(), "none", "broker.db")},
+			"broker.db", false,
+		},
+		"nobody there": {
+			"the server may come up later", storage.Config{
+				Driver: storage.DriverPostgres, User: "me", Password: "hush", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
+			}, "postgres me@127.0.0.1:1/broker", true,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := storage.Open(t.Context(), c.config)
+			if err == nil || !strings.Contains(err.Error(), c.want) || storage.IsUnavailable(err) != c.unavailable {
+				t.Errorf("%s: got %v, want an error with %q", c.reason, err, c.want)
+			}
+
+			if shown := fmt.Sprintf("%v %+v %v", err, c.config, c.config); strings.Contains(shown, "hush") {
+				t.Errorf("%s: the password is in %s", c.reason, shown)
+			}
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package instances_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// shelf is a store with instances that each have a history.
+type shelf struct {
+	*testing.T
+
+	db         *storage.DB
+	store      *instances.Store
+	operations *operations.Store
+}
+
+// each runs the test on both databases with five instances: a to c of one account, d and e of another one; a and b were made at the
+// same moment, d has been removed again and b is being removed.
+func each(t *testing.T, test func(s shelf)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		t.Helper()
+
+		keys := storagetest.Keys(t)
+
+		known, err := operations.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		store, err := instances.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		s := shelf{T: t, db: db, store: store, operations: known}
+
+		s.insert("a", 0, func(i *environment.Instance) { i.SubAccountID, i.Region = "sa-2", "us-east-1" })
+		s.insert("b", 0, func(i *environment.Instance) { i.PlanID, i.PlanName = "plan-2", "azure" })
+		s.insert("c", time.Microsecond, func(i *environment.Instance) { i.PlatformRegion = "cf-us10" })
+		s.insert("d", time.Hour, func(i *environment.Instance) { i.GlobalAccountID = "ga-2" })
+		s.insert("e", 2*time.Hour, func(i *environment.Instance) { i.GlobalAccountID = "ga-2" })
+
+		for _, id := range []string{"a", "b", "c", "d"} {
+			s.finish(id, environment.KindProvision, process.Succeeded)
+		}
+
+		s.finish("d", environment.KindDeprovision, process.Failed)
+		s.begin("b", environment.KindDeprovision)
+		s.accept("e", environment.KindProvision)
+
+		test(s)
+	})
+}
+
+var began = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+func (s shelf) insert(id string, age time.Duration, change func(*environment.Instance)) {
+	s.Helper()
+
+	inserted := instance(id)
+	inserted.CreatedAt = began.Add(age)
+	change(&inserted)
+
+	inTx(s.T, s.db, func(tx storage.Tx) {
+		if _, err := s.store.Insert(s.Context(), tx, inserted); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+func (s shelf) accept(instanceID, kind string) {
+	s.Helper()
+
+	inTx(s.T, s.db, func(tx storage.Tx) {
+		if err := s.operations.Accept(s.Context(), tx, process.New{
+			ID: kind + " " + instanceID, Kind: kind, InstanceID: instanceID, Description: "for " + instanceID,
+			Payload: json.RawMessage(`{}`), At: began,
+		}); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// begin accepts an operation and lets a replica take it up.
+func (s shelf) begin(instanceID, kind string) process.Record {
+	s.Helper()
+	s.accept(instanceID, kind)
+
+	claimed, err := s.operations.Claim(s.Context(), process.Claim{
+		Owner: "replica", Kinds: []string{kind}, Limit: 1, Now: began, Until: began.Add(time.Hour),
+	})
+	if err != nil || len(claimed) != 1 || claimed[0].Record.InstanceID != instanceID {
+		s.Fatalf("claimed %v, %v", claimed, err)
+	}
+
+	return claimed[0].Record
+}
+
+func (s shelf) finish(instanceID, kind string, state process.State) {
+	s.Helper()
+
+	record := s.begin(instanceID, kind)
+	record.State, record.FinishedAt, record.Stage, record.Step = state, began, "stage", "step"
+
+	if state == process.Failed {
+		record.Problem = process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
+	}
+
+	if _, err := s.operations.Save(s.Context(), process.Progress{Record: record, Release: true, Now: began.Add(time.Minute)}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// list returns the ids of what the filter selects.
+func (s shelf) list(filter instances.Filter) []string {
+	s.Helper()
+
+	listed, err := s.store.List(s.Context(), filter)
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	ids := []string{}
+	for _, one := range listed {
+		ids = append(ids, one.Instance.ID)
+	}
+
+	return ids
+}
+
+func (s shelf) count(filter instances.Filter) int {
+	s.Helper()
+
+	count, err := s.store.Count(s.Context(), filter)
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	return count
+}
+
+func TestListSelects(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		filter instances.Filter
+		want   []string
+	}{
+		"all":                 {"the newest come first, those of one moment by id", instances.Filter{}, []string{"e", "d", "c", "b", "a"}},
+		"instance":            {"one is enough", instances.Filter{InstanceID: "c"}, []string{"c"}},
+		"unknown instance":    {"nothing is no error", instances.Filter{InstanceID: "z"}, []string{}},
+		"account":             {"tenants are kept apart", instances.Filter{GlobalAccountID: "ga-2"}, []string{"e", "d"}},
+		"subaccount":          {"parts of tenants are kept apart", instances.Filter{SubAccountID: "sa-2"}, []string{"a"}},
+		"provider's region":   {"an operator knows the provider's name of a region", instances.Filter{Region: "us-east-1"}, []string{"a"}},
+		"platform's region":   {"an operator knows the platform's name of a region", instances.Filter{Region: "cf-us10"}, []string{"c"}},
+		"name of plan":        {"an operator knows the name", instances.Filter{Plan: "azure"}, []string{"b"}},
+		"id of plan":          {"a platform knows the id", instances.Filter{Plan: "plan-2"}, []string{"b"}},
+		"kind":                {"the newest operation counts, not any of the past", instances.Filter{Kinds: []string{environment.KindProvision}}, []string{"e", "c", "a"}},
+		"kinds":               {"any of them", instances.Filter{Kinds: []string{environment.KindDeprovision, environment.KindProvision}}, []string{"e", "d", "c", "b", "a"}},
+		"state":               {"what has failed is looked for first", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
+		"states":              {"any of them", instances.Filter{States: []process.State{process.Pending, process.InProgress}}, []string{"e", "b"}},
+		"everything together": {"conditions narrow each other", instances.Filter{GlobalAccountID: "ga", SubAccountID: "sa", Region: "eu-central-1", Plan: "aws", Kinds: []string{environment.KindProvision}, States: []process.State{process.Succeeded}}, []string{"c"}},
+		"contradiction":       {"conditions narrow each other", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
+	}
+
+	each(t, func(s shelf) {
+		for name, c := range cases {
+			s.Run(name, func(t *testing.T) {
+				s := s
+				s.T = t
+				c.filter.Limit = 9
+
+				if diff := cmp.Diff(c.want, s.list(c.filter)); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+				}
+
+				c.filter.Limit = 0
+				if count := s.count(c.filter); count != len(c.want) {
+					t.Errorf("%s: counted %d, want %d", c.reason, count, len(c.want))
+				}
+			})
+		}
+	})
+}
+
+func TestListTellsTheNewestOperation(t *testing.T) {
+	each(t, func(s shelf) {
+		listed, err := s.store.List(s.Context(), instances.Filter{InstanceID: "d", Limit: 1})
+		if err != nil || len(listed) != 1 {
+			s.Fatalf("listed %v, %v", listed, err)
+		}
+
+		want := process.Record{
+			ID: "deprovision d", Kind: environment.KindDeprovision, InstanceID: "d", State: process.Failed, Description: "for d",
+			Stage: "stage", Step: "step", CreatedAt: began, UpdatedAt: began.Add(time.Minute),
+			Problem: process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
+		}
+		if diff := cmp.Diff(want, listed[0].Operation, cmpopts.EquateEmpty()); diff != "" {
+			s.Errorf("-want +got:\n%s", diff)
+		}
+
+		got, err := s.store.Get(s.Context(), s.db.Reader(), "d")
+		if diff := cmp.Diff(got, listed[0].Instance); diff != "" || err != nil {
+			s.Errorf("the instance is listed as another than it is read, %v, -read +listed:\n%s", err, diff)
+		}
+	})
+}
+
+func TestPages(t *testing.T) {
+	each(t, func(s shelf) {
+		filter := instances.Filter{Limit: 2, Plan: "plan"}
+
+		byKey := [][]string{}
+
+		for {
+			listed, err := s.store.List(s.Context(), filter)
+			if err != nil {
+				s.Fatal(err)
+			}
+
+			if len(listed) == 0 {
+				break
+			}
+
+			last := listed[len(listed)-1].Instance
+			byKey = append(byKey, s.list(filter))
+			filter.Before, filter.BeforeID = last.CreatedAt, last.ID
+
+			if s.count(filter) != 4 {
+				s.Errorf("page %d counts %d, want all pages", len(byKey), s.count(filter))
+			}
+
+			// One that is inserted meanwhile moves nothing on the pages that follow.
+			s.insert("new"+last.ID, 3*time.Hour, func(i *environment.Instance) { i.PlanID, i.PlanName = "other", "other" })
+			s.accept("new"+last.ID, environment.KindProvision)
+		}
+
+		if diff := cmp.Diff([][]string{{"e", "d"}, {"c", "a"}}, byKey); diff != "" {
+			s.Errorf("pages by key, -want +got:\n%s", diff)
+		}
+
+		for offset, want := range map[int][]string{0: {"e", "d"}, 1: {"d", "c"}, 3: {"a"}, 9: {}} {
+			if diff := cmp.Diff(want, s.list(instances.Filter{Limit: 2, Offset: offset, Plan: "plan"})); diff != "" {
+				s.Errorf("from offset %d, -want +got:\n%s", offset, diff)
+			}
+		}
+	})
+}
+
+func TestPagesDivideInstancesOfOneMoment(t *testing.T) {
+	each(t, func(s shelf) {
+		if diff := cmp.Diff([]string{"a"}, s.list(instances.Filter{Limit: 9, Before: began, BeforeID: "b"})); diff != "" {
+			s.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
+	each(t, func(s shelf) {
+		s.insert("f", 0, func(i *environment.Instance) { i.Request.Parameters = json.RawMessage(`{"password":"hush"}`) })
+
+		stored, err := storage.Get[string](s.Context(), s.db.Reader(), `SELECT request FROM instances WHERE id = 'f'`)
+		if err != nil || strings.Contains(stored, "hush") || !strings.HasPrefix(stored, "test:") {
+			s.Errorf("the request is stored as %q (%v), want an envelope that names its key", stored, err)
+		}
+
+		inTx(s.T, s.db, func(tx storage.Tx) {
+			if _, err := storage.Exec(s.Context(), tx, `UPDATE instances SET request = ? WHERE id = 'a'`, stored); err != nil {
+				s.Error(err)
+			}
+		})
+
+		if _, err := s.store.Get(s.Context(), s.db.Reader(), "a"); err == nil || !strings.Contains(err.Error(), "reading instance a") {
+			s.Errorf("a request that was moved to another instance gives %v", err)
+		}
+
+		if _, err := s.store.List(s.Context(), instances.Filter{Limit: 9}); err == nil {
+			s.Error("a request that was moved to another instance is listed")
+		}
+	})
+}
+
+func TestRuntimeOfAnInstanceThatIsGone(t *testing.T) {
+	each(t, func(s shelf) {
+		if err := s.store.SetRuntime(s.Context(), "z", "runtime"); err != nil {
+			s.Errorf("an instance that was removed meanwhile is a reason to fail: %v", err)
+		}
+
+		if err := s.store.SetRuntime(s.Context(), "a", "runtime"); err != nil {
+			s.Error(err)
+		}
+
+		if other, err := s.store.Get(s.Context(), s.db.Reader(), "b"); err != nil || other.RuntimeID != "" {
+			s.Errorf("another instance got runtime %q, %v", other.RuntimeID, err)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package storage_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// eachConfig runs the test with a new database of each kind that nobody has opened yet.
+func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
+	t.Helper()
+
+	t.Run("sqlite", func(t *testing.T) {
+		test(t, storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(t.TempDir(), "test.db")})
+	})
+	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.Database(t)) })
+}
+
+// migrations are files with a statement up and one down each.
+func migrations(statements ...[2]string) fs.FS {
+	files := fstest.MapFS{}
+
+	for i, statement := range statements {
+		files[fmt.Sprintf("%05d_step.sql", i+1)] = &fstest.MapFile{
+			Data: []byte("-- +goose Up\n" + statement[0] + ";\n-- +goose Down\n" + statement[1] + ";\n"),
+		}
+	}
+
+	return files
+}
+
+var (
+	makeCounter = [2]string{createCounter, "DROP TABLE counter"}
+	countOne    = [2]string{"INSERT INTO counter VALUES (1)", "DELETE FROM counter"}
+)
+
+func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
+	eachConfig(t, func(t *testing.T, config storage.Config) {
+		const replicas = 3
+
+		var (
+			running sync.WaitGroup
+			opened  [replicas]*storage.DB
+		)
+
+		for i := range opened {
+			opened[i] = storagetest.Open(t, config)
+		}
+
+		for _, db := range opened {
+			running.Go(func() {
+				// One after the other, as services open their stores.
+				for _, set := range []string{"one", "two"} {
+					steps := migrations([2]string{"CREATE TABLE " + set + " (value BIGINT)", "DROP TABLE " + set})
+					if err := db.Migrate(t.Context(), set, steps); err != nil {
+						t.Error(err)
+					}
+				}
+
+				if err := db.Migrate(t.Context(), "counter", migrations(makeCounter, countOne)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+
+		running.Wait()
+
+		rows, err := storage.Select[int](t.Context(), opened[0].Reader(), `SELECT value FROM counter`)
+		if diff := cmp.Diff([]int{1}, rows); diff != "" || err != nil {
+			t.Errorf("%v, -want +got:\n%s", err, diff)
+		}
+	})
+}
+
+func TestMigrationThatFailedIsTriedAgain(t *testing.T) {
+	eachConfig(t, func(t *testing.T, config storage.Config) {
+		db := storagetest.Open(t, config)
+		broken := [2]string{"INSERT INTO counter VALUES (1), (NULL)", "DELETE FROM counter"}
+
+		err := db.Migrate(t.Context(), "test", migrations(makeCounter, broken))
+		if err == nil || !strings.Contains(err.Error(), "migrating the test tables of "+config.Driver) {
+			t.Fatalf("a migration that cannot be gives %v", err)
+		}
+
+		if rows, err := storage.Select[int](t.Context(), db.Reader(), `SELECT value FROM counter`); err != nil || len(rows) != 0 {
+			t.Errorf("half a migration stays: %v, %v", rows, err)
+		}
+
+		for range 2 { // the second time there is nothing to do
+			if err := db.Migrate(t.Context(), "test", migrations(makeCounter, countOne)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if got := counted(t, db); got != 1 {
+			t.Errorf("the counter is %d", got)
+		}
+	})
+}
+
+func TestOlderReplicaLeavesNewerTablesAlone(t *testing.T) {
+	eachConfig(t, func(t *testing.T, config storage.Config) {
+		db := storagetest.Open(t, config)
+
+		for _, steps := range []fs.FS{migrations(makeCounter, countOne), migrations(makeCounter)} {
+			if err := db.Migrate(t.Context(), "test", steps); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if got := counted(t, db); got != 1 {
+			t.Errorf("the counter is %d", got)
+		}
+	})
+}
+
+func TestEveryMigrationGoesDownAndUpAgain(t *testing.T) {
+	sets := map[string]string{"operations": "operations", "instances": "broker", "runtimes": "provisioner"}
+
+	eachConfig(t, func(t *testing.T, config storage.Config) {
+		db := storagetest.Open(t, config)
+		before := tables(t, db)
+
+		for folder, set := range sets {
+			files := os.DirFS(filepath.Join(folder, "migrations"))
+
+			for range 2 {
+				if err := db.Migrate(t.Context(), set, files); err != nil {
+					t.Fatal(err)
+				}
+
+				goDown(t, config, set, files)
+
+				if diff := cmp.Diff(append(before, "schema_"+set), tables(t, db)); diff != "" {
+					t.Errorf("left of %s, -want +got:\n%s", set, diff)
+				}
+			}
+
+			execute(t, db, "DROP TABLE schema_"+set)
+		}
+	})
+}
+
+// tables lists the tables that are there.
+func tables(t *testing.T, db *storage.DB) []string {
+	t.Helper()
+
+	query := `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name`
+	if db.SkipLocked() == "" { // SQLite
+		query = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
+	}
+
+	found, err := storage.Select[string](t.Context(), db.Reader(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
+// goDown takes every migration of a set back.
+func goDown(t *testing.T, config storage.Config, set string, files fs.FS) {
+	t.Helper()
+
+	dialect, dsn := goose.DialectSQLite3, config.Path
+	if config.Driver == storage.DriverPostgres {
+		dialect = goose.DialectPostgres
+		dsn = fmt.Sprintf("user=%s password='%s' host=%s port=%d dbname=%s sslmode=%s",
+			config.User, config.Password.Reveal(), config.Host, config.Port, config.Name, config.SSLMode)
+	}
+
+	db, err := sqlx.Open(config.Driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	versions, err := database.NewStore(dialect, "schema_"+set)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	provider, err := goose.NewProvider("", db.DB, files, goose.WithStore(versions))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := provider.DownTo(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,261 @@
+package runtimes_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
+
+// bench is a store with the few verbs that the cases are told in.
+type bench struct {
+	*testing.T
+
+	db    *storage.DB
+	store *runtimes.Store
+}
+
+// each runs the case on both databases.
+func each(t *testing.T, test func(b bench)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		t.Helper()
+
+		store, err := runtimes.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(bench{T: t, db: db, store: store})
+	})
+}
+
+func runtime(id, shoot string) runtimes.Runtime {
+	return runtimes.Runtime{
+		ID: id, Tenant: "tenant", SubAccount: "sub", ShootName: shoot, ProvisionedBy: "operation of " + id,
+		Configuration: json.RawMessage(`{"targetSecret":"hush"}`), CreatedAt: start,
+	}
+}
+
+func (b bench) insert(runtime runtimes.Runtime) bool {
+	b.Helper()
+
+	var inserted bool
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		var err error
+		inserted, err = b.store.Insert(b.Context(), tx, runtime)
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return inserted
+}
+
+func (b bench) get(id string) runtimes.Runtime {
+	b.Helper()
+
+	got, err := b.store.Get(b.Context(), b.store.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return got
+}
+
+func (b bench) markDeleted(id string, at time.Time) {
+	b.Helper()
+
+	if err := b.store.MarkDeleted(b.Context(), id, at); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b bench) remember(tenant, key, operationID string) string {
+	b.Helper()
+
+	var kept string
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		var err error
+		kept, err = b.store.Remember(b.Context(), tx, tenant, key, operationID, start)
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return kept
+}
+
+func TestRuntimeIsReadBackAsItWas(t *testing.T) {
+	each(t, func(b bench) {
+		if !b.insert(runtime("one", "c-1")) {
+			b.Fatal("the name is taken")
+		}
+
+		if diff := cmp.Diff(runtime("one", "c-1"), b.get("one")); diff != "" {
+			b.Errorf("-want +got:\n%s", diff)
+		}
+
+		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); !errors.Is(err, storage.ErrNotFound) {
+			b.Errorf("an unknown runtime gives %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestConfigurationIsSealedAndBoundToItsRuntime(t *testing.T) {
+	each(t, func(b bench) {
+		b.insert(runtime("one", "c-1"))
+		b.insert(runtime("two", "c-2"))
+
+		stored, err := storage.Get[string](b.Context(), b.db.Reader(), `SELECT configuration FROM runtimes WHERE id = 'one'`)
+		if err != nil || strings.Contains(stored, "hush") || !strings.HasPrefix(stored, "test:") {
+			b.Errorf("the configuration is stored as %q (%v), want an envelope that names its key", stored, err)
+		}
+
+		if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := storage.Exec(b.Context(), tx, `UPDATE runtimes SET configuration = ? WHERE id = 'two'`, stored)
+
+			return err
+		}); err != nil {
+			b.Fatal(err)
+		}
+
+		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); err == nil || !strings.Contains(err.Error(), "reading runtime two") {
+			b.Errorf("a configuration that was moved to another runtime gives %v", err)
+		}
+	})
+}
+
+func TestNameOfAClusterIsTakenUntilItIsGone(t *testing.T) {
+	each(t, func(b bench) {
+		b.insert(runtime("one", "c-1"))
+
+		if b.insert(runtime("two", "c-1")) {
+			b.Error("two runtimes have one cluster")
+		}
+
+		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); !errors.Is(err, storage.ErrNotFound) {
+			b.Errorf("the runtime whose name was taken is there: %v", err)
+		}
+
+		gone := start.Add(time.Hour)
+		b.markDeleted("one", gone)
+		b.markDeleted("one", gone.Add(time.Hour)) // a step that runs again
+		b.markDeleted("none", gone)
+
+		if got := b.get("one"); !got.DeletedAt.Equal(gone) {
+			b.Errorf("deleted at %s, want the first time, %s", got.DeletedAt, gone)
+		}
+
+		if !b.insert(runtime("three", "c-1")) {
+			b.Error("the name of a cluster that is gone is not free")
+		}
+
+		if b.insert(runtime("four", "c-1")) {
+			b.Error("the name is given out again while a cluster has it")
+		}
+
+		if !b.get("three").DeletedAt.IsZero() {
+			b.Error("the new runtime is taken for deleted")
+		}
+	})
+}
+
+func TestIDIsGivenOnce(t *testing.T) {
+	each(t, func(b bench) {
+		b.insert(runtime("one", "c-1"))
+
+		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := b.store.Insert(b.Context(), tx, runtime("one", "c-2"))
+
+			return err
+		})
+		if !storage.IsDuplicate(err) {
+			b.Errorf("a second runtime of the id gives %v, want a duplicate", err)
+		}
+	})
+}
+
+func TestRemember(t *testing.T) {
+	each(t, func(b bench) {
+		calls := []struct {
+			reason                     string
+			tenant, key, operation, to string
+		}{
+			{"a new key", "tenant", "key-1", "op-1", "op-1"},
+			{"a call that is sent again", "tenant", "key-1", "op-2", "op-1"},
+			{"and again", "tenant", "key-1", "op-3", "op-1"},
+			{"a key of another tenant is another key", "stranger", "key-1", "op-4", "op-4"},
+			{"another key", "tenant", "key-2", "op-5", "op-5"},
+			{"the same one with its own operation", "tenant", "key-2", "op-5", "op-5"},
+			{"without a key nothing is kept", "tenant", "", "op-6", "op-6"},
+			{"so the next one without is another call", "tenant", "", "op-7", "op-7"},
+		}
+
+		for _, c := range calls {
+			if kept := b.remember(c.tenant, c.key, c.operation); kept != c.to {
+				b.Errorf("%s: got %s, want %s", c.reason, kept, c.to)
+			}
+		}
+	})
+}
+
+func TestKeyOfACallThatFailedIsForgotten(t *testing.T) {
+	each(t, func(b bench) {
+		errRefused := errors.New("refused")
+
+		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := b.store.Remember(b.Context(), tx, "tenant", "key-1", "op-1", start)
+
+			return errors.Join(err, errRefused)
+		})
+		if !errors.Is(err, errRefused) {
+			b.Fatal(err)
+		}
+
+		if kept := b.remember("tenant", "key-1", "op-2"); kept != "op-2" {
+			b.Errorf("got %s, which was never accepted", kept)
+		}
+	})
+}
+
+func TestOneOfManyCallsWithAKeyWins(t *testing.T) {
+	each(t, func(b bench) {
+		const calls = 8
+
+		var (
+			running sync.WaitGroup
+			kept    [calls]string
+		)
+
+		for i := range calls {
+			running.Go(func() { kept[i] = b.remember("tenant", "key-1", fmt.Sprint("op-", i)) })
+		}
+
+		running.Wait()
+
+		for _, one := range kept {
+			if one != kept[0] || one == "" {
+				b.Fatalf("calls with one key got %v", kept)
+			}
+		}
+	})
+}

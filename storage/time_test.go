@@ -1,0 +1,121 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// moment is a row with a time.
+type moment struct {
+	ID string       `db:"id"`
+	At storage.Time `db:"at"`
+}
+
+// execute runs statements that a test needs.
+func execute(t *testing.T, db *storage.DB, statements ...string) {
+	t.Helper()
+
+	err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		for _, statement := range statements {
+			if _, err := storage.Exec(t.Context(), tx, statement); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func insertMoment(t *testing.T, db *storage.DB, id string, at time.Time) {
+	t.Helper()
+
+	err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		return storage.InsertNamed(t.Context(), tx, `INSERT INTO moments (id, at) VALUES (:id, :at)`, moment{ID: id, At: storage.At(at)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const createMoments = `CREATE TABLE moments (id TEXT PRIMARY KEY, at TIMESTAMPTZ)`
+
+func TestTimesAreReadBackInOneForm(t *testing.T) {
+	east := time.FixedZone("east", 5*3600+1800)
+
+	cases := map[string]struct {
+		reason string
+		at     time.Time
+		want   time.Time
+	}{
+		"zero":        {"no time is NULL, and no time again", time.Time{}, time.Time{}},
+		"UTC":         {"nothing is lost", time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC)},
+		"other zone":  {"a moment is the same everywhere", time.Date(2026, 3, 4, 1, 0, 0, 0, east), time.Date(2026, 3, 3, 19, 30, 0, 0, time.UTC)},
+		"nanoseconds": {"both databases keep microseconds", time.Date(2026, 3, 4, 5, 6, 7, 999999999, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 999999000, time.UTC)},
+		"no fraction": {"the form has six digits all the same", time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)},
+		"long ago":    {"the start of Unix time is a time", time.Unix(0, 0), time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createMoments)
+
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) {
+				insertMoment(t, db, name, c.at)
+
+				got, err := storage.Get[moment](t.Context(), db.Reader(), `SELECT * FROM moments WHERE id = ?`, name)
+				if err != nil || !got.At.Equal(c.want) || got.At.Location() != time.UTC {
+					t.Errorf("%s: got %s, %v, want %s", c.reason, got.At, err, c.want)
+				}
+
+				// What a store keeps in memory is what it will read: comparisons of the two hold.
+				if kept := storage.At(c.at); !kept.Equal(got.At.Time) {
+					t.Errorf("%s: At gives %s, the database %s", c.reason, kept, got.At)
+				}
+			})
+		}
+
+		empty, err := storage.Select[string](t.Context(), db.Reader(), `SELECT id FROM moments WHERE at IS NULL`)
+		if diff := cmp.Diff([]string{"zero"}, empty); diff != "" || err != nil {
+			t.Errorf("NULL, %v, -want +got:\n%s", err, diff)
+		}
+	})
+}
+
+func TestTimesAreComparedAsTimes(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createMoments)
+
+		noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+		insertMoment(t, db, "next day", noon.Add(24*time.Hour).In(time.FixedZone("west", -11*3600)))
+		insertMoment(t, db, "noon", noon)
+		insertMoment(t, db, "just after", noon.Add(time.Microsecond))
+		insertMoment(t, db, "tenth after", noon.Add(100*time.Millisecond))
+		insertMoment(t, db, "just before", noon.Add(-time.Microsecond))
+
+		ids, err := storage.Select[string](t.Context(), db.Reader(),
+			`SELECT id FROM moments WHERE at >= ? ORDER BY at`, storage.At(noon.In(time.FixedZone("east", 9*3600))))
+		if diff := cmp.Diff([]string{"noon", "just after", "tenth after", "next day"}, ids); diff != "" || err != nil {
+			t.Errorf("%v, -want +got:\n%s", err, diff)
+		}
+	})
+}
+
+func TestWhatIsNoTimeIsRefused(t *testing.T) {
+	for name, source := range map[string]any{"number": int64(7), "text": "yesterday", "another form": "2026-03-04 05:06:07", "bytes": []byte("2026")} {
+		t.Run(name, func(t *testing.T) {
+			var got storage.Time
+			if err := got.Scan(source); err == nil || !strings.Contains(err.Error(), "reading a stored time") {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+//go:build garden
+
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+)
+
+// world is a broker and a Provisioner, each a program on PostgreSQL, with the real garden beside them.
+type world struct {
+	*testing.T
+	platform
+
+	garden client.Client
+	// broker and provisioner are what runs at present.
+	broker, provisioner *program
+	begin               map[string]func() *program
+}
+
+// realGarden runs the real garden until the test ends and returns its kubeconfig.
+func realGarden(t *testing.T, arguments ...string) string {
+	t.Helper()
+
+	program, err := filepath.Abs(filepath.Join(root, ".bin", "garden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	line := launch(t, nil, program, append([]string{"--dir", t.TempDir()}, arguments...)...).line()
+
+	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
+	if !found {
+		t.Fatalf("the garden said %q", line)
+	}
+
+	return kubeconfig
+}
+
+func newWorld(t *testing.T, kubeconfig string) *world {
+	t.Helper()
+
+	api, err := gardener.Connect(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	address, provisionerAddress := freeAddress(t), freeAddress(t)
+	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
+	brokerVariables := append(variables(onPostgres(t, "broker")),
+		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
+		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s")
+	provisionerVariables := append(variables(onPostgres(t, "provisioner")),
+		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+kubeconfig)
+
+	w := &world{
+		T: t, platform: platform{TB: t, url: "http://" + address, user: user, password: password}, garden: api,
+		begin: map[string]func() *program{
+			"broker":      func() *program { return launch(t, brokerVariables, brokerProgram) },
+			"provisioner": func() *program { return launch(t, provisionerVariables, provisionerProgram) },
+		},
+	}
+	w.provisioner, w.broker = w.begin["provisioner"](), w.begin["broker"]()
+	w.until("the broker", func() bool {
+		_, err := w.try("GET", "/v2/catalog", nil)
+
+		return err == nil
+	})
+
+	return w
+}
+
+// variables are the environment variables of a database.
+func variables(database config.Database) []string {
+	return []string{
+		"APP_DATABASE_DRIVER=" + database.Driver,
+		"APP_DATABASE_USER=" + database.User,
+		"APP_DATABASE_PASSWORD=" + database.Password.Reveal(),
+		"APP_DATABASE_HOST=" + database.Host,
+		"APP_DATABASE_PORT=" + database.Port,
+		"APP_DATABASE_NAME=" + database.Name,
+		"APP_DATABASE_SSL_MODE=" + database.SSLMode,
+		"APP_DATABASE_SECRET_KEYS=" + database.SecretKeys.Reveal(),
+	}
+}
+
+func (w *world) shoots() []gardencorev1beta1.Shoot {
+	w.T.Helper()
+
+	found := &gardencorev1beta1.ShootList{}
+	if err := w.garden.List(context.Background(), found, client.InNamespace("garden-local")); err != nil {
+		w.T.Fatal(err)
+	}
+
+	return found.Items
+}
+
+// shootIs waits until there is a Shoot whose last operation has the state.
+func (w *world) shootIs(state gardencorev1beta1.LastOperationState) {
+	w.T.Helper()
+	w.until("a Shoot that is "+string(state), func() bool {
+		for _, shoot := range w.shoots() {
+			if last := shoot.Status.LastOperation; last != nil && last.State == state {
+				return true
+			}
+		}
+
+		return false
+	})
+}
+
+// The programs that are killed.
+const (
+	killBroker      = "broker"
+	killProvisioner = "provisioner"
+)
+
+func (w *world) of(victim string) **program {
+	if victim == killBroker {
+		return &w.broker
+	}
+
+	return &w.provisioner
+}
+
+// kill ends the program with SIGKILL and starts it anew.
+func (w *world) killAndRestart(victim string) {
+	running := w.of(victim)
+	(*running).kill()
+	*running = w.begin[victim]()
+}
+
+// TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds, and there is exactly
+// one Shoot; after the deletion there is none.
+func TestKilledPrograms(t *testing.T) {
+	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=3s"))
+
+	points := map[string]struct {
+		reason string
+		kill   func(id, victim string)
+	}{
+		"before the Shoot": {
+			reason: "the instance is accepted, nothing is made",
+			kill: func(id, victim string) {
+				// A Provisioner that is stopped has made nothing; the broker dies right behind its answer.
+				if victim == killProvisioner {
+					w.provisioner.signal(syscall.SIGSTOP)
+				}
+
+				w.create(id, planAWS)
+				w.killAndRestart(victim)
+			},
+		},
+		"while it is created": {
+			reason: "Gardener is at work",
+			kill: func(id, victim string) {
+				w.create(id, planAWS)
+				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
+				w.killAndRestart(victim)
+			},
+		},
+		"before the last save": {
+			reason: "the cluster is there, and the program that is killed has not noted it",
+			kill: func(id, victim string) {
+				w.create(id, planAWS)
+				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
+				(*w.of(victim)).signal(syscall.SIGSTOP)
+				w.shootIs(gardencorev1beta1.LastOperationStateSucceeded)
+				w.killAndRestart(victim)
+			},
+		},
+	}
+
+	for name, point := range points {
+		for _, victim := range []string{killBroker, killProvisioner} {
+			t.Run(victim+" "+name, func(t *testing.T) {
+				id := strings.ReplaceAll(victim+"-"+name, " ", "-")
+
+				point.kill(id, victim)
+				w.succeeded(id)
+
+				if shoots := w.shoots(); len(shoots) != 1 {
+					t.Errorf("%s: there are %d Shoots, want one", point.reason, len(shoots))
+				}
+
+				w.remove(id, planAWS)
+				w.gone(id)
+
+				if shoots := w.shoots(); len(shoots) != 0 {
+					t.Errorf("%s: %d Shoots are left", point.reason, len(shoots))
+				}
+			})
+		}
+	}
+}
