@@ -34,22 +34,26 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 	}{
 		"never begun": {
 			"a provisioning that was canceled before its turn has ordered nothing",
-			instance(), environment.Data{Instance: instance(), Provisioning: provisioning},
+			instance(),
+			environment.Data{Instance: instance(), Provisioning: provisioning},
 			environment.Data{Instance: instance(), Provisioning: provisioning},
 		},
 		"ordered": {
 			"that the order may have been sent, and with what, is not known anywhere else",
-			instance(), environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
+			instance(),
+			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
 			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
 		},
 		"recorded by the provisioning alone": {
 			"the runtime was ordered after the removal had been accepted",
-			instance(), environment.Data{Instance: withRuntime("r"), Ordered: true, ProvisionerOperationID: "creation"},
+			instance(),
+			environment.Data{Instance: withRuntime("r"), Ordered: true, ProvisionerOperationID: "creation"},
 			environment.Data{Instance: withRuntime("r"), Ordered: true},
 		},
 		"recorded by the instance alone": {
 			"the provisioning died before it could store the runtime",
-			withRuntime("r"), environment.Data{Instance: instance(), Ordered: true},
+			withRuntime("r"),
+			environment.Data{Instance: instance(), Ordered: true},
 			environment.Data{Instance: withRuntime("r"), Ordered: true},
 		},
 	}

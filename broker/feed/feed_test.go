@@ -1,0 +1,296 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answer is what the Provisioner says when it is asked once.
+type answer struct {
+	changes provisionerclient.Changes
+	err     error
+}
+
+// asked is a call of the Provisioner.
+type asked struct {
+	After string
+	At    time.Duration // since the feed runs
+}
+
+// scene is a Provisioner that follows a script, and the broker's operations. At the end of the script requests are held open.
+type scene struct {
+	*testing.T
+
+	mutex  sync.Mutex
+	began  time.Time
+	script []answer
+	calls  []asked
+	events [][]string
+	wakes  int
+	// unknown says that no operation waits for the events, err that they could not be told.
+	unknown bool
+	err     error
+}
+
+func (s *scene) Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error) {
+	s.mutex.Lock()
+	s.calls = append(s.calls, asked{After: after, At: time.Since(s.began)})
+
+	if wait != 20*time.Second {
+		s.Errorf("asks to wait for %s", wait)
+	}
+
+	if len(s.script) > 0 {
+		next := s.script[0]
+		s.script = s.script[1:]
+		s.mutex.Unlock()
+
+		return next.changes, next.err
+	}
+
+	s.mutex.Unlock()
+
+	<-ctx.Done()
+
+	return provisionerclient.Changes{}, ctx.Err()
+}
+
+func (s *scene) Wake(_ context.Context, events []string, now time.Time) (int64, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if now.IsZero() {
+		s.Error("the operations are woken at no time")
+	}
+
+	if s.err != nil {
+		err := s.err
+		s.err = nil
+
+		return 0, err
+	}
+
+	if len(events) > 0 {
+		s.events = append(s.events, events)
+	}
+
+	if s.unknown {
+		return 0, nil
+	}
+
+	return int64(len(events)), nil
+}
+
+// play runs a feed through the script on fake time, and then the test.
+func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		s.T, s.began = t, time.Now()
+
+		follow := feed.New(s, s, func() { s.wakes++ }, clock.RealClock{}, logging.Discard())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- follow.Run(ctx) }()
+
+		time.Sleep(time.Hour) // fake time: long enough for every script
+		synctest.Wait()
+
+		if len(s.script) > 0 {
+			t.Errorf("the feed has stopped asking: %d answers are left", len(s.script))
+		}
+
+		test(follow)
+
+		asked := time.Now()
+
+		stop()
+
+		if err := <-ended; err != nil || time.Since(asked) != 0 {
+			t.Errorf("the stop took %s and gives %v", time.Since(asked), err)
+		}
+	})
+}
+
+func changes(cursor string, operations ...string) answer {
+	told := provisionerclient.Changes{Cursor: cursor}
+	for _, id := range operations {
+		told.Operations = append(told.Operations, provisionerclient.Change{OperationID: id})
+	}
+
+	return answer{changes: told}
+}
+
+func fails(err error) answer { return answer{err: err} }
+
+func TestChangesWakeOperations(t *testing.T) {
+	s := &scene{script: []answer{changes("c-1"), changes("c-2", "op-1", "op-2"), changes("c-3"), changes("c-4", "op-3")}}
+
+	play(t, s, func(*feed.Feed) {
+		want := [][]string{{"provisioner operation op-1", "provisioner operation op-2"}, {"provisioner operation op-3"}}
+		if diff := cmp.Diff(want, s.events); diff != "" {
+			t.Errorf("events -want +got:\n%s", diff)
+		}
+
+		if s.wakes != 2 {
+			t.Errorf("the engine was woken %d times, want 2", s.wakes)
+		}
+
+		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", 0}, {"c-4", 0}}, s.calls); diff != "" {
+			t.Errorf("each answer's cursor is where the next one begins, -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestChangesThatNobodyWaitsForWakeNothing(t *testing.T) {
+	s := &scene{unknown: true, script: []answer{changes("c-1"), changes("c-2", "of another broker")}}
+
+	play(t, s, func(*feed.Feed) {
+		if s.wakes != 0 {
+			t.Errorf("the engine was woken %d times", s.wakes)
+		}
+	})
+}
+
+func TestInterruptions(t *testing.T) {
+	away := fails(failure.New(failure.Transient, "away"))
+	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
+	forgotten := fails(failure.New(failure.Permanent, "this is no cursor"))
+
+	cases := map[string]struct {
+		reason string
+		script []answer
+		err    error // of the broker's database, once
+		want   []asked
+	}{
+		"away": {
+			reason: "it goes on where it was, and stands back longer each time, up to half a minute",
+			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2")},
+			want: []asked{
+				{"", 0},
+				{"c-1", 0},
+				{"c-1", time.Second},
+				{"c-1", 3 * time.Second},
+				{"c-1", 7 * time.Second},
+				{"c-1", 15 * time.Second},
+				{"c-1", 31 * time.Second},
+				{"c-1", 61 * time.Second},
+				{"c-1", 91 * time.Second},
+				{"c-2", 91 * time.Second},
+			},
+		},
+		"away again": {
+			reason: "after a success the next pause is short again",
+			script: []answer{changes("c-1"), away, away, changes("c-2"), away, changes("c-3")},
+			want: []asked{
+				{"", 0},
+				{"c-1", 0},
+				{"c-1", time.Second},
+				{"c-1", 3 * time.Second},
+				{"c-2", 3 * time.Second},
+				{"c-2", 4 * time.Second},
+				{"c-3", 4 * time.Second},
+			},
+		},
+		"away from the start": {
+			reason: "the Provisioner may start later", script: []answer{away, changes("c-1")},
+			want: []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
+		},
+		"cursor unknown": {
+			reason: "a Provisioner that was set up anew knows no cursor of before", script: []answer{changes("c-1"), forgotten, changes("d-1")},
+			want: []asked{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
+		},
+		"no feed": {
+			reason: "a former Provisioner is asked seldom whether it has been replaced", script: []answer{noFeed, noFeed, changes("c-1")},
+			want: []asked{{"", 0}, {"", 5 * time.Minute}, {"", 10 * time.Minute}, {"c-1", 10 * time.Minute}},
+		},
+		"feed lost": {
+			reason: "a Provisioner that was replaced by a former one is polled", script: []answer{changes("c-1"), noFeed, changes("d-1")},
+			want: []asked{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
+		},
+		"database away": {
+			reason: "changes that could not be told are asked for again", err: errors.New("away"),
+			script: []answer{changes("c-1", "op-1"), changes("c-1", "op-1")},
+			want:   []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{script: c.script, err: c.err}
+
+			play(t, s, func(*feed.Feed) {
+				if diff := cmp.Diff(c.want, s.calls); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestPace(t *testing.T) {
+	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
+
+	forever := make([]answer, 13) // five minutes apart, they last as long as play
+	for i := range forever {
+		forever[i] = noFeed
+	}
+
+	cases := map[string]struct {
+		reason  string
+		script  []answer
+		elapsed time.Duration
+		want    time.Duration
+	}{
+		"feed at first":   {"changes are told, polling is the fallback", []answer{changes("c-1")}, 0, 30 * time.Second},
+		"feed for long":   {"changes are told, however long it takes", []answer{changes("c-1")}, time.Hour, 30 * time.Second},
+		"none at first":   {"what is quick is noticed quickly", forever, 0, time.Second},
+		"none for a bit":  {"a tenth of what has passed", forever, 50 * time.Second, 5 * time.Second},
+		"none for long":   {"a user does not wait for longer than this", forever, time.Hour, 20 * time.Second},
+		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 30 * time.Second},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			play(t, &scene{script: c.script}, func(f *feed.Feed) {
+				different := map[time.Duration]bool{}
+
+				for range 50 {
+					got := f.Pace(c.elapsed)
+					if got < c.want || got > c.want*11/10 {
+						t.Fatalf("%s: got %s, want %s to a tenth more", c.reason, got, c.want)
+					}
+
+					different[got] = true
+				}
+
+				if len(different) < 2 {
+					t.Errorf("%s: many operations would ask at the same moment", c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestPaceBeforeTheFeedRuns(t *testing.T) {
+	f := feed.New(nil, nil, nil, clock.RealClock{}, logging.Discard())
+	if got := f.Pace(0); got > 2*time.Second {
+		t.Errorf("got %s, but nobody tells of changes yet", got)
+	}
+}

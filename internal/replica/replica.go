@@ -1,0 +1,124 @@
+// Package replica is what a running service is made of besides its own parts: users, a database, a server for its API and one that
+// tells how it is, and the order in which all of it starts and stops.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/health"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/serving"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Config is what every service is told.
+type Config struct {
+	Address       string
+	StatusAddress string
+	Users         secret.String
+	Database      config.Database
+}
+
+// Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
+type Replica struct {
+	Users auth.Users
+	DB    *storage.DB
+	// Keys are for what is secret at rest.
+	Keys *secret.Keyring
+	Log  logrus.FieldLogger
+
+	config Config
+	api    *serving.Server
+	status *serving.Server
+	parts  []lifecycle.Part
+}
+
+// New checks the configuration and opens the database. Errors name the variable that has to be changed.
+func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, error) {
+	const variable = "APP_AUTH_BASIC_USERS"
+
+	users, err := auth.ParseUsers(config.Users)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+
+	if err := auth.CheckExposure(config.Address, users, variable); err != nil {
+		return nil, err
+	}
+
+	keys, err := config.Database.Keys()
+	if err != nil {
+		return nil, err
+	}
+
+	database, err := config.Database.Storage()
+	if err != nil {
+		return nil, err
+	}
+
+	db, err := storage.Open(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Replica{Users: users, DB: db, Keys: keys, Log: log, config: config}, nil
+}
+
+// Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
+// one of its API. They stop in the opposite order, after the service has said that it is not ready any more.
+func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
+	var err error
+
+	if r.api, err = serving.Listen(ctx, r.config.Address, handler); err != nil {
+		return err
+	}
+
+	told := health.New(r.DB.Ping, r.Log)
+
+	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, told.Handler()); err != nil {
+		return err
+	}
+
+	r.parts = append([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, parts...)
+	r.parts = append(r.parts,
+		lifecycle.Part{Name: "api server", Run: r.api.Run},
+		lifecycle.Part{Name: "readiness", Run: told.Run},
+	)
+
+	return nil
+}
+
+// Address is where the API is.
+func (r *Replica) Address() string { return r.api.Address() }
+
+// StatusAddress is where health, readiness and metrics are told.
+func (r *Replica) StatusAddress() string { return r.status.Address() }
+
+// Run serves and works until the context ends, then stops in order.
+func (r *Replica) Run(ctx context.Context) error {
+	r.Log.WithField(logging.Address, r.Address()).Info("service runs")
+
+	return errors.Join(lifecycle.Run(ctx, r.Log, r.parts...), r.DB.Close())
+}
+
+// Close gives back what a replica that was never run has taken.
+func (r *Replica) Close() error {
+	errs := []error{r.DB.Close()}
+
+	for _, server := range []*serving.Server{r.api, r.status} {
+		if server != nil {
+			errs = append(errs, server.Close())
+		}
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,306 @@
+package gardener_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
+
+// through returns the client under test on the garden behind the interceptor.
+func (b bench) through(funcs interceptor.Funcs) *gardener.Client {
+	return gardener.New(interceptor.NewClient(b.garden.Client(), funcs), b.garden.Namespace())
+}
+
+func TestApplyMakesOneShootHoweverOften(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+	first := b.get()
+
+	b.apply(runtimeID)
+
+	if again := b.get(); again.UID != first.UID || again.Generation != first.Generation {
+		t.Errorf("the second time made %s generation %d of %s generation %d", again.UID, again.Generation, first.UID, first.Generation)
+	}
+
+	if first.Annotations[shoot.AnnotationRuntimeID] != runtimeID || first.Labels[shoot.LabelAccount] != "acme" {
+		t.Errorf("the Shoot does not tell whose it is: %v %v", first.Labels, first.Annotations)
+	}
+
+	changed := b.order(runtimeID)
+	changed.Spec.Provider.Workers[0].Maximum = 9
+	delete(changed.Annotations, shoot.AnnotationLegacyRuntimeID)
+
+	if err := b.shoots.Apply(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+
+	after := b.get()
+	if after.UID != first.UID || after.Spec.Provider.Workers[0].Maximum != 9 {
+		t.Errorf("the change gave %s with at most %d machines", after.UID, after.Spec.Provider.Workers[0].Maximum)
+	}
+
+	if value, left := after.Annotations[shoot.AnnotationLegacyRuntimeID]; left {
+		t.Errorf("what is left out keeps its value %q", value)
+	}
+}
+
+func TestApplyLeavesOtherShootsAlone(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		prepare func(b bench)
+		want    string
+		because string
+	}{
+		"of another runtime": {
+			"two runtimes in one cluster would each remove the other",
+			func(b bench) { b.apply("runtime-2") }, "is not of this runtime", failure.ReasonAlreadyExists,
+		},
+		"of nobody": {
+			"a cluster that people made is theirs",
+			func(b bench) {
+				theirs := b.order("")
+				theirs.Annotations = nil
+
+				if err := b.garden.Client().Create(b.Context(), theirs); err != nil {
+					b.Fatal(err)
+				}
+			}, "is not of this runtime", failure.ReasonAlreadyExists,
+		},
+		"being deleted": {
+			"a change would not stop the deletion",
+			func(b bench) {
+				b.apply(runtimeID)
+				b.held()
+
+				if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
+					b.Fatal(err)
+				}
+			}, "is being removed", failure.ReasonConflict,
+		},
+	}
+
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			b := newBench(t)
+			c.prepare(b)
+			before := b.get()
+
+			err := b.shoots.Apply(t.Context(), b.order(runtimeID))
+			if known := failure.Of(err); !failure.Is(err, failure.Conflict) || !strings.Contains(known.Text, c.want) || known.Reason != c.because {
+				t.Errorf("%s: got %v because of %q", c.reason, err, known.Reason)
+			}
+
+			if diff := cmp.Diff(before, b.get()); diff != "" {
+				t.Errorf("%s: the Shoot was changed, -before +after:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestShootThatGardenerRefuses(t *testing.T) {
+	b := newBench(t)
+	order := b.order(runtimeID)
+	order.Spec.Provider.Workers[0].Machine.Type = "m1.enormous"
+
+	err := b.shoots.Apply(t.Context(), order)
+	if known := failure.Of(err); known.Kind != failure.Invalid && known.Kind != failure.Denied || !strings.Contains(known.Text, "m1.enormous") {
+		t.Errorf("got %s %q, want that users read what Gardener has against it", known.Kind, known.Text)
+	}
+
+	if failure.MappingOf(failure.KindOf(err)).Retry {
+		t.Error("an order that is refused is sent again")
+	}
+}
+
+func TestGet(t *testing.T) {
+	b := newBench(t)
+
+	if _, err := b.shoots.Get(t.Context(), name); !failure.Is(err, failure.NotFound) {
+		t.Errorf("a Shoot that is not there gives %v", err)
+	}
+
+	b.apply(runtimeID)
+
+	if got, err := b.shoots.Get(t.Context(), name); err != nil || got.Name != name {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		prepare  func(b bench)
+		wantGone bool
+		wantLeft bool // as it was
+	}{
+		"there":   {"its deletion is confirmed, or Gardener would refuse it", func(b bench) { b.apply(runtimeID) }, true, false},
+		"gone":    {"what is gone needs no deletion", func(bench) {}, true, false},
+		"held":    {"Gardener takes its time", func(b bench) { b.apply(runtimeID); b.held() }, false, false},
+		"foreign": {"the name was given to another runtime, whose cluster stays", func(b bench) { b.apply("runtime-2") }, false, true},
+		"being deleted by somebody else": {
+			"it is confirmed all the same", func(b bench) {
+				b.apply(runtimeID)
+				b.held()
+
+				if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
+					b.Fatal(err)
+				}
+
+				existing := b.get()
+				delete(existing.Annotations, "confirmation.gardener.cloud/deletion")
+
+				if err := b.garden.Client().Update(b.Context(), existing); err != nil {
+					b.Fatal(err)
+				}
+			}, false, false,
+		},
+	}
+
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			b := newBench(t)
+			c.prepare(b)
+
+			for range 2 {
+				if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
+					t.Fatalf("%s: %v", c.reason, err)
+				}
+			}
+
+			if _, err := b.shoots.Get(t.Context(), name); failure.Is(err, failure.NotFound) != c.wantGone {
+				t.Fatalf("%s: gone is not %t: %v", c.reason, c.wantGone, err)
+			}
+
+			if c.wantGone {
+				return
+			}
+
+			left := b.get()
+			confirmed := left.Annotations["confirmation.gardener.cloud/deletion"] == "true"
+
+			if deleted := left.DeletionTimestamp != nil; deleted == c.wantLeft || confirmed == c.wantLeft {
+				t.Errorf("%s: deleted %t, confirmed %t", c.reason, deleted, confirmed)
+			}
+		})
+	}
+}
+
+func TestDeleteOfAShootThatGoesMeanwhile(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	gone := apierrors.NewNotFound(shoots, name)
+	racing := b.through(interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return gone },
+	})
+
+	if err := racing.Delete(t.Context(), name, runtimeID); err != nil {
+		t.Errorf("a Shoot that went between two calls gives %v", err)
+	}
+}
+
+func TestDeleteIsForTheShootThatWasLookedAt(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	swapped := b.through(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			applied := (&client.DeleteOptions{}).ApplyOptions(options)
+			if applied.Preconditions == nil || applied.Preconditions.UID == nil || *applied.Preconditions.UID != object.GetUID() {
+				t.Error("a Shoot that got the name meanwhile would be deleted")
+			}
+
+			return c.Delete(ctx, object, options...)
+		},
+	})
+
+	if err := swapped.Delete(t.Context(), name, runtimeID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	patches := 0
+	counted := b.through(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			patches++
+
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+
+	existing := b.get()
+
+	for range 2 { // the second time Gardener has not looked yet
+		if err := counted.Retry(t.Context(), existing); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if patches != 1 || b.get().Annotations["gardener.cloud/operation"] != "retry" && b.get().Generation == existing.Generation {
+		t.Errorf("asked %d times: %v", patches, b.get().Annotations)
+	}
+}
+
+func TestAdminKubeconfig(t *testing.T) {
+	b := newBench(t)
+
+	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Hour); !failure.Is(err, failure.NotFound) {
+		t.Errorf("a Shoot that is not there gives %v", err)
+	}
+
+	b.apply(runtimeID)
+
+	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Hour); err == nil {
+		t.Error("a Shoot that was not made yet has a kubeconfig")
+	}
+
+	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Minute); failure.MappingOf(failure.KindOf(err)).Retry {
+		t.Errorf("a validity that Gardener refuses is asked for again: %v", err)
+	}
+}
+
+func TestConnect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if _, err := gardener.Connect(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a kubeconfig that is not there gives %v, want an error that names the file", err)
+	}
+
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: g, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
+		"contexts: [{name: g, context: {cluster: g}}]\ncurrent-context: g\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	api, err := gardener.Connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := api.GroupVersionKindFor(&gardencorev1beta1.Shoot{}); err != nil {
+		t.Errorf("the client does not know Shoots: %v", err)
+	}
+
+	if _, err := gardener.New(api, "garden-local").Get(t.Context(), name); !failure.Is(err, failure.Transient) {
+		t.Errorf("a Gardener that does not answer gives %v", err)
+	}
+}

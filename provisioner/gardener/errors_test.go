@@ -1,0 +1,125 @@
+package gardener_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+func TestErrorsOfGardener(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "core.gardener.cloud", Kind: "Shoot"}, name,
+		field.ErrorList{field.NotSupported(field.NewPath("spec", "region"), "mars", []string{"eu"})})
+
+	cases := map[string]struct {
+		reason      string
+		err         error
+		want        failure.Kind
+		wantReason  string
+		wantText    string
+		wantNotText string
+	}{
+		"not found":      {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"invalid":        {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
+		"bad request":    {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
+		"too large":      {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
+		"forbidden":      {reason: "somebody has to grant it", err: apierrors.NewForbidden(shoots, name, errors.New("quota of the project")), want: failure.Denied, wantReason: "Forbidden", wantText: "quota of the project"},
+		"unauthorized":   {reason: "somebody has to renew the credentials", err: apierrors.NewUnauthorized("expired"), want: failure.Denied, wantReason: "Unauthorized", wantText: "expired"},
+		"already exists": {reason: "somebody was faster", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
+		"conflict":       {reason: "the next try reads anew", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
+		"too many":       {reason: "the limit passes", err: apierrors.NewTooManyRequests("slow down", 1), want: failure.Transient, wantReason: "TooManyRequests"},
+		"timeout":        {reason: "the server was busy", err: apierrors.NewTimeoutError("etcd", 1), want: failure.Transient, wantReason: "Timeout"},
+		"internal":       {reason: "the server may be mended", err: apierrors.NewInternalError(errors.New("webhook down")), want: failure.Transient, wantReason: "InternalError"},
+		"unavailable":    {reason: "the server may come back", err: apierrors.NewServiceUnavailable("rolling"), want: failure.Transient, wantReason: "ServiceUnavailable"},
+		"transport": {
+			reason: "what a transport says may name what users must not see", err: errors.New("dial tcp 10.1.2.3:443: refused"),
+			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not answer as it should", wantNotText: "10.1.2.3",
+		},
+		"time over": {
+			reason: "the server was slow", err: context.DeadlineExceeded, want: failure.Transient, wantReason: failure.ReasonInternal,
+		},
+	}
+
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			failing := b.through(interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return c.err
+				},
+			})
+
+			_, err := failing.Get(t.Context(), name)
+			known := failure.Of(err)
+
+			if known.Kind != c.want || known.Reason != c.wantReason || known.Component != failure.ComponentGardenerClient || !errors.Is(err, c.err) {
+				t.Errorf("%s: got %s because of %q in %q: %v", c.reason, known.Kind, known.Reason, known.Component, err)
+			}
+
+			if !strings.HasPrefix(known.Text, `reading the Shoot "c-first"`) || !strings.Contains(known.Text, c.wantText) {
+				t.Errorf("%s: users read %q", c.reason, known.Text)
+			}
+
+			if c.wantNotText != "" && strings.Contains(known.Text, c.wantNotText) {
+				t.Errorf("%s: users read %q", c.reason, known.Text)
+			}
+		})
+	}
+}
+
+// TestEachCallExplainsItsErrors has each call of a client fail.
+func TestEachCallExplainsItsErrors(t *testing.T) {
+	away := errors.New("dial tcp 10.1.2.3:443: refused")
+
+	cases := map[string]struct {
+		reason string
+		funcs  interceptor.Funcs
+		want   string
+	}{
+		"reading before a deletion": {
+			"a Shoot that cannot be read is not taken for gone",
+			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return away
+			}},
+			"reading the Shoot",
+		},
+		"confirming": {
+			"a deletion that is not confirmed would be refused",
+			interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return away
+			}},
+			"annotating the Shoot",
+		},
+		"deleting": {
+			"a deletion that did not arrive is sent again",
+			interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return away }},
+			"deleting the Shoot",
+		},
+	}
+
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			b := newBench(t)
+			b.apply(runtimeID)
+
+			err := b.through(c.funcs).Delete(t.Context(), name, runtimeID)
+			if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, c.want) {
+				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
+			}
+
+			if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
+				t.Errorf("%s: the next try gives %v", c.reason, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package gardener_test
+
+import (
+	"strings"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+)
+
+const (
+	newest = 3
+	older  = 2
+)
+
+// shootAt is a Shoot whose last operation, on the generation, is in the state; each code is an error of its own.
+func shootAt(generation int64, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Name: "c-first", Generation: newest},
+		Status: gardencorev1beta1.ShootStatus{
+			ObservedGeneration: generation,
+			LastOperation: &gardencorev1beta1.LastOperation{
+				Type: gardencorev1beta1.LastOperationTypeCreate, State: state, Progress: 42, Description: "creating DNS",
+			},
+		},
+	}
+
+	for _, code := range codes {
+		shoot.Status.LastErrors = append(shoot.Status.LastErrors, gardencorev1beta1.LastError{
+			Description: "because of " + string(code), Codes: []gardencorev1beta1.ErrorCode{code},
+		})
+	}
+
+	return shoot
+}
+
+func TestProgressInEachState(t *testing.T) {
+	fresh := shootAt(newest, "")
+	fresh.Status.LastOperation = nil
+
+	cases := map[string]struct {
+		reason string
+		shoot  *gardencorev1beta1.Shoot
+		want   gardener.Progress
+	}{
+		"new": {
+			"Gardener takes a while to notice", fresh,
+			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+		},
+		"success of before": {
+			"that the cluster was as it should be before the change says nothing", shootAt(older, gardencorev1beta1.LastOperationStateSucceeded),
+			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+		},
+		"failure of before": {
+			"the change may be what mends it", shootAt(older, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorConfigurationProblem),
+			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+		},
+		"succeeded": {
+			"the cluster is there", shootAt(newest, gardencorev1beta1.LastOperationStateSucceeded),
+			gardener.Progress{Done: true, Message: "creating DNS"},
+		},
+		"processing": {
+			"users read how far it is", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing),
+			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
+		},
+		"pending": {
+			"its turn comes", shootAt(newest, gardencorev1beta1.LastOperationStatePending),
+			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
+		},
+		"aborted": {
+			"it is taken up again", shootAt(newest, gardencorev1beta1.LastOperationStateAborted),
+			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
+		},
+		"unknown": {
+			"a state of a later version is waited out", shootAt(newest, "Dreaming"),
+			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
+		},
+		"error": {
+			"Gardener tries again by itself, whatever the error", shootAt(newest, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded),
+			gardener.Progress{Message: "Gardener is at 42% and tries again: because of ERR_INFRA_QUOTA_EXCEEDED"},
+		},
+		"error without text": {
+			"there is always something to read", shootAt(newest, gardencorev1beta1.LastOperationStateError),
+			gardener.Progress{Message: "Gardener is at 42% and tries again: creating DNS"},
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, gardener.ProgressOf(c.shoot)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFailureOfEachCode(t *testing.T) {
+	type codes = []gardencorev1beta1.ErrorCode
+
+	cases := map[string]struct {
+		reason string
+		codes  codes
+		want   failure.Kind // empty: it passes
+	}{
+		"rate limit":                {"it passes", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded}, ""},
+		"retryable dependency":      {"it passes", codes{gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
+		"retryable configuration":   {"it passes", codes{gardencorev1beta1.ErrorRetryableConfigurationProblem}, ""},
+		"all of them":               {"they all pass", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
+		"quota":                     {"the account's limit is used up", codes{gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"depleted":                  {"the infrastructure has no more", codes{gardencorev1beta1.ErrorInfraResourcesDepleted}, failure.Quota},
+		"unauthenticated":           {"the credentials are wrong", codes{gardencorev1beta1.ErrorInfraUnauthenticated}, failure.Denied},
+		"unauthorized":              {"the credentials allow too little", codes{gardencorev1beta1.ErrorInfraUnauthorized}, failure.Denied},
+		"dependencies":              {"somebody has to act", codes{gardencorev1beta1.ErrorInfraDependencies}, failure.Permanent},
+		"configuration":             {"somebody has to act", codes{gardencorev1beta1.ErrorConfigurationProblem}, failure.Permanent},
+		"cleanup":                   {"somebody has to act", codes{gardencorev1beta1.ErrorCleanupClusterResources}, failure.Permanent},
+		"webhook":                   {"somebody has to act", codes{gardencorev1beta1.ErrorProblematicWebhook}, failure.Permanent},
+		"of a later version":        {"what is not known does not pass", codes{"ERR_NEW"}, failure.Permanent},
+		"none":                      {"what is not known does not pass", nil, failure.Permanent},
+		"one that passes, one not":  {"one that stays is enough", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"quota and configuration":   {"the quota says what to do", codes{gardencorev1beta1.ErrorConfigurationProblem, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"quota and unauthenticated": {"the first that is found", codes{gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := gardener.ProgressOf(shootAt(newest, gardencorev1beta1.LastOperationStateFailed, c.codes...))
+			if got.Done || got.Stopped != (c.want == "") || (got.Err == nil) != (c.want == "") {
+				t.Fatalf("%s: got %+v", c.reason, got)
+			}
+
+			for _, code := range c.codes {
+				if !strings.Contains(got.Message, "because of "+string(code)) {
+					t.Errorf("%s: %q does not tell of %s", c.reason, got.Message, code)
+				}
+			}
+
+			if got.Err == nil {
+				return
+			}
+
+			known := failure.Of(got.Err)
+			if known.Kind != c.want || known.Component != failure.ComponentGardener || !strings.Contains(known.Text, `"c-first"`) {
+				t.Errorf("%s: got %s of %s: %q", c.reason, known.Kind, known.Component, known.Text)
+			}
+
+			if want := reasonOf(c.codes); known.Reason != want {
+				t.Errorf("%s: reason %q, want %q", c.reason, known.Reason, want)
+			}
+		})
+	}
+}
+
+// reasonOf is what clients that know Gardener's codes look for.
+func reasonOf(codes []gardencorev1beta1.ErrorCode) string {
+	if len(codes) == 0 {
+		return "Failed"
+	}
+
+	texts := []string{}
+	for _, code := range codes {
+		texts = append(texts, string(code))
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+func TestCodeIsToldOnce(t *testing.T) {
+	shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed,
+		gardencorev1beta1.ErrorInfraQuotaExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded)
+
+	if got := failure.Of(gardener.ProgressOf(shoot).Err).Reason; got != "ERR_INFRA_QUOTA_EXCEEDED" {
+		t.Errorf("got reason %q", got)
+	}
+}
