@@ -149,7 +149,7 @@ func TestResolveRefuses(t *testing.T) {
 			reason: "a file that was named has to exist", config: "missing.yaml", want: "missing.yaml",
 		},
 		"UnknownField": {
-			reason: "a misspelt field of the file is found", file: "address: http://broker\n", want: `unknown field "address"`,
+			reason: "a field that the file cannot have is found", file: "url: http://broker\n", want: `unknown field "url"`,
 		},
 	}
 
