@@ -43,7 +43,7 @@ test-garden: postgres garden ## Run the tests against the real garden and over r
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
 .PHONY: postgres
-postgres:
+postgres: ## Make sure that the tests find a PostgreSQL.
 	@test/postgres.sh
 
 .PHONY: lint

@@ -152,7 +152,7 @@ func (b *bench) deleted(id string) {
 func (b *bench) forget(id string) {
 	b.Helper()
 
-	if err := b.instances.Delete(b.Context(), id); err != nil {
+	if err := b.instances.Delete(b.Context(), b.stored(id)); err != nil {
 		b.Fatal(err)
 	}
 }

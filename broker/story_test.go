@@ -53,7 +53,9 @@ func TestStoryWithTheEngine(t *testing.T) {
 		})
 
 		made := gate{"Make", make(chan struct{}), func(context.Context, string) error { return nil }}
-		gone := gate{"Remove", make(chan struct{}), b.instances.Delete}
+		gone := gate{"Remove", make(chan struct{}), func(ctx context.Context, id string) error {
+			return b.instances.Delete(ctx, b.stored(id))
+		}}
 
 		config := process.DefaultConfig()
 		config.Poll = time.Hour // only a wake-up makes it look

@@ -64,6 +64,7 @@ type lease struct {
 	Held
 
 	cancel    context.CancelFunc // stops the run when the lease is lost
+	told      time.Time          // begin of the step that the store was told of
 	canceling bool               // the operation is to be canceled at its next safe point
 	draining  bool               // the operation is to be handed back before its next step
 }
@@ -193,7 +194,10 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 
 	now := e.clock.Now()
 
-	claimed, err := e.store.Claim(ctx, Claim{
+	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
+	defer cancel()
+
+	claimed, err := e.store.Claim(deadline, Claim{
 		Owner: e.owner, Kinds: e.kinds, Limit: free, Now: now, Until: now.Add(e.config.Lease),
 		CreatedAfter: e.config.CreatedAfter,
 	})
@@ -222,6 +226,10 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	}
 
 	e.mutex.Lock()
+	if former, still := e.held[work.Record.ID]; still {
+		former.cancel() // this replica has lost that lease to itself
+	}
+
 	e.held[work.Record.ID] = held
 	e.mutex.Unlock()
 
@@ -230,11 +238,19 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 
 		e.newRun(work, held).carry(ctx)
 
-		e.mutex.Lock()
-		delete(e.held, work.Record.ID)
-		e.mutex.Unlock()
+		e.release(held)
 		e.Wake() // a worker is free, and the next operation of the instance may be due
 	})
+}
+
+// release forgets a run that has ended. A newer run of the same operation stays.
+func (e *Engine[D]) release(ended *lease) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	if e.held[ended.OperationID] == ended {
+		delete(e.held, ended.OperationID)
+	}
 }
 
 // drain waits for running steps, for at most the grace period, then interrupts them and waits for what they hand back.
@@ -260,7 +276,10 @@ func (e *Engine[D]) drain(stop context.CancelFunc) {
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	now := e.clock.Now()
 
-	expired, err := e.store.ExpirePending(ctx, now.Add(-e.config.PendingLimit), now, timedOut(e.config.PendingLimit, "its turn"))
+	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
+	defer cancel()
+
+	expired, err := e.store.ExpirePending(deadline, now.Add(-e.config.PendingLimit), now, timedOut(e.config.PendingLimit, "its turn"))
 	if err != nil && ctx.Err() == nil {
 		e.log.WithError(err).Warn("pending operations could not be checked for their limit")
 	}

@@ -10,7 +10,7 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
 	defer ticker.Stop()
 
-	until := e.clock.Now().Add(e.config.Lease)
+	until := e.now().Add(e.config.Lease)
 
 	for {
 		select {
@@ -19,17 +19,19 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 		case <-ticker.C():
 		}
 
-		now := e.clock.Now()
-		if now.After(until) {
-			// The machine slept, or the database was away: others may carry these operations by now.
-			e.abandon()
+		if now := e.now(); e.renew(ctx, now) {
+			until = now.Add(e.config.Lease)
 		}
 
-		if e.renew(ctx, now) {
-			until = now.Add(e.config.Lease)
+		// The database is away, or the machine slept. Others may carry these operations before the next look.
+		if e.now().Add(e.config.Lease / renewals).After(until) {
+			e.abandon()
 		}
 	}
 }
+
+// now is the wall clock: it goes on while the machine sleeps, as the leases do.
+func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
 // renew extends every lease, stops the runs whose lease was lost, and marks those that are to be canceled.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
@@ -64,6 +66,10 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 			lease.cancel()
 		case state == Canceling:
 			lease.canceling = true
+
+			fallthrough
+		default:
+			lease.told = asked.StepBegan
 		}
 	}
 
@@ -77,7 +83,9 @@ func (e *Engine[D]) holding() []Held {
 
 	held := make([]Held, 0, len(e.held))
 	for _, lease := range e.held {
-		held = append(held, lease.Held)
+		asked := lease.Held
+		asked.Changed = !lease.StepBegan.Equal(lease.told)
+		held = append(held, asked)
 	}
 
 	return held

@@ -35,6 +35,20 @@ func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 // Attempt tells which run of the step this is since it last succeeded, counted from 1.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 
+// failing counts this run as failed, the first of its row or one more.
+func (a Attempt) failing() Attempt {
+	if a.Failures == 0 {
+		a.FailingSince = a.Last
+	}
+
+	a.Failures++
+
+	return a
+}
+
+// failingFor is the time since the first failure of the row that this run would continue.
+func (a Attempt) failingFor() time.Duration { return a.Last.Sub(a.failing().FailingSince) }
+
 // Elapsed is the time since the step's first run.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
@@ -63,11 +77,11 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
-// RetryOperation has the step run again after the interval, until the window since its first run has passed. Then the operation
-// fails with the reason.
+// RetryOperation has the step run again after the interval, until it has failed for the window without success in between. Then
+// the operation fails with the reason.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
-	if operation.Elapsed() >= window {
+	if operation.attempt.failingFor() >= window {
 		return operation, 0, gaveUp(reason, err, window)
 	}
 
@@ -76,13 +90,13 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 	return operation, interval, nil
 }
 
-// RetryOperationWithoutFail has the step run again after the interval, until the window since its first run has passed. Then the
-// step is recorded as not completed and the operation goes on without it.
+// RetryOperationWithoutFail has the step run again after the interval, until it has failed for the window without success in
+// between. Then the step is recorded as not completed, is not run again, and the operation goes on without it.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
 	operation.note = note{message: describe(reason, err), failed: true}
 
-	if operation.Elapsed() >= window {
+	if operation.attempt.failingFor() >= window {
 		operation.note.notCompleted = true
 		interval = 0
 	}

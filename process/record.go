@@ -51,7 +51,7 @@ type Record struct {
 	StepBegan   time.Time
 	// WaitingFor is a key of the outside event that makes the operation due before NextRun.
 	WaitingFor string
-	// Payload is the data that the steps share, as JSON. It is sealed at rest.
+	// Payload is the data that the steps share, as JSON. It is sealed at rest, and empty when its key is gone.
 	Payload json.RawMessage
 
 	CreatedAt, UpdatedAt time.Time
@@ -76,7 +76,10 @@ type Attempt struct {
 	Stage, Step string
 	Number      int
 	First, Last time.Time
-	LastError   string
+	// Failures counts the runs that failed without one that succeeded or waited in between, FailingSince is the first of them.
+	Failures     int
+	FailingSince time.Time
+	LastError    string
 }
 
 // Outcome is what came of an attempt, or what happened to the operation.

@@ -22,6 +22,8 @@ type cutOff struct {
 
 	mutex sync.Mutex
 	gone  bool
+	// unrenewed has only renewals fail.
+	unrenewed bool
 }
 
 var errCutOff = errors.New("the database is away")
@@ -53,8 +55,12 @@ func (c *cutOff) Claim(ctx context.Context, claim process.Claim) ([]process.Clai
 }
 
 func (c *cutOff) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
-	if err := c.err(); err != nil {
-		return nil, err
+	c.mutex.Lock()
+	unrenewed := c.unrenewed
+	c.mutex.Unlock()
+
+	if err := c.err(); err != nil || unrenewed {
+		return nil, errors.Join(err, errCutOff)
 	}
 
 	return c.Store.Renew(ctx, renewal)

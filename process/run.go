@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -23,6 +24,9 @@ type run[D any] struct {
 	attempts  map[string]Attempt
 	progress  Progress
 	log       logrus.FieldLogger
+
+	unreadable  error
+	keepPayload bool
 }
 
 func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
@@ -37,6 +41,8 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 		operation: Operation[D]{Record: work.Record},
 		takenFrom: work.TakenFrom,
 		attempts:  attempts,
+
+		unreadable: work.Unreadable,
 		log: e.log.WithFields(logrus.Fields{
 			logging.OperationID: work.Record.ID,
 			logging.InstanceID:  work.Record.InstanceID,
@@ -51,7 +57,9 @@ func (r *run[D]) carry(ctx context.Context) {
 		r.note(TakenOver, "the replica that carried the operation stopped renewing its lease")
 	}
 
-	if err := json.Unmarshal(r.operation.Payload, &r.operation.Data); err != nil {
+	if err := r.decode(); err != nil {
+		r.keepPayload = true
+		r.log.WithError(err).Error("the data of the operation cannot be read")
 		r.fail(ctx, failure.Wrap(failure.Internal, err, "the data of the operation cannot be read"))
 
 		return
@@ -78,6 +86,19 @@ func (r *run[D]) carry(ctx context.Context) {
 	r.finish(ctx, Succeeded, OperationSucceeded, "")
 }
 
+// decode reads the data that the steps share.
+func (r *run[D]) decode() error {
+	if r.unreadable != nil {
+		return r.unreadable
+	}
+
+	if err := json.Unmarshal(r.operation.Payload, &r.operation.Data); err != nil {
+		return fmt.Errorf("decoding the payload: %w", err)
+	}
+
+	return nil
+}
+
 // runStage runs the steps of a stage and reports whether all of them are done.
 func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D]) bool {
 	for _, task := range stage.Steps {
@@ -85,7 +106,7 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 			return false
 		}
 
-		if task.When != nil && !task.When(r.operation) {
+		if task.When != nil && !task.When(r.operation) || slices.Contains(r.operation.SkippedSteps, task.Step.Name()) {
 			continue
 		}
 
@@ -139,6 +160,7 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 		return false
 	}
 
+	// What a step that panicked or broke its contract returns is not used; what it has saved stays.
 	if fault := misuse(r.operation, result, wait, err); fault != nil {
 		r.stepFailed(ctx, log, attempt, fault)
 
@@ -172,6 +194,8 @@ func misuse[D any](before, after Operation[D], wait time.Duration, err error) er
 	var fault string
 
 	switch {
+	case errors.Is(err, errPanic):
+		return err
 	case err != nil && wait != 0:
 		fault = fmt.Sprintf("a duration (%s) beside an error", wait)
 	case wait < 0:
@@ -236,7 +260,10 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 	if r.operation.note.failed {
 		outcome = Retrying
 		r.operation.Problem = Problem{Message: r.operation.note.message}
+		attempt = attempt.failing()
 		attempt.LastError = r.operation.note.message
+	} else {
+		attempt.Failures, attempt.FailingSince = 0, time.Time{}
 	}
 
 	log.WithFields(logrus.Fields{logging.Reason: r.operation.note.message, logging.NextRun: next}).Debug("step comes back")
@@ -245,13 +272,14 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 
 // retry records a passing error, or fails the operation when the stage's window has passed.
 func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
-	if attempt.Last.Sub(attempt.First) >= stage.Retry.Window {
+	if attempt.failingFor() >= stage.Retry.Window {
 		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
 
 		return
 	}
 
-	next := r.engine.clock.Now().Add(stage.Retry.Interval(attempt.Number))
+	attempt = attempt.failing()
+	next := r.engine.clock.Now().Add(stage.Retry.Interval(attempt.Failures))
 	r.operation.Problem = problemOf(err)
 	attempt.LastError = r.operation.Problem.Message
 
@@ -282,14 +310,16 @@ func (r *run[D]) interrupted(attempt Attempt) {
 func (r *run[D]) entry(attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
 		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
-		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: message, NextRun: next,
+		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: presentable(message), NextRun: next,
 	})
 }
 
 // note adds a line about the operation as a whole.
 func (r *run[D]) note(outcome Outcome, message string) {
 	now := r.engine.clock.Now()
-	r.progress.Timeline = append(r.progress.Timeline, Entry{Began: now, End: now, Outcome: outcome, Message: message})
+	r.progress.Timeline = append(r.progress.Timeline, Entry{
+		Began: now, End: now, Outcome: outcome, Message: presentable(message),
+	})
 }
 
 var errPanic = errors.New("a step panicked")

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -90,7 +92,10 @@ func (r *run[D]) store(ctx context.Context) error {
 	defer cancel()
 
 	r.operation.Payload = payload
+	r.progress.KeepPayload = r.keepPayload
 	r.progress.Record = r.operation.Record
+	r.progress.Record.Description = presentable(r.operation.Description)
+	r.progress.Record.Problem.Message = presentable(r.operation.Problem.Message)
 	r.progress.Now = r.engine.clock.Now()
 
 	state, err := r.engine.store.Save(deadline, r.progress)
@@ -115,6 +120,26 @@ func problemOf(err error) Problem {
 	known := failure.Of(err)
 
 	return Problem{Message: known.Text, Reason: known.Reason, Component: known.Component}
+}
+
+// longestText bounds what is stored of a text, in characters: it may come from another system.
+const longestText = 2000
+
+// presentable is a text that any database stores and any terminal shows.
+func presentable(text string) string {
+	clean := strings.Map(func(char rune) rune {
+		if unicode.IsControl(char) && char != '\n' && char != '\t' {
+			return ' '
+		}
+
+		return char
+	}, strings.ToValidUTF8(text, "?"))
+
+	if characters := []rune(clean); len(characters) > longestText {
+		return string(characters[:longestText]) + "…"
+	}
+
+	return clean
 }
 
 // timedOut is the problem of what took longer than it may.

@@ -42,6 +42,8 @@ type Claimed struct {
 	Attempts []Attempt
 	// TakenFrom is the replica whose lease ran out, or empty.
 	TakenFrom string
+	// Unreadable says why the payload cannot be read, or is nil. Such an operation fails and keeps its payload.
+	Unreadable error
 }
 
 // Renewal extends the leases on operations, and stores for those who look what each is doing.
@@ -57,6 +59,8 @@ type Held struct {
 	Fence       int64
 	Stage, Step string
 	StepBegan   time.Time
+	// Changed says that the store has not been told of this step yet.
+	Changed bool
 }
 
 // Progress is what came of a run. Record carries the new values under the lease that it was claimed with.
@@ -65,6 +69,8 @@ type Progress struct {
 	// Failed are attempts to keep, Cleared those of steps that succeeded.
 	Failed, Cleared []Attempt
 	Timeline        []Entry
+	// KeepPayload leaves the stored payload as it is.
+	KeepPayload bool
 	// Release gives the lease back: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
 	Release bool
 	Now     time.Time

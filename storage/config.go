@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -30,17 +31,23 @@ type Config struct {
 	SSLMode  string
 }
 
-// postgresDSN returns the connection string, password included.
+// postgresDSN returns the connection string, password included. It is made of quoted words, which can always be read: an error
+// about it would show it.
 func (c Config) postgresDSN() string {
-	address := url.URL{
-		Scheme:   "postgres",
-		User:     url.UserPassword(c.User, c.Password.Reveal()),
-		Host:     net.JoinHostPort(c.Host, strconv.Itoa(c.Port)),
-		Path:     "/" + c.Name,
-		RawQuery: url.Values{"sslmode": {c.SSLMode}, "connect_timeout": {"5"}, "timezone": {"UTC"}}.Encode(),
+	quote := func(value string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 	}
 
-	return address.String()
+	return strings.Join([]string{
+		"user=" + quote(c.User),
+		"password=" + quote(c.Password.Reveal()),
+		"host=" + quote(c.Host),
+		"port=" + strconv.Itoa(c.Port),
+		"dbname=" + quote(c.Name),
+		"sslmode=" + quote(c.SSLMode),
+		"connect_timeout=5",
+		"timezone=UTC",
+	}, " ")
 }
 
 // sqliteDSN returns the file with its settings: writers wait for each other, a commit is on disk before it is reported.

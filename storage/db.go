@@ -126,16 +126,26 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	}
 
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("committing: %w", err)
+		// A context that ended meanwhile has rolled the transaction back.
+		return fmt.Errorf("committing: %w", errors.Join(ctx.Err(), err))
 	}
 
 	return nil
 }
 
+// ForUpdate is the fragment that locks the rows of a subquery. SQLite locks the whole database.
+func (db *DB) ForUpdate() string {
+	if db.config.Driver == DriverPostgres {
+		return " FOR UPDATE"
+	}
+
+	return ""
+}
+
 // SkipLocked is the fragment that lets several claimers pass by each other's rows. SQLite has one writer and needs none.
 func (db *DB) SkipLocked() string {
-	if db.config.Driver == DriverPostgres {
-		return " FOR UPDATE SKIP LOCKED"
+	if locks := db.ForUpdate(); locks != "" {
+		return locks + " SKIP LOCKED"
 	}
 
 	return ""

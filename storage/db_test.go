@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lib/pq"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -182,6 +185,20 @@ func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 
 	if got := counted(t, one); got != writers*each {
 		t.Errorf("the counter is %d, want %d", got, writers*each)
+	}
+}
+
+func TestPasswordMayHoldAnything(t *testing.T) {
+	config := postgrestest.Database(t)
+	config.Password = `it's\ a "b" %zz@/?#`
+
+	db, err := storage.Open(t.Context(), config)
+	if err == nil { // a server that trusts everybody
+		err = db.Close()
+	}
+
+	if _, answered := errors.AsType[*pq.Error](err); err != nil && !answered {
+		t.Errorf("the password does not arrive at the server: %v", err)
 	}
 }
 

@@ -14,6 +14,8 @@ const (
 	wakeChannel = "operations_due"
 	// notifyPause collects the notices of a burst into one: NOTIFY makes commits queue.
 	notifyPause = 20 * time.Millisecond
+	// notifyTimeout bounds the sending of a notice.
+	notifyTimeout = 5 * time.Second
 	// reconnectMin and reconnectMax bound the wait before a lost listening connection is made again.
 	reconnectMin = 200 * time.Millisecond
 	reconnectMax = 10 * time.Second
@@ -81,7 +83,10 @@ func (n *Notifier) send(ctx context.Context) {
 	case <-time.After(notifyPause):
 	}
 
-	if _, err := n.db.writer.ExecContext(ctx, "SELECT pg_notify($1, '')", wakeChannel); err != nil && ctx.Err() == nil {
+	deadline, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+
+	if _, err := n.db.writer.ExecContext(deadline, "SELECT pg_notify($1, '')", wakeChannel); err != nil && ctx.Err() == nil {
 		n.log.WithError(err).Warn("other replicas could not be told of due operations")
 	}
 }

@@ -90,6 +90,13 @@ func TestTimesAreReadBackInOneForm(t *testing.T) {
 	})
 }
 
+func TestTimeThatWasMadeOtherwiseIsStoredInTheSameForm(t *testing.T) {
+	stored, err := storage.Time{Time: time.Date(2026, 3, 4, 1, 0, 0, 5999, time.FixedZone("east", 3600))}.Value()
+	if diff := cmp.Diff("2026-03-04T00:00:00.000005Z", stored); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
 func TestTimesAreComparedAsTimes(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		execute(t, db, createMoments)

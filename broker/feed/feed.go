@@ -51,12 +51,16 @@ type Feed struct {
 	clock       clock.Clock
 	log         logrus.FieldLogger
 	alive       atomic.Bool
+	foreign     atomic.Bool
 }
 
 // New returns a feed; Run makes it work. woken is called when operations have become due.
 func New(provisioner Provisioner, waker Waker, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
 	return &Feed{provisioner: provisioner, waker: waker, woken: woken, clock: clock, log: log}
 }
+
+// Foreign reports whether the Provisioner is a former one: it has no feed, and knows no idempotency keys either.
+func (f *Feed) Foreign() bool { return f.foreign.Load() }
 
 // Pace is how long to wait before the Provisioner is asked again about an operation that it was first asked about so long ago.
 // Jitter keeps many operations from asking at the same time.
@@ -76,6 +80,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next, err := f.follow(ctx, cursor)
 		f.alive.Store(err == nil)
+		f.foreign.Store(errors.Is(err, provisionerclient.ErrNoFeed) || err != nil && f.foreign.Load())
 
 		if err == nil {
 			cursor, pause = next, firstPause
@@ -110,9 +115,19 @@ func (f *Feed) Run(ctx context.Context) error {
 
 // follow asks once for changes, passes them on, and returns the next cursor.
 func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
+	asked := f.clock.Now()
+
 	changes, err := f.provisioner.Changes(ctx, cursor, wait)
 	if err != nil {
 		return "", err
+	}
+
+	// An answer that comes at once and tells nothing is not what was asked for: a Provisioner that stops, or a proxy.
+	if cursor != "" && len(changes.Operations) == 0 && f.clock.Since(asked) < soonest {
+		select {
+		case <-ctx.Done():
+		case <-f.clock.After(soonest):
+		}
 	}
 
 	return changes.Cursor, f.pass(ctx, changes)

@@ -39,6 +39,7 @@ type scene struct {
 	mutex  sync.Mutex
 	began  time.Time
 	script []answer
+	open   bool // the script need not come to its end
 	calls  []asked
 	events [][]string
 	wakes  int
@@ -112,7 +113,7 @@ func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
 		time.Sleep(time.Hour) // fake time: long enough for every script
 		synctest.Wait()
 
-		if len(s.script) > 0 {
+		if len(s.script) > 0 && !s.open {
 			t.Errorf("the feed has stopped asking: %d answers are left", len(s.script))
 		}
 
@@ -152,8 +153,8 @@ func TestChangesWakeOperations(t *testing.T) {
 			t.Errorf("the engine was woken %d times, want 2", s.wakes)
 		}
 
-		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", 0}, {"c-4", 0}}, s.calls); diff != "" {
-			t.Errorf("each answer's cursor is where the next one begins, -want +got:\n%s", diff)
+		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", time.Second}, {"c-4", time.Second}}, s.calls); diff != "" {
+			t.Errorf("each answer's cursor is where the next one begins; one that comes at once with nothing is not followed at once: -want +got:\n%s", diff)
 		}
 	})
 }
@@ -181,7 +182,7 @@ func TestInterruptions(t *testing.T) {
 	}{
 		"away": {
 			reason: "it goes on where it was, and stands back longer each time, up to half a minute",
-			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2")},
+			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2", "op")},
 			want: []asked{
 				{"", 0},
 				{"c-1", 0},
@@ -197,7 +198,7 @@ func TestInterruptions(t *testing.T) {
 		},
 		"away again": {
 			reason: "after a success the next pause is short again",
-			script: []answer{changes("c-1"), away, away, changes("c-2"), away, changes("c-3")},
+			script: []answer{changes("c-1"), away, away, changes("c-2", "op"), away, changes("c-3", "op")},
 			want: []asked{
 				{"", 0},
 				{"c-1", 0},
@@ -282,6 +283,44 @@ func TestPace(t *testing.T) {
 
 				if len(different) < 2 {
 					t.Errorf("%s: many operations would ask at the same moment", c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestForeign(t *testing.T) {
+	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
+	away := fails(failure.New(failure.Transient, "away"))
+
+	forever := func(first ...answer) []answer {
+		for range 200 { // longer than play lasts
+			first = append(first, away)
+		}
+
+		return first
+	}
+
+	cases := map[string]struct {
+		reason string
+		script []answer
+		want   bool
+	}{
+		"ours":                {"it has a feed", []answer{changes("c-1")}, false},
+		"ours, away":          {"one that does not answer is what it was", forever(changes("c-1")), false},
+		"former, then away":   {"one that does not answer is what it was", forever(noFeed), true},
+		"former, then ours":   {"it was replaced", []answer{noFeed, changes("c-1")}, false},
+		"cursor of before":    {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, false},
+		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), true},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{script: c.script, open: true}
+
+			play(t, s, func(f *feed.Feed) {
+				if got := f.Foreign(); got != c.want {
+					t.Errorf("%s: foreign is %t", c.reason, got)
 				}
 			})
 		})

@@ -23,16 +23,17 @@ func (r rows) Find(ctx context.Context, id string) (environment.Instance, error)
 }
 
 // SetRuntime records the runtime of the instance.
-func (r rows) SetRuntime(ctx context.Context, id, runtimeID string) error {
-	return explain(r.instances.SetRuntime(ctx, id, runtimeID), "the runtime of the instance")
+func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
+	return explain(r.instances.SetRuntime(ctx, instance, runtimeID), "the runtime of the instance")
 }
 
 // Delete removes the instance.
-func (r rows) Delete(ctx context.Context, id string) error {
-	return explain(r.instances.Delete(ctx, id), "the instance")
+func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
+	return explain(r.instances.Delete(ctx, instance), "the instance")
 }
 
-// LastProvisioning returns what the newest provisioning of the instance knew when it ended.
+// LastProvisioning returns what the newest provisioning of the instance knew when it ended, and the runtime that it had recorded
+// even if it ended before it could know that.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	var data environment.Data
 
@@ -45,7 +46,16 @@ func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environm
 		return data, failure.Wrap(failure.Internal, err, "the data of the provisioning cannot be read")
 	}
 
-	return data, nil
+	instance, err := r.Find(ctx, instanceID)
+	if failure.Of(err).Reason == failure.ReasonNotFound {
+		return data, nil // its row is gone: only the end of the deletion is left to do
+	}
+
+	if instance.RuntimeID != "" && instance.ShootName == data.Instance.ShootName {
+		data.Instance.RuntimeID = instance.RuntimeID
+	}
+
+	return data, err
 }
 
 // explain says which rows could not be read or written. Nil stays nil.

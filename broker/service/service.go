@@ -91,6 +91,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
+	limits.PendingLimit = config.Engine.PendingTimeout
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
@@ -158,6 +159,7 @@ func processes(config Config, stores stores, provisioner *provisionerclient.Clie
 			Instances:     rows,
 			Provisionings: rows,
 			Waiter:        waiter,
+			Foreign:       follow.Foreign,
 			Limit:         config.Engine.OperationTimeout,
 		}),
 	}

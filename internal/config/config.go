@@ -118,6 +118,7 @@ type Engine struct {
 	Workers          int           `env:"WORKERS"           help:"operations that run at the same time in one replica"`
 	LeaseDuration    time.Duration `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
 	OperationTimeout time.Duration `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
+	PendingTimeout   time.Duration `env:"PENDING_TIMEOUT"   help:"how long an operation may wait for its turn"`
 }
 
 // Check finds values that no engine runs with.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -62,6 +64,9 @@ func (c *call) refused(problem problem) error {
 	switch {
 	case problem.saysNoFeed():
 		return explained(failure.Wrap(failure.Permanent, ErrNoFeed, "the provisioner could not %s", c.action))
+	case problem.saysExists():
+		return failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message).
+			Because(failure.ReasonAlreadyExists, component)
 	case problem.Extensions.reason == failure.ReasonNotFound:
 		return explained(failure.New(failure.NotFound, "the provisioner could not %s: %s", c.action, message))
 	case problem.saysInProgress():
@@ -81,6 +86,12 @@ func (p problem) saysNoFeed() bool {
 		func(words string) bool { return strings.Contains(message, words) })
 
 	return saysUnknown && strings.Contains(message, "operationchanges")
+}
+
+// saysExists recognises that the cluster exists already. A former Provisioner gives Kubernetes' own reason, with a code that
+// would ask for another try.
+func (p problem) saysExists() bool {
+	return p.Extensions.reason == failure.ReasonAlreadyExists || p.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
 // saysInProgress recognises the refusal of a former Provisioner, which runs one operation of a runtime after the other and

@@ -121,11 +121,11 @@ func (w *world) OperationStatus(_ context.Context, _, operationID string) (provi
 	return status, err
 }
 
-func (w *world) SetRuntime(_ context.Context, _, runtimeID string) error {
+func (w *world) SetRuntime(_ context.Context, _ environment.Instance, runtimeID string) error {
 	return w.call("record", func() { w.recorded = runtimeID })
 }
 
-func (w *world) Delete(context.Context, string) error {
+func (w *world) Delete(context.Context, environment.Instance) error {
 	return w.call("delete", func() { w.rows = 0 })
 }
 
@@ -140,7 +140,8 @@ func (w *world) waiter() provisionerwait.Waiter {
 }
 
 func (w *world) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(), Limit: 24 * time.Hour})
+	return Process(Options{Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
+		Foreign: func() bool { return false }, Limit: 24 * time.Hour})
 }
 
 // instance is the instance as it was accepted: without a runtime.

@@ -23,8 +23,8 @@ type Provisioner interface {
 
 // Instances is where instances are recorded.
 type Instances interface {
-	SetRuntime(ctx context.Context, id, runtimeID string) error
-	Delete(ctx context.Context, id string) error
+	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
+	Delete(ctx context.Context, instance environment.Instance) error
 }
 
 // Provisionings finds the data of the operation that made an instance. Its errors are of package failure.
@@ -39,7 +39,9 @@ type Options struct {
 	Provisionings Provisionings
 	// Waiter waits for the Provisioner.
 	Waiter provisionerwait.Waiter
-	Limit  time.Duration
+	// Foreign says that the Provisioner is a former one, which knows no idempotency keys.
+	Foreign func() bool
+	Limit   time.Duration
 }
 
 // Process removes a runtime and its instance.
@@ -55,7 +57,9 @@ func Process(options Options) process.Process[environment.Data] {
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			stage(initStep{provisionings: options.Provisionings}),
-			stage(removeRuntime{provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter}),
+			stage(removeRuntime{
+				provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, foreign: options.Foreign,
+			}),
 			stage(checkRuntimeRemoval{waiter: options.Waiter}),
 			stage(removeInstance{instances: options.Instances}),
 		},

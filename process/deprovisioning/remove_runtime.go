@@ -19,6 +19,7 @@ type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
 	waiter      provisionerwait.Waiter
+	foreign     func() bool
 }
 
 // Name implements process.Step.
@@ -66,8 +67,8 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 }
 
 // findRuntime learns the id of a runtime that was ordered and whose id never reached the broker. It sends the order again under
-// its key: whatever became of the first one, afterwards there is the runtime of that key and no other, or none when the
-// Provisioner refuses the order.
+// its key: whatever became of the first one, afterwards there is the runtime of that key and no other, or none when the order is
+// refused. A former Provisioner knows no keys; its refusal proves nothing, and people have to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	order, err := runtimeorder.New(operation.Data.Instance)
 	if err != nil {
@@ -83,16 +84,16 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 	}, order)
 
 	switch {
-	case failure.Of(err).Reason == failure.ReasonAlreadyExists:
+	case failure.Is(err, failure.Permanent) && s.foreign():
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
 	case failure.Is(err, failure.Permanent):
-		return "", nil // refused: the order never made a runtime
+		return "", nil
 	case err != nil:
 		return "", err
 	}
 
-	if err := s.instances.SetRuntime(ctx, operation.InstanceID, ordered.RuntimeID); err != nil {
+	if err := s.instances.SetRuntime(ctx, operation.Data.Instance, ordered.RuntimeID); err != nil {
 		return "", failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
 	}
 

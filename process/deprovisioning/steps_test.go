@@ -91,6 +91,7 @@ func TestRemoveRuntime(t *testing.T) {
 		data        environment.Data
 		provision   error
 		deprovision error
+		foreign     bool
 		wantCalls   []string
 		wantRemoval string // the Provisioner's operation that is then waited for
 		wantWait    time.Duration
@@ -112,8 +113,11 @@ func TestRemoveRuntime(t *testing.T) {
 			reason: "an order that is refused has made no runtime", data: ordered,
 			provision: failure.New(failure.Permanent, "no such machine type"),
 		},
-		"name is taken": {
-			reason: "a former Provisioner knows no keys: people have to look, and are told for what", data: ordered, provision: taken,
+		"name is another runtime's": {
+			reason: "our Provisioner knows the key: what has the name is not what was ordered", data: ordered, provision: taken,
+		},
+		"former Provisioner": {
+			reason: "it knows no keys: people have to look, and are told for what", data: ordered, provision: taken, foreign: true,
 			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
 		},
 		"Provisioner away before the order": {
@@ -151,7 +155,9 @@ func TestRemoveRuntime(t *testing.T) {
 			w := newWorld(environment.Data{})
 			w.provision, w.deprovision = c.provision, c.deprovision
 
-			got, wait, err := run(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter()}, newOperation(c.data))
+			got, wait, err := run(t, removeRuntime{
+				provisioner: w, instances: w, waiter: w.waiter(), foreign: func() bool { return c.foreign },
+			}, newOperation(c.data))
 			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
 				t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
 			}
@@ -177,7 +183,7 @@ func TestRemoveRuntime(t *testing.T) {
 
 func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
 	w := newWorld(environment.Data{})
-	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter()}
+	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), foreign: func() bool { return false }}
 
 	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	first := done(t, step, newOperation(data))

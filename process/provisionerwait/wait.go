@@ -34,7 +34,7 @@ type Waiter struct {
 	Limit time.Duration
 }
 
-// busy is how long an operation stands back when too many ask the Provisioner.
+// busy is how long an operation stands back at least when too many ask the Provisioner.
 const busy = time.Second
 
 // Event is what an operation waits for that waits for this operation of the Provisioner.
@@ -47,7 +47,8 @@ func Event(provisionerOperationID string) string {
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data],
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.Calls != nil && !w.Calls.Allow() {
-		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn", busy, w.Limit)
+		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn",
+			max(busy, w.Pace(operation.Elapsed())), w.Limit)
 	}
 
 	asked := operation.Data.ProvisionerOperationID

@@ -143,13 +143,13 @@ func TestOnlySoManyAskInASecond(t *testing.T) {
 		}
 
 		waits := []time.Duration{ask(), ask(), ask(), ask()}
-		if diff := cmp.Diff([]time.Duration{0, 0, time.Second, time.Second}, waits); diff != "" || len(p.asked) != 2 {
+		if diff := cmp.Diff([]time.Duration{0, 0, pace, pace}, waits); diff != "" || len(p.asked) != 2 {
 			t.Errorf("asked %d times, waits -want +got:\n%s", len(p.asked), diff)
 		}
 
 		time.Sleep(500 * time.Millisecond) // fake time
 
-		if waits := []time.Duration{ask(), ask()}; waits[0] != 0 || waits[1] != time.Second {
+		if waits := []time.Duration{ask(), ask()}; waits[0] != 0 || waits[1] != pace {
 			t.Errorf("half a second later one may ask, but the waits are %v", waits)
 		}
 	})

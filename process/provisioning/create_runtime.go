@@ -37,11 +37,17 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		SubAccount:     instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
 	}, operation.Data.Order)
+	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
+		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
+			"remove it by hand if it is of no use, then delete the instance and order it anew", instance.ShootName).
+			Because(failure.ReasonAlreadyExists, failure.ComponentProvisioner)
+	}
+
 	if err != nil {
 		return operation, 0, err
 	}
 
-	if err := s.instances.SetRuntime(ctx, instance.ID, ordered.RuntimeID); err != nil {
+	if err := s.instances.SetRuntime(ctx, instance, ordered.RuntimeID); err != nil {
 		return operation, 0, failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
 	}
 

@@ -23,7 +23,7 @@ type Provisioner interface {
 // Instances is where the runtime of an instance is recorded.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	SetRuntime(ctx context.Context, id, runtimeID string) error
+	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
 }
 
 // Options are what the process needs.

@@ -53,7 +53,7 @@ func (f *fakeInstances) Find(context.Context, string) (environment.Instance, err
 	return f.instance, f.err
 }
 
-func (f *fakeInstances) SetRuntime(_ context.Context, _, runtimeID string) error {
+func (f *fakeInstances) SetRuntime(_ context.Context, _ environment.Instance, runtimeID string) error {
 	if f.err == nil {
 		f.instance.RuntimeID = runtimeID
 	}

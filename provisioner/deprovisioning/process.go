@@ -50,6 +50,9 @@ func Process(options Options) process.Process[operation.Data] {
 				shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
 			}),
 			stage("CleanupCluster", markDeleted{runtimes: options.Runtimes, now: options.Now}),
+			stage("VerifyClusterDeletion", verifyGone{
+				shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
+			}),
 		},
 	}
 }

@@ -112,6 +112,32 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	return shoot, nil
 }
 
+// Owned is a Shoot and the runtime that it belongs to.
+type Owned struct {
+	Name, RuntimeID string
+}
+
+// Owned lists the Shoots that belong to runtimes.
+func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	shoots := &gardencorev1beta1.ShootList{}
+	if err := c.api.List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
+		return nil, explain(err, "listing Shoots")
+	}
+
+	var owned []Owned
+
+	for _, each := range shoots.Items {
+		if id := each.Annotations[shoot.AnnotationRuntimeID]; id != "" {
+			owned = append(owned, Owned{Name: each.Name, RuntimeID: id})
+		}
+	}
+
+	return owned, nil
+}
+
 // Delete confirms the deletion of the runtime's Shoot and asks for it. A Shoot that is gone, or of another runtime, is no error.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -60,6 +60,24 @@ func TestApplyMakesOneShootHoweverOften(t *testing.T) {
 	}
 }
 
+func TestApplyTakesBackWhatOthersHaveChanged(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	theirs := b.get()
+	theirs.Spec.Provider.Workers[0].Maximum = 99
+
+	if err := b.garden.Client().Update(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.apply(runtimeID)
+
+	if got, want := b.get().Spec.Provider.Workers[0].Maximum, b.order(runtimeID).Spec.Provider.Workers[0].Maximum; got != want {
+		t.Errorf("there are at most %d machines, want the %d of the order", got, want)
+	}
+}
+
 func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -18,6 +18,8 @@ import (
 
 // runtimes is a graph.Runtimes that does what its functions do.
 type runtimes struct {
+	// known are the operations that keys stand for.
+	known           map[string]model.OperationStatus
 	provision       func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error)
 	deprovision     func(graph.Caller, string) (string, error)
 	runtimeStatus   func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error)
@@ -26,6 +28,12 @@ type runtimes struct {
 }
 
 var _ graph.Runtimes = runtimes{}
+
+func (r runtimes) Known(_ context.Context, caller graph.Caller) (model.OperationStatus, bool, error) {
+	status, found := r.known[caller.IdempotencyKey]
+
+	return status, found, nil
+}
 
 func (r runtimes) Provision(
 	_ context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,

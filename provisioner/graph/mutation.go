@@ -20,6 +20,16 @@ func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRu
 		return nil, err
 	}
 
+	// An order that is sent again finds its runtime, also where the rules have become stricter since.
+	known, found, err := m.runtimes.Known(ctx, caller)
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	if found {
+		return withLastError(&known), nil
+	}
+
 	if err := validation.Provision(config, m.rules); err != nil {
 		return nil, explained(ctx, err)
 	}

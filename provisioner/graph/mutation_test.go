@@ -64,6 +64,23 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 }
 
+// TestOrderSentAgainFindsItsRuntime sends an order that the rules refuse by now, under a key that is known.
+func TestOrderSentAgainFindsItsRuntime(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{known: map[string]model.OperationStatus{"op-1/create": {
+		ID: new("op-1"), Operation: model.OperationTypeProvisionNoInstall, State: model.OperationStateSucceeded, RuntimeID: new("rt-1"),
+	}}})
+	refused := strings.ReplaceAll(provision, `"c-1234567"`, `"a-name-that-is-far-too-long"`)
+
+	for key, want := range map[string]string{"op-1/create": `"runtimeID":"rt-1"`, "op-2/create": `"error_code":400`} {
+		_, got := post(t, server, exchange{query: refused, headers: map[string]string{"tenant": "acme", "Idempotency-Key": key}})
+		if !strings.Contains(got, want) {
+			t.Errorf("key %s: got %s, want %s in it", key, got, want)
+		}
+	}
+}
+
 func TestMutationsRefused(t *testing.T) {
 	t.Parallel()
 

@@ -10,6 +10,8 @@ import (
 // Runtimes does what the server is asked for. It returns errors of package failure; any other error is taken for a fault of
 // ours and stays out of the answer. Input that it gets is already validated.
 type Runtimes interface {
+	// Known returns the operation that the caller's idempotency key stands for, and false when the key is empty or new.
+	Known(ctx context.Context, caller Caller) (model.OperationStatus, bool, error)
 	// Provision accepts the order of a new runtime and returns at once, with the ids of the runtime and of its operation.
 	Provision(ctx context.Context, caller Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error)
 	// Deprovision accepts the removal of a runtime, cancels what else runs for it, and returns the id of the operation that

@@ -72,8 +72,9 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []mode
 	changes := []model.OperationChange{}
 
 	for _, change := range found {
-		if change.At.After(next.At) {
-			next.At = change.At.Time
+		// A replica whose clock is ahead must not make the feed pass over what the others write.
+		if at := earlier(change.At.Time, s.Clock.Now()); at.After(next.At) {
+			next.At = at
 		}
 
 		if !told[mark(change)] {
@@ -93,6 +94,14 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []mode
 	}
 
 	return next, changes, nil
+}
+
+func earlier(one, other time.Time) time.Time {
+	if one.Before(other) {
+		return one
+	}
+
+	return other
 }
 
 // mark stands for one change of one operation.

@@ -22,12 +22,7 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		now := s.Clock.Now()
-
-		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, now)
-		if err != nil || known != operationID {
-			operationID = known
-
+		if err := s.Runtimes.Lock(ctx, tx, runtimeID); err != nil {
 			return err
 		}
 
@@ -36,8 +31,20 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		if len(past) > 0 && removes(past[0]) {
+		removed := len(past) > 0 && removes(past[0])
+		if removed {
 			operationID = past[0].ID
+		}
+
+		now := s.Clock.Now()
+
+		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, now)
+		if err != nil {
+			return err
+		}
+
+		if removed || known != operationID {
+			operationID = known
 
 			return nil
 		}

@@ -3,6 +3,7 @@ package runtimes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -13,6 +14,26 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
+
+// Known implements graph.Runtimes.
+func (s *Service) Known(ctx context.Context, caller graph.Caller) (model.OperationStatus, bool, error) {
+	if caller.IdempotencyKey == "" {
+		return model.OperationStatus{}, false, nil
+	}
+
+	operationID, err := s.Runtimes.Recall(ctx, s.Runtimes.Reader(), caller.Tenant, caller.IdempotencyKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return model.OperationStatus{}, false, nil
+	}
+
+	if err != nil {
+		return model.OperationStatus{}, false, unavailable(err)
+	}
+
+	known, err := s.OperationStatus(ctx, caller, operationID)
+
+	return known, err == nil, err
+}
 
 // Provision implements graph.Runtimes. Nothing is made here: the runtime and its operation are rows first, in one transaction.
 func (s *Service) Provision(ctx context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
@@ -38,15 +59,16 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 		CreatedAt:     s.Clock.Now(),
 	}
 
-	if err := s.Check(runtime); err != nil {
-		return model.OperationStatus{}, err
-	}
-
 	err = s.DB.InTx(ctx, func(tx storage.Tx) error {
 		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, runtime.CreatedAt)
 		if err != nil || known != operationID {
 			operationID = known
 
+			return err
+		}
+
+		// Only what is new is checked. An order that is sent again finds its runtime also where the rules have become stricter.
+		if err := s.Check(runtime); err != nil {
 			return err
 		}
 

@@ -109,6 +109,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
+		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
+			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
+		}.run},
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
 }
@@ -118,6 +121,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 ) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
+	limits.PendingLimit = config.Engine.PendingTimeout
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()

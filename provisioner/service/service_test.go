@@ -32,6 +32,7 @@ type landscape struct {
 
 	client *provisionerclient.Client
 	garden *garden.Memory
+	config service.Config
 }
 
 // start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
@@ -64,7 +65,7 @@ func start(t *testing.T, creation time.Duration) landscape {
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, client: client, garden: memory}
+	return landscape{T: t, client: client, garden: memory, config: config}
 }
 
 // run runs the part until the test ends.
@@ -230,6 +231,46 @@ func TestRemovalCancelsACreationThatRuns(t *testing.T) {
 
 	if _, exists := l.shoot("c-stuck"); exists {
 		t.Error("the Shoot is left")
+	}
+}
+
+// TestShootThatOutlivesItsRuntimeIsRemoved has a Shoot appear when its runtime is gone already, as a frozen replica may order it. A
+// Provisioner that starts finds it.
+func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
+	l := start(t, 100*time.Millisecond)
+
+	ordered := l.provision("", "c-late")
+	l.succeeded(ordered.ID)
+
+	late, _ := l.shoot("c-late")
+	l.succeeded(l.deprovision(ordered.RuntimeID))
+
+	late.ObjectMeta = metav1.ObjectMeta{Name: late.Name, Namespace: late.Namespace, Annotations: late.Annotations}
+	delete(late.Annotations, "confirmation.gardener.cloud/deletion")
+	late.Status = gardencorev1beta1.ShootStatus{}
+
+	if err := l.garden.Client().Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+
+	another, err := service.New(t.Context(), l.config, l.garden.Client(), logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, another.Run)
+
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+		if _, exists := l.shoot("c-late"); !exists {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatal("the Shoot is still there")
+		}
 	}
 }
 

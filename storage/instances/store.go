@@ -101,24 +101,26 @@ func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Ti
 	return touched == 1, nil
 }
 
-// SetRuntime records the runtime that was ordered for an instance. An instance that is gone is none of its business.
-func (s *Store) SetRuntime(ctx context.Context, id, runtimeID string) error {
-	return s.change(ctx, "recording the runtime of", id, `UPDATE instances SET runtime_id = ? WHERE id = ?`, runtimeID, id)
+// SetRuntime records the runtime that was ordered for an instance. When the instance is gone, or its id was given to another one
+// since, nothing is changed.
+func (s *Store) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
+	return s.change(ctx, "recording the runtime of", instance, `UPDATE instances SET runtime_id = ?`, runtimeID)
 }
 
-// Delete removes an instance. One that is gone already is no error.
-func (s *Store) Delete(ctx context.Context, id string) error {
-	return s.change(ctx, "removing", id, `DELETE FROM instances WHERE id = ?`, id)
+// Delete removes an instance. When it is gone, or its id was given to another one since, nothing is changed.
+func (s *Store) Delete(ctx context.Context, instance environment.Instance) error {
+	return s.change(ctx, "removing", instance, `DELETE FROM instances`)
 }
 
-func (s *Store) change(ctx context.Context, doing, id, statement string, args ...any) error {
+// change runs the statement on the instance's row. An id may be used again, the name of a Shoot is not.
+func (s *Store) change(ctx context.Context, doing string, instance environment.Instance, statement string, args ...any) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		_, err := storage.Exec(ctx, tx, statement, args...)
+		_, err := storage.Exec(ctx, tx, statement+` WHERE id = ? AND shoot_name = ?`, append(args, instance.ID, instance.ShootName)...)
 
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s instance %s: %w", doing, id, err)
+		return fmt.Errorf("%s instance %s: %w", doing, instance.ID, err)
 	}
 
 	return nil

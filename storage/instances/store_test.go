@@ -49,7 +49,7 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 			})
 		}
 
-		if err := store.SetRuntime(t.Context(), "one", "runtime"); err != nil {
+		if err := store.SetRuntime(t.Context(), instance("one"), "runtime"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -61,8 +61,19 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 			t.Errorf("instance: %v -want +got\n%s", err, diff)
 		}
 
+		former := instance("one")
+		former.ShootName = "c-former"
+
+		if err := store.Delete(t.Context(), former); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := store.Get(t.Context(), db.Reader(), "one"); err != nil {
+			t.Errorf("the removal of a former instance of that id removed the present one: %v", err)
+		}
+
 		for range 2 {
-			if err := store.Delete(t.Context(), "one"); err != nil {
+			if err := store.Delete(t.Context(), instance("one")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,7 +20,7 @@ WHERE id IN (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.state IN ('pending', 'in progress', 'canceling')
 		AND candidate.next_run_at <= ? AND (candidate.lease_until IS NULL OR candidate.lease_until < ?)
-		AND candidate.kind IN (?) AND candidate.created_at >= ?
+		AND candidate.kind IN (?) AND (candidate.created_at >= ? OR candidate.state = 'canceling')
 		AND (candidate.state <> 'pending' OR NOT EXISTS (
 			SELECT 1 FROM operations AS older WHERE older.instance_id = candidate.instance_id
 				AND older.position < candidate.position AND older.state IN ('pending', 'in progress', 'canceling')))
@@ -69,6 +69,8 @@ type attemptRow struct {
 	Number      int          `db:"number"`
 	FirstAt     storage.Time `db:"first_at"`
 	LastAt      storage.Time `db:"last_at"`
+	Failures    int          `db:"failures"`
+	FailingAt   storage.Time `db:"failing_since"`
 	LastError   string       `db:"last_error"`
 }
 
@@ -87,53 +89,87 @@ func (s *Store) withAttempts(ctx context.Context, tx storage.Tx, rows []row) ([]
 	for _, row := range stored {
 		attempts[row.OperationID] = append(attempts[row.OperationID], process.Attempt{
 			Stage: row.Stage, Step: row.Step, Number: row.Number,
-			First: row.FirstAt.Time, Last: row.LastAt.Time, LastError: row.LastError,
+			First: row.FirstAt.Time, Last: row.LastAt.Time,
+			Failures: row.Failures, FailingSince: row.FailingAt.Time, LastError: row.LastError,
 		})
 	}
 
 	claimed := make([]process.Claimed, 0, len(rows))
 
 	for _, row := range rows {
-		record, err := s.record(row)
-		if err != nil {
-			return nil, err
-		}
+		record, unreadable := s.record(row)
 
 		claimed = append(claimed, process.Claimed{
-			Record: record, Attempts: attempts[row.ID], TakenFrom: row.LeaseTakenFrom,
+			Record: record, Attempts: attempts[row.ID], TakenFrom: row.LeaseTakenFrom, Unreadable: unreadable,
 		})
 	}
 
 	return claimed, nil
 }
 
+// renewLeases locks rows in the order of their ids, like every statement on several rows: so none of them waits for another.
+const renewLeases = `UPDATE operations SET lease_until = ? WHERE id IN (
+	SELECT id FROM operations WHERE lease_owner = ? AND id IN (?) ORDER BY id%s
+) RETURNING id, fence, state`
+
+// renewedRow is a lease that was renewed.
+type renewedRow struct {
+	ID    string        `db:"id"`
+	Fence int64         `db:"fence"`
+	State process.State `db:"state"`
+}
+
 // Renew implements process.Store. Each row tells its state in the same statement that extends its lease.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	states := make(map[string]process.State, len(renewal.Held))
+	ids := make([]string, 0, len(renewal.Held))
+	fences := make(map[string]int64, len(renewal.Held))
+
+	for _, held := range renewal.Held {
+		ids = append(ids, held.OperationID)
+		fences[held.OperationID] = held.Fence
+	}
+
+	if len(ids) == 0 {
+		return states, nil
+	}
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		for _, held := range renewal.Held {
-			found, err := storage.Select[string](ctx, tx, `UPDATE operations
-				SET lease_until = ?, stage = ?, step = ?, step_began_at = ?
-				WHERE id = ? AND lease_owner = ? AND fence = ? RETURNING state`,
-				storage.At(renewal.Until), held.Stage, held.Step, storage.At(held.StepBegan),
-				held.OperationID, renewal.Owner, held.Fence)
-			if err != nil {
-				return err
-			}
+		renewed, err := storage.Select[renewedRow](ctx, tx, fmt.Sprintf(renewLeases, s.db.ForUpdate()),
+			storage.At(renewal.Until), renewal.Owner, ids)
+		if err != nil {
+			return err
+		}
 
-			for _, state := range found {
-				states[held.OperationID] = process.State(state)
+		for _, row := range renewed {
+			if row.Fence == fences[row.ID] {
+				states[row.ID] = row.State
 			}
 		}
 
-		return nil
+		return tellSteps(ctx, tx, renewal.Held, states)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("renewing leases: %w", err)
 	}
 
 	return states, nil
+}
+
+// tellSteps notes what runs, where it runs for longer than from one renewal to the next.
+func tellSteps(ctx context.Context, tx storage.Tx, held []process.Held, states map[string]process.State) error {
+	for _, each := range held {
+		if _, ours := states[each.OperationID]; !ours || !each.Changed {
+			continue
+		}
+
+		if _, err := storage.Exec(ctx, tx, `UPDATE operations SET stage = ?, step = ?, step_began_at = ? WHERE id = ?`,
+			each.Stage, each.Step, storage.At(each.StepBegan), each.OperationID); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // UnfinishedKinds implements process.Store.

@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, erro
 		return nil, fmt.Errorf("listing operations: %w", err)
 	}
 
-	return s.records(rows)
+	return s.records(rows), nil
 }
 
 // Count returns how many operations the filter selects, on all pages.

@@ -19,7 +19,9 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
 	}
 
-	return s.record(row)
+	record, _ := s.record(row)
+
+	return record, nil
 }
 
 // OfInstance returns the operations of an instance, the newest first.
@@ -30,7 +32,7 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 		return nil, fmt.Errorf("reading the operations of %s: %w", instanceID, err)
 	}
 
-	return s.records(rows)
+	return s.records(rows), nil
 }
 
 // Latest returns the newest operation of an instance with one of the kinds, or storage.ErrNotFound.
@@ -41,7 +43,9 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 		return process.Record{}, fmt.Errorf("reading the last operation of %s: %w", instanceID, err)
 	}
 
-	return s.record(row)
+	record, _ := s.record(row)
+
+	return record, nil
 }
 
 // Timeline returns what happened to an operation, the oldest first.
@@ -103,8 +107,9 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		var err error
 
-		woken, err = storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE
-			WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling')`, storage.At(now), events)
+		woken, err = storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
+			SELECT id FROM operations WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling') ORDER BY id`+
+			s.db.ForUpdate()+`)`, storage.At(now), events)
 
 		return err
 	})

@@ -41,11 +41,11 @@ type row struct {
 	Fence            int64        `db:"fence"`
 }
 
-// record opens the payload.
+// record opens the payload. When that fails, because a key is gone, the rest of the record is returned beside the error.
 func (s *Store) record(row row) (process.Record, error) {
 	payload, err := s.keys.Open(row.Payload, payloadPlace(row.ID))
 	if err != nil {
-		return process.Record{}, fmt.Errorf("reading operation %s: %w", row.ID, err)
+		err = fmt.Errorf("reading operation %s: %w", row.ID, err)
 	}
 
 	return process.Record{
@@ -72,22 +72,19 @@ func (s *Store) record(row row) (process.Record, error) {
 		FinishedAt:     row.FinishedAt.Time,
 		NextRun:        row.NextRunAt.Time,
 		Lease:          process.Lease{Owner: row.LeaseOwner, Until: row.LeaseUntil.Time, Fence: row.Fence},
-	}, nil
+	}, err
 }
 
-func (s *Store) records(rows []row) ([]process.Record, error) {
+// records are for whoever looks at operations: one whose payload cannot be opened is shown without it.
+func (s *Store) records(rows []row) []process.Record {
 	records := make([]process.Record, 0, len(rows))
 
 	for _, row := range rows {
-		record, err := s.record(row)
-		if err != nil {
-			return nil, err
-		}
-
+		record, _ := s.record(row)
 		records = append(records, record)
 	}
 
-	return records, nil
+	return records
 }
 
 // names is a list in one column, as JSON.

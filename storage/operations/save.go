@@ -15,7 +15,8 @@ const saveProgress = `UPDATE operations SET
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
 	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
 	problem_component = :problem_component, finished_stages = :finished_stages, skipped_steps = :skipped_steps,
-	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for, payload = :payload,
+	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
+	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
 	state_changed_at = CASE WHEN state = :state OR :state = 'in progress' THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
@@ -26,7 +27,8 @@ WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 type savedRow struct {
 	row
 
-	HeldBy string `db:"held_by"`
+	HeldBy      string `db:"held_by"`
+	KeepPayload bool   `db:"keep_payload"`
 }
 
 // Save implements process.Store.
@@ -50,7 +52,8 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 		}
 
 		for i := range progress.Timeline {
-			if state == process.Canceled && progress.Timeline[i].Step == "" {
+			ended := progress.Timeline[i].Outcome
+			if state == process.Canceled && (ended == process.OperationSucceeded || ended == process.OperationFailed) {
 				progress.Timeline[i].Outcome = process.OperationCanceled
 			}
 		}
@@ -68,7 +71,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	record := progress.Record
 
 	saved := savedRow{
-		HeldBy: record.Lease.Owner,
+		HeldBy:      record.Lease.Owner,
+		KeepPayload: progress.KeepPayload,
 		row: row{
 			ID:               record.ID,
 			State:            string(record.State),
@@ -109,11 +113,12 @@ func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress)
 
 	for _, attempt := range progress.Failed {
 		if _, err := storage.Exec(ctx, tx, `INSERT INTO step_attempts
-			(operation_id, stage, step, number, first_at, last_at, last_error) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (operation_id, step) DO UPDATE
-			SET number = excluded.number, last_at = excluded.last_at, last_error = excluded.last_error`,
-			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number,
-			storage.At(attempt.First), storage.At(attempt.Last), attempt.LastError); err != nil {
+			(operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (operation_id, step) DO UPDATE SET number = excluded.number, last_at = excluded.last_at,
+			failures = excluded.failures, failing_since = excluded.failing_since, last_error = excluded.last_error`,
+			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number, storage.At(attempt.First), storage.At(attempt.Last),
+			attempt.Failures, storage.At(attempt.FailingSince), attempt.LastError); err != nil {
 			return err
 		}
 	}

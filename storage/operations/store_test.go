@@ -245,7 +245,7 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 		states, err := b.store.Renew(b.Context(), process.Renewal{
 			Owner: "replica-a", Until: start.Add(2 * leaseTime),
 			Held: []process.Held{{
-				OperationID: "op-1", Fence: record.Lease.Fence, Stage: "create", Step: "Order", StepBegan: start,
+				OperationID: "op-1", Fence: record.Lease.Fence, Stage: "create", Step: "Order", StepBegan: start, Changed: true,
 			}},
 		})
 		if err != nil || states["op-1"] != process.InProgress {
@@ -274,7 +274,10 @@ func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
 		record.Payload = json.RawMessage(`{"runtime":"r"}`)
 		record.NextRun = start.Add(time.Minute)
 
-		attempt := process.Attempt{Stage: "create", Step: "Order", Number: 3, First: start, Last: start.Add(time.Second), LastError: "away"}
+		attempt := process.Attempt{
+			Stage: "create", Step: "Order", Number: 3, First: start, Last: start.Add(time.Second),
+			Failures: 2, FailingSince: start, LastError: "away",
+		}
 		entry := process.Entry{
 			Stage: "create", Step: "Order", Attempt: 3, Began: start, End: start.Add(time.Second),
 			Outcome: process.Retrying, Message: "away", NextRun: start.Add(time.Minute),

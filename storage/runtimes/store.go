@@ -115,6 +115,31 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 // Reader is for reads outside of a transaction.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
+// Lock keeps everybody else from locking the runtime until the caller's transaction ends.
+func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
+	// An update that changes nothing: both databases lock the row for it.
+	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("locking runtime %s: %w", id, err)
+	}
+
+	return nil
+}
+
+// DeletedAmong returns those of the runtimes that are recorded as gone.
+func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+
+	gone, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NOT NULL`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading which runtimes are gone: %w", err)
+	}
+
+	return gone, nil
+}
+
 // MarkDeleted records that the cluster of a runtime is gone. Its name is free from then on.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
@@ -130,6 +155,17 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 	return nil
 }
 
+// Recall returns the operation that the tenant's key stands for, or storage.ErrNotFound.
+func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (string, error) {
+	kept, err := storage.Get[string](ctx, tx,
+		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
+	if err != nil {
+		return "", fmt.Errorf("reading an idempotency key: %w", err)
+	}
+
+	return kept, nil
+}
+
 // Remember keeps the key of a call with the operation that it got, inside the caller's transaction. When the tenant has used the
 // key before it changes nothing and returns the operation of then, else the one it was given.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
@@ -142,11 +178,5 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 		return "", fmt.Errorf("keeping an idempotency key: %w", err)
 	}
 
-	kept, err := storage.Get[string](ctx, tx,
-		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
-	if err != nil {
-		return "", fmt.Errorf("reading an idempotency key: %w", err)
-	}
-
-	return kept, nil
+	return s.Recall(ctx, tx, tenant, key)
 }

@@ -218,6 +218,103 @@ func TestRemember(t *testing.T) {
 	})
 }
 
+func TestRecall(t *testing.T) {
+	each(t, func(b bench) {
+		b.remember("tenant", "key-1", "op-1")
+		b.remember("tenant", "", "op-2")
+
+		if got, err := b.store.Recall(b.Context(), b.store.Reader(), "tenant", "key-1"); got != "op-1" || err != nil {
+			b.Errorf("got %q, %v", got, err)
+		}
+
+		for reason, call := range map[string][2]string{
+			"a new key": {"tenant", "key-2"}, "a key of another tenant": {"stranger", "key-1"}, "no key": {"tenant", ""},
+		} {
+			if got, err := b.store.Recall(b.Context(), b.store.Reader(), call[0], call[1]); !errors.Is(err, storage.ErrNotFound) {
+				b.Errorf("%s: got %q, %v", reason, got, err)
+			}
+		}
+	})
+}
+
+func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
+	each(t, func(b bench) {
+		b.insert(runtime("one", "c-1"))
+
+		var (
+			mutex sync.Mutex
+			order []string
+		)
+
+		note := func(line string) {
+			mutex.Lock()
+			defer mutex.Unlock()
+
+			order = append(order, line)
+		}
+
+		locked, second := make(chan struct{}), make(chan error, 1)
+
+		lock := func(name string, under func()) error {
+			return b.db.InTx(b.Context(), func(tx storage.Tx) error {
+				if err := b.store.Lock(b.Context(), tx, "one"); err != nil {
+					return err
+				}
+
+				note(name + " begins")
+				under()
+				note(name + " ends")
+
+				return nil
+			})
+		}
+
+		go func() {
+			<-locked
+
+			second <- lock("second", func() {})
+		}()
+
+		if err := lock("first", func() {
+			close(locked)
+			b.waitForLock()
+		}); err != nil {
+			b.Error(err)
+		}
+
+		if err := <-second; err != nil {
+			b.Error(err)
+		}
+
+		if diff := cmp.Diff([]string{"first begins", "first ends", "second begins", "second ends"}, order); diff != "" {
+			b.Errorf("-want +got:\n%s", diff)
+		}
+
+		if diff := cmp.Diff(runtime("one", "c-1"), b.get("one")); diff != "" {
+			b.Errorf("a lock changes the runtime, -want +got:\n%s", diff)
+		}
+	})
+}
+
+// waitForLock returns when another transaction waits for a lock. SQLite begins no second one that could.
+func (b bench) waitForLock() {
+	b.Helper()
+
+	for b.db.SkipLocked() != "" {
+		waiting, err := storage.Get[int](b.Context(), b.db.Reader(),
+			`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+		if err != nil {
+			b.Error(err)
+
+			return
+		}
+
+		if waiting > 0 {
+			return
+		}
+	}
+}
+
 func TestKeyOfACallThatFailedIsForgotten(t *testing.T) {
 	each(t, func(b bench) {
 		errRefused := errors.New("refused")

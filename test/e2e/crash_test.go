@@ -4,12 +4,16 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/config"
@@ -22,6 +26,8 @@ type world struct {
 	platform
 
 	garden client.Client
+	// road is how the Provisioner reaches the garden.
+	road *tcpRoad
 	// broker and provisioner are what runs at present.
 	broker, provisioner *program
 	begin               map[string]func() *program
@@ -54,6 +60,7 @@ func newWorld(t *testing.T, kubeconfig string) *world {
 		t.Fatal(err)
 	}
 
+	road, byRoad := roadToGarden(t, kubeconfig)
 	address, provisionerAddress := freeAddress(t), freeAddress(t)
 	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
 	brokerVariables := append(variables(onPostgres(t, "broker")),
@@ -61,10 +68,10 @@ func newWorld(t *testing.T, kubeconfig string) *world {
 		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s")
 	provisionerVariables := append(variables(onPostgres(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+kubeconfig)
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad)
 
 	w := &world{
-		T: t, platform: platform{TB: t, url: "http://" + address, user: user, password: password}, garden: api,
+		T: t, platform: platform{TB: t, url: "http://" + address, user: user, password: password}, garden: api, road: road,
 		begin: map[string]func() *program{
 			"broker":      func() *program { return launch(t, brokerVariables, brokerProgram) },
 			"provisioner": func() *program { return launch(t, provisionerVariables, provisionerProgram) },
@@ -78,6 +85,33 @@ func newWorld(t *testing.T, kubeconfig string) *world {
 	})
 
 	return w
+}
+
+// roadToGarden opens a road to the garden of the kubeconfig and returns a kubeconfig that leads over it.
+func roadToGarden(t *testing.T, kubeconfig string) (*tcpRoad, string) {
+	t.Helper()
+
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+
+	server, err := url.Parse(cluster.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	road := newRoad(t, server.Host)
+	cluster.Server = "https://" + road.address()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+
+	return road, path
 }
 
 // variables are the environment variables of a database.
@@ -133,12 +167,13 @@ func (w *world) of(victim string) **program {
 	return &w.provisioner
 }
 
-// kill ends the program with SIGKILL and starts it anew.
+// killAndRestart ends the program with SIGKILL and starts it anew.
 func (w *world) killAndRestart(victim string) {
-	running := w.of(victim)
-	(*running).kill()
-	*running = w.begin[victim]()
+	(*w.of(victim)).kill()
+	w.restart(victim)
 }
+
+func (w *world) restart(victim string) { *w.of(victim) = w.begin[victim]() }
 
 // TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds, and there is exactly
 // one Shoot; after the deletion there is none.
@@ -150,15 +185,27 @@ func TestKilledPrograms(t *testing.T) {
 		kill   func(id, victim string)
 	}{
 		"before the Shoot": {
-			reason: "the instance is accepted, nothing is made",
+			reason: "the instance is accepted, and in the Provisioner its runtime, but Gardener was not reached",
 			kill: func(id, victim string) {
-				// A Provisioner that is stopped has made nothing; the broker dies right behind its answer.
+				w.road.block(true)
+				w.create(id, planAWS)
+
 				if victim == killProvisioner {
-					w.provisioner.signal(syscall.SIGSTOP)
+					w.until("the order", func() bool {
+						found := w.send(http.MethodGet, "/runtimes?instance_id="+id, nil, http.StatusOK)
+						runtime, _ := json.Marshal(found.Body)
+
+						return strings.Contains(string(runtime), "runtimeID")
+					})
 				}
 
-				w.create(id, planAWS)
-				w.killAndRestart(victim)
+				if shoots := w.shoots(); len(shoots) != 0 {
+					w.T.Errorf("there are %d Shoots already", len(shoots))
+				}
+
+				(*w.of(victim)).kill()
+				w.road.block(false)
+				w.restart(victim)
 			},
 		},
 		"while it is created": {

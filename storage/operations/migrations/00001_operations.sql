@@ -44,6 +44,8 @@ CREATE TABLE step_attempts (
     number       BIGINT      NOT NULL,
     first_at     TIMESTAMPTZ NOT NULL,
     last_at      TIMESTAMPTZ NOT NULL,
+    failures     BIGINT      NOT NULL,
+    failing_since TIMESTAMPTZ,
     last_error   TEXT        NOT NULL,
     PRIMARY KEY (operation_id, step)
 );

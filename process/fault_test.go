@@ -1,0 +1,163 @@
+package process_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// TestReplicaThatTakesOverFromItselfRunsAStepOnce has renewals fail while claims work: the replica loses its lease and claims the
+// operation anew. Its first run has to end then.
+func TestReplicaThatTakesOverFromItselfRunsAStepOnce(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		store := &cutOff{Store: b.store, unrenewed: true}
+
+		var now, most atomic.Int32
+
+		long := &step{name: "Long"}
+		long.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+
+			if long.runs() > 1 {
+				store.mutex.Lock()
+				store.unrenewed = false
+				store.mutex.Unlock()
+			}
+
+			select {
+			case <-time.After(30 * time.Second):
+				return o, 0, nil
+			case <-ctx.Done():
+				return o, 0, ctx.Err()
+			}
+		}
+
+		b.start(b.engine(store, stage("only", long)))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Succeeded || most.Load() != 1 || long.runs() > 3 {
+			b.Errorf("ended as %s after %d runs, %d at the same time", record.State, long.runs(), most.Load())
+		}
+	})
+}
+
+func TestPanicKeepsTheIntent(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(b.engine(b.store, stage("only", &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			o.Data.Trace = append(o.Data.Trace, "intent")
+
+			if err := o.Save(ctx); err != nil {
+				return o, 0, err
+			}
+
+			panic("the answer is not what it should be")
+		}})))
+		b.accept("op", "instance")
+
+		record := b.await("op")
+		if diff := cmp.Diff([]string{"intent"}, b.trace(record)); record.State != process.Failed || diff != "" {
+			b.Errorf("ended as %s, stored data -want +got:\n%s", record.State, diff)
+		}
+	})
+}
+
+// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window and then meet a passing error.
+func TestHealthyPollingUsesUpNoWindow(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		poll := failing("Poll", func(run int) (time.Duration, error) {
+			switch {
+			case run <= 4:
+				return 30 * time.Second, nil
+			case run == 5:
+				return 0, failure.New(failure.Transient, "the connection broke")
+			default:
+				return 0, nil
+			}
+		})
+
+		b.start(b.engine(b.store, stage("only", poll))) // its window is a minute
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Succeeded {
+			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+		}
+	})
+}
+
+func TestStepThatGaveUpIsNotRunAgain(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		optional := &step{name: "Optional", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return process.RetryOperationWithoutFail(o, "tagging", failure.New(failure.Transient, "503"), time.Second, 5*time.Second)
+		}}
+		poll := failing("Poll", func(run int) (time.Duration, error) {
+			if run < 4 {
+				return time.Second, nil
+			}
+
+			return 0, nil
+		})
+
+		b.start(b.engine(b.store, stage("only", optional, poll)))
+		b.accept("op", "instance")
+
+		if diff := cmp.Diff([]string{"Optional"}, b.await("op").SkippedSteps); diff != "" {
+			b.Errorf("skipped steps -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestUnreadablePayloadFailsOnlyItsOperation has one operation whose payload does not open: the others go on, and what it holds stays.
+func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.accept("broken", "one")
+		b.accept("sound", "two")
+
+		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET payload = 'gone:key' WHERE id = 'broken'`)
+
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.start(b.engine(b.store, stage("only", traced("A"))))
+
+		if record := b.await("sound"); record.State != process.Succeeded {
+			b.Errorf("the sound operation ended as %s", record.State)
+		}
+
+		if record := b.await("broken"); record.State != process.Failed {
+			b.Errorf("the broken operation ended as %s", record.State)
+		}
+
+		stored, err := storage.Get[string](b.Context(), b.db.Reader(), `SELECT payload FROM operations WHERE id = 'broken'`)
+		if err != nil || stored != "gone:key" {
+			b.Errorf("its payload is %q now, %v", stored, err)
+		}
+	})
+}
+
+func TestTextsOfOthersAreStoredPresentably(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		wild := "a\x00b\x1b[31m " + strings.Repeat("ü", 3000)
+		b.start(b.engine(b.store, stage("only", failing("Wild", func(int) (time.Duration, error) {
+			return 0, failure.New(failure.Permanent, "%s", wild)
+		}))))
+		b.accept("op", "instance")
+
+		message := b.await("op").Problem.Message
+		if !strings.HasPrefix(message, "a b [31m ü") || len([]rune(message)) > 2001 {
+			b.Errorf("stored %d characters: %.20q", len([]rune(message)), message)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package deprovisioning
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+func TestStages(t *testing.T) {
+	process := newWorld(runtimeID, nil).process()
+	if err := process.Validate(); err != nil {
+		t.Error(err)
+	}
+
+	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "CleanupCluster", "VerifyClusterDeletion"}
+	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+	}
+}
+
+func TestDeleteShoot(t *testing.T) {
+	w := newWorld(runtimeID, nil)
+
+	for range 2 {
+		got, wait, err := run(t, deleteShoot{shoots: w}, newOperation(t))
+		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) || !w.deleting {
+			t.Fatalf("comes back after %s, is woken by %q, %v", wait, got.WaitingFor, err)
+		}
+	}
+
+	w.err = errLost
+	if _, wait, err := run(t, deleteShoot{shoots: w}, newOperation(t)); !failure.Is(err, failure.Transient) || wait != 0 {
+		t.Errorf("a Gardener that is away: comes back after %s, %v", wait, err)
+	}
+}
+
+func TestWaitForDeletion(t *testing.T) {
+	at := func(kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode,
+	) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: kind, State: state, Progress: 42, Description: "deleting DNS"}
+			s.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "out of luck", Codes: codes}}
+		}
+	}
+
+	const (
+		created = gardencorev1beta1.LastOperationTypeCreate
+		deleted = gardencorev1beta1.LastOperationTypeDelete
+		failed  = gardencorev1beta1.LastOperationStateFailed
+	)
+
+	cases := map[string]struct {
+		reason      string
+		world       *world
+		overdue     bool
+		wantWait    time.Duration
+		wantKind    failure.Kind
+		wantText    string
+		wantRetries int // for two runs
+	}{
+		"gone":        {reason: "nothing is left", world: &world{}},
+		"foreign":     {reason: "the name was given to another runtime's cluster: ours is gone", world: newWorld("runtime-2", nil)},
+		"not noticed": {reason: "it still stands as it was made", world: newWorld(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
+		"in progress": {reason: "it takes its time", world: newWorld(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
+		"in error":    {reason: "Gardener goes on by itself", world: newWorld(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
+		"given up for now": {
+			reason: "what passes is tried again", world: newWorld(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
+			wantWait: poll, wantRetries: 2,
+		},
+		"given up for good": {
+			reason: "a cluster that is left behind costs money, so it is tried again all the same",
+			world:  newWorld(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)), wantWait: poll, wantRetries: 2,
+		},
+		"not gone in time": {
+			reason: "somebody has to look, and reads at what it stands", overdue: true, wantRetries: 2,
+			world:    newWorld(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
+			wantKind: failure.Permanent, wantText: "out of luck: not done within",
+		},
+		"gone at the last moment": {reason: "what is done has not taken too long", overdue: true, world: &world{}},
+		"away":                    {reason: "what cannot be read is not gone", world: &world{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			step := waitForDeletion{shoots: c.world, poll: poll, limit: time.Hour}
+			if c.overdue {
+				step.limit = 0
+			}
+
+			for range 2 {
+				op := newOperation(t)
+				op.WaitingFor = operation.ShootEvent(shootName)
+
+				got, wait, err := run(t, step, op)
+				if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
+					t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+				}
+
+				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
+					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
+				}
+
+				if wait > 0 && got.WaitingFor == "" {
+					t.Errorf("%s: no change of the Shoot wakes it", c.reason)
+				}
+			}
+
+			if c.world.retried != c.wantRetries {
+				t.Errorf("%s: Gardener was asked to go on %d times, want %d", c.reason, c.world.retried, c.wantRetries)
+			}
+		})
+	}
+}
+
+func TestMarkDeleted(t *testing.T) {
+	w := newWorld(runtimeID, nil)
+
+	for later := range 2 {
+		step := markDeleted{runtimes: w, now: func() time.Time { return now.Add(time.Duration(later) * time.Hour) }}
+		if _, wait, err := run(t, step, newOperation(t)); err != nil || wait != 0 || !w.deletedAt.Equal(now) {
+			t.Errorf("comes back after %s, deleted at %s, %v", wait, w.deletedAt, err)
+		}
+	}
+
+	w.err = fmt.Errorf("the database is away")
+
+	_, _, err := run(t, markDeleted{runtimes: w, now: time.Now}, newOperation(t))
+	if !failure.Is(err, failure.Transient) || failure.Of(err).Component != failure.ComponentProvisionerStorage {
+		t.Errorf("a database that is away gives %v", err)
+	}
+}
+
+func TestClusterThatAppearsLateIsRemoved(t *testing.T) {
+	late := newWorld(runtimeID, nil)
+	step := verifyGone{shoots: late, poll: poll, limit: time.Hour}
+
+	if _, wait, err := run(t, step, newOperation(t)); err != nil || wait != poll || !late.deleting {
+		t.Errorf("comes back after %s, deleting %t, %v", wait, late.deleting, err)
+	}
+
+	for name, w := range map[string]*world{"gone": {}, "another runtime's": newWorld("another", nil)} {
+		if _, wait, err := run(t, verifyGone{shoots: w, poll: poll, limit: time.Hour}, newOperation(t)); err != nil || wait != 0 || w.deleting {
+			t.Errorf("%s: comes back after %s, deleting %t, %v", name, wait, w.deleting, err)
+		}
+	}
+}
+
+// carry carries a removal to its end as the engine does: a stage that was interrupted begins again with what was stored.
+func carry(t *testing.T, w *world) {
+	t.Helper()
+
+	const enough = 10
+
+	for _, stage := range w.process().Stages {
+		for try := 1; ; try++ {
+			if try > enough {
+				t.Fatalf("stage %s does not end: %v", stage.Name, w.calls)
+			}
+
+			_, wait, err := run(t, stage.Steps[0].Step, newOperation(t))
+			if err != nil && !failure.Is(err, failure.Transient) {
+				t.Fatalf("stage %s: %v", stage.Name, err)
+			}
+
+			if err == nil && wait == 0 {
+				break
+			}
+		}
+	}
+}
+
+// TestNoCrashLeavesACluster has each call of a removal go wrong in turn: before it arrives, or with its answer lost.
+func TestNoCrashLeavesACluster(t *testing.T) {
+	begin := func(owner string) *world {
+		w := newWorld(owner, func(s *gardencorev1beta1.Shoot) {
+			s.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateFailed}
+		})
+		w.looks = 2
+
+		return w
+	}
+
+	for owner, wantLeft := range map[string]bool{runtimeID: false, "runtime-2": true} {
+		whole := begin(owner)
+		carry(t, whole)
+
+		for broken := range len(whole.calls) + 1 {
+			for _, unsent := range []bool{true, false} {
+				w := begin(owner)
+				w.broken, w.unsent = broken, unsent
+
+				carry(t, w)
+
+				story := fmt.Sprintf("cluster of %s, call %d of %v goes wrong, unsent %t: %v", owner, broken, whole.calls, unsent, w.calls)
+
+				if left := w.shoot != nil; left != wantLeft {
+					t.Errorf("%s: left is %t", story, left)
+				}
+
+				if !w.deletedAt.Equal(now) {
+					t.Errorf("%s: the name is not free: deleted at %s", story, w.deletedAt)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+const (
+	// orphanCheck is how often orphans are looked for.
+	orphanCheck = 10 * time.Minute
+	// orphanBatch is how many runtimes are looked up at once.
+	orphanBatch = 500
+)
+
+// orphanRemover removes Shoots whose runtime is recorded as gone. There are none unless an order took effect late: the request of a
+// replica that was frozen, or a commit of the API server whose answer was lost.
+type orphanRemover struct {
+	runtimes *stored.Store
+	shoots   *gardener.Client
+	clock    clock.WithTicker
+	log      logrus.FieldLogger
+}
+
+// run looks for orphans until the context ends.
+func (o orphanRemover) run(ctx context.Context) error {
+	ticker := o.clock.NewTicker(orphanCheck)
+	defer ticker.Stop()
+
+	for {
+		if err := o.check(ctx); err != nil && ctx.Err() == nil {
+			o.log.WithError(err).Warn("orphaned clusters could not be looked for")
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// check removes the orphans that there are.
+func (o orphanRemover) check(ctx context.Context) error {
+	owned, err := o.shoots.Owned(ctx)
+	if err != nil {
+		return err
+	}
+
+	for batch := range slices.Chunk(owned, orphanBatch) {
+		names := make(map[string]string, len(batch))
+		ids := make([]string, 0, len(batch))
+
+		for _, shoot := range batch {
+			names[shoot.RuntimeID] = shoot.Name
+			ids = append(ids, shoot.RuntimeID)
+		}
+
+		gone, err := o.runtimes.DeletedAmong(ctx, ids)
+		if err != nil {
+			return err
+		}
+
+		for _, id := range gone {
+			o.log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
+				Error("a cluster outlived its runtime and is removed")
+
+			if err := o.shoots.Delete(ctx, names[id], id); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
