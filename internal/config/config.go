@@ -137,5 +137,9 @@ func (e Engine) Check() error {
 		wrong = append(wrong, fmt.Errorf("%sOPERATION_TIMEOUT: it has to be longer than nothing", Prefix))
 	}
 
+	if e.PendingTimeout <= 0 {
+		wrong = append(wrong, fmt.Errorf("%sPENDING_TIMEOUT: it has to be longer than nothing", Prefix))
+	}
+
 	return errors.Join(wrong...)
 }

@@ -33,7 +33,7 @@ func defaults() settings {
 	return settings{
 		Address: "127.0.0.1:1", Secrets: map[string]string{"aws": "aws"}, Strict: true, Token: "default", Limit: 7,
 		Database: config.DefaultDatabase(storage.DriverSQLite, "broker"),
-		Engine:   config.Engine{Workers: 60, LeaseDuration: 6 * time.Second, OperationTimeout: 24 * time.Hour},
+		Engine:   config.Engine{Workers: 60, LeaseDuration: 6 * time.Second, OperationTimeout: 24 * time.Hour, PendingTimeout: time.Hour},
 		Former:   former{Workers: 1},
 	}
 }
@@ -167,7 +167,7 @@ func TestEngineSettings(t *testing.T) {
 	}
 
 	err := config.Engine{}.Check()
-	for _, variable := range []string{"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT"} {
+	for _, variable := range []string{"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is not told in %v", variable, err)
 		}

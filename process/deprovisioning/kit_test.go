@@ -140,8 +140,10 @@ func (w *world) waiter() provisionerwait.Waiter {
 }
 
 func (w *world) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
-		Foreign: func() bool { return false }, Limit: 24 * time.Hour})
+	return Process(Options{
+		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
+		Foreign: func() bool { return false }, Limit: 24 * time.Hour,
+	})
 }
 
 // instance is the instance as it was accepted: without a runtime.

@@ -105,9 +105,9 @@ func (b bench) remove() {
 func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 	// One of them spaces errors out by the time of the process, which is far from the time of a bubble.
 	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil
+	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no other way to them
 
-	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers }) //nolint:reassign // as above
 
 	var (
 		mutex sync.Mutex
