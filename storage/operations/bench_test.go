@@ -2,7 +2,7 @@ package operations_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +45,7 @@ func BenchmarkAccept(b *testing.B) {
 
 			for b.Loop() {
 				run++
-				id := fmt.Sprint(run)
+				id := strconv.Itoa(run)
 
 				accepting += timed(b, db, func(tx storage.Tx) error {
 					return store.Accept(b.Context(), tx, process.New{ID: id, Kind: "test", InstanceID: id, Payload: payload, At: start})
