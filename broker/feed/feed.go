@@ -51,7 +51,7 @@ type Feed struct {
 	clock       clock.Clock
 	log         logrus.FieldLogger
 	alive       atomic.Bool
-	foreign     atomic.Bool
+	kind        atomic.Int32
 }
 
 // New returns a feed; Run makes it work. woken is called when operations have become due.
@@ -59,8 +59,8 @@ func New(provisioner Provisioner, waker Waker, woken func(), clock clock.Clock, 
 	return &Feed{provisioner: provisioner, waker: waker, woken: woken, clock: clock, log: log}
 }
 
-// Foreign reports whether the Provisioner is a former one: it has no feed, and knows no idempotency keys either.
-func (f *Feed) Foreign() bool { return f.foreign.Load() }
+// Kind tells what the Provisioner is, as its last answer showed.
+func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
 
 // Pace is how long to wait before the Provisioner is asked again about an operation that it was first asked about so long ago.
 // Jitter keeps many operations from asking at the same time.
@@ -80,7 +80,13 @@ func (f *Feed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next, err := f.follow(ctx, cursor)
 		f.alive.Store(err == nil)
-		f.foreign.Store(errors.Is(err, provisionerclient.ErrNoFeed) || err != nil && f.foreign.Load())
+
+		switch {
+		case err == nil:
+			f.kind.Store(int32(provisionerclient.KindOurs))
+		case errors.Is(err, provisionerclient.ErrNoFeed):
+			f.kind.Store(int32(provisionerclient.KindFormer))
+		}
 
 		if err == nil {
 			cursor, pause = next, firstPause

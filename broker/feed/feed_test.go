@@ -289,7 +289,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestKind(t *testing.T) {
 	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
 	away := fails(failure.New(failure.Transient, "away"))
 
@@ -304,14 +304,15 @@ func TestForeign(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		script []answer
-		want   bool
+		want   provisionerclient.Kind
 	}{
-		"ours":                {"it has a feed", []answer{changes("c-1")}, false},
-		"ours, away":          {"one that does not answer is what it was", forever(changes("c-1")), false},
-		"former, then away":   {"one that does not answer is what it was", forever(noFeed), true},
-		"former, then ours":   {"it was replaced", []answer{noFeed, changes("c-1")}, false},
-		"cursor of before":    {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, false},
-		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), true},
+		"not known":           {"it has never answered", forever(away), provisionerclient.KindUnknown},
+		"ours":                {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
+		"ours, away":          {"one that does not answer is what it was", forever(changes("c-1")), provisionerclient.KindOurs},
+		"former, then away":   {"one that does not answer is what it was", forever(noFeed), provisionerclient.KindFormer},
+		"former, then ours":   {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
+		"cursor of before":    {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
+		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindFormer},
 	}
 
 	for name, c := range cases {
@@ -319,8 +320,8 @@ func TestForeign(t *testing.T) {
 			s := &scene{script: c.script, open: true}
 
 			play(t, s, func(f *feed.Feed) {
-				if got := f.Foreign(); got != c.want {
-					t.Errorf("%s: foreign is %t", c.reason, got)
+				if got := f.Kind(); got != c.want {
+					t.Errorf("%s: the kind is %d, want %d", c.reason, got, c.want)
 				}
 			})
 		})

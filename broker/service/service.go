@@ -32,6 +32,10 @@ type Service struct {
 
 // New checks the configuration and puts the service together.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
+	if err := config.Engine.Check(); err != nil {
+		return nil, err
+	}
+
 	if config.Provisioner.PollLimit < 1 {
 		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: it has to be at least 1")
 	}
@@ -159,7 +163,7 @@ func processes(config Config, stores stores, provisioner *provisionerclient.Clie
 			Instances:     rows,
 			Provisionings: rows,
 			Waiter:        waiter,
-			Foreign:       follow.Foreign,
+			Kind:          follow.Kind,
 			Limit:         config.Engine.OperationTimeout,
 		}),
 	}

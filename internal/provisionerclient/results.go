@@ -2,6 +2,16 @@ package provisionerclient
 
 import "github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 
+// Kind says what a Provisioner can do.
+type Kind int32
+
+// The kinds. One of ours knows idempotency keys and has a feed of changes, a former one neither. Unknown lasts until the first answer.
+const (
+	KindUnknown Kind = iota
+	KindOurs
+	KindFormer
+)
+
 // Caller is on whose behalf a change is ordered.
 type Caller struct {
 	Tenant string

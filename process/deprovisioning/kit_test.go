@@ -142,7 +142,7 @@ func (w *world) waiter() provisionerwait.Waiter {
 func (w *world) process() process.Process[environment.Data] {
 	return Process(Options{
 		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
-		Foreign: func() bool { return false }, Limit: 24 * time.Hour,
+		Kind: ours, Limit: 24 * time.Hour,
 	})
 }
 
@@ -203,4 +203,18 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	}
 
 	return after
+}
+
+// ours is our Provisioner.
+func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
+
+func kindOf(former, unknown bool) func() provisionerclient.Kind {
+	switch {
+	case former:
+		return func() provisionerclient.Kind { return provisionerclient.KindFormer }
+	case unknown:
+		return func() provisionerclient.Kind { return provisionerclient.KindUnknown }
+	default:
+		return ours
+	}
 }

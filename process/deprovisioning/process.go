@@ -39,9 +39,9 @@ type Options struct {
 	Provisionings Provisionings
 	// Waiter waits for the Provisioner.
 	Waiter provisionerwait.Waiter
-	// Foreign says that the Provisioner is a former one, which knows no idempotency keys.
-	Foreign func() bool
-	Limit   time.Duration
+	// Kind tells what the Provisioner can do.
+	Kind  func() provisionerclient.Kind
+	Limit time.Duration
 }
 
 // Process removes a runtime and its instance.
@@ -58,7 +58,7 @@ func Process(options Options) process.Process[environment.Data] {
 		Stages: []process.Stage[environment.Data]{
 			stage(initStep{provisionings: options.Provisionings}),
 			stage(removeRuntime{
-				provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, foreign: options.Foreign,
+				provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
 			}),
 			stage(checkRuntimeRemoval{waiter: options.Waiter}),
 			stage(removeInstance{instances: options.Instances}),

@@ -19,7 +19,7 @@ type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
 	waiter      provisionerwait.Waiter
-	foreign     func() bool
+	kind        func() provisionerclient.Kind
 }
 
 // Name implements process.Step.
@@ -83,8 +83,12 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 		IdempotencyKey: operation.Data.Provisioning,
 	}, order)
 
+	kind := s.kind()
+
 	switch {
-	case failure.Is(err, failure.Permanent) && s.foreign():
+	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
+		return "", failure.Wrap(failure.Waiting, err, "the Provisioner refuses the order, and has not told yet whether it knows its key")
+	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindFormer:
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
 	case failure.Is(err, failure.Permanent):

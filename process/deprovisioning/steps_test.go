@@ -91,7 +91,8 @@ func TestRemoveRuntime(t *testing.T) {
 		data        environment.Data
 		provision   error
 		deprovision error
-		foreign     bool
+		unknown     bool
+		former      bool
 		wantCalls   []string
 		wantRemoval string // the Provisioner's operation that is then waited for
 		wantWait    time.Duration
@@ -117,8 +118,13 @@ func TestRemoveRuntime(t *testing.T) {
 			reason: "our Provisioner knows the key: what has the name is not what was ordered", data: ordered, provision: taken,
 		},
 		"former Provisioner": {
-			reason: "it knows no keys: people have to look, and are told for what", data: ordered, provision: taken, foreign: true,
+			reason: "it knows no keys: people have to look, and are told for what", data: ordered, provision: taken,
+			former:   true,
 			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
+		},
+		"Provisioner not known yet": {
+			reason: "a refusal says nothing before it is known whether keys count", data: ordered, provision: taken, unknown: true,
+			wantKind: failure.Waiting, wantText: "has not told yet",
 		},
 		"Provisioner away before the order": {
 			reason: "whether there is a runtime is not known until it answers", data: ordered, provision: away,
@@ -156,7 +162,7 @@ func TestRemoveRuntime(t *testing.T) {
 			w.provision, w.deprovision = c.provision, c.deprovision
 
 			got, wait, err := run(t, removeRuntime{
-				provisioner: w, instances: w, waiter: w.waiter(), foreign: func() bool { return c.foreign },
+				provisioner: w, instances: w, waiter: w.waiter(), kind: kindOf(c.former, c.unknown),
 			}, newOperation(c.data))
 			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
 				t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
@@ -183,7 +189,7 @@ func TestRemoveRuntime(t *testing.T) {
 
 func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
 	w := newWorld(environment.Data{})
-	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), foreign: func() bool { return false }}
+	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}
 
 	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	first := done(t, step, newOperation(data))

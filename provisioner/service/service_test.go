@@ -357,6 +357,7 @@ func TestRefusedConfiguration(t *testing.T) {
 	}{
 		"no key":       {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
 		"exposed":      {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
+		"no workers":   {"nothing would ever be done", func(c *service.Config) { c.Engine.Workers = 0 }, "APP_WORKERS"},
 		"director":     {"what is not there is not silently left out", func(c *service.Config) { c.Director.Enabled = true }, "APP_DIRECTOR_ENABLED"},
 		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
