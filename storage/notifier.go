@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lib/pq"
@@ -50,11 +49,12 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 		return nil
 	}
 
-	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, func(_ pq.ListenerEventType, err error) {
+	unheard := func(_ pq.ListenerEventType, err error) {
 		if err != nil {
 			n.log.WithError(err).Warn("notices of other replicas are not heard, polling goes on")
 		}
-	})
+	}
+	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, unheard)
 	defer func() { _ = listener.Close() }()
 
 	listening := make(chan error, 1)
@@ -65,9 +65,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-listening:
-			if err != nil {
-				return fmt.Errorf("listening for notices: %w", err)
-			}
+			unheard(pq.ListenerEventConnectionAttemptFailed, err)
 		case <-listener.Notify:
 			wake()
 		case <-n.pending:
