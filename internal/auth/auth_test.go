@@ -81,7 +81,7 @@ func TestParseUsersReportsEveryError(t *testing.T) {
 		"user 2: is not written as user:password[:role+role]",
 		"user 4: a user before it has the same name",
 		"user 5: name or password is empty",
-		`user 6: role "king" is not known: use osb, viewer, operator or admin`,
+		"user 6: its role is not known: use osb, viewer, operator or admin, and write `,:+%` in a name or a password percent-encoded",
 		"user 7: the percent-encoding of name or password is broken",
 		"user 8: a name with a colon cannot be sent",
 		"user 9: is not written as user:password[:role+role]",

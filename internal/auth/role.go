@@ -32,7 +32,9 @@ func implied(role Role) []Role {
 func parseRole(text string) (Role, error) {
 	role := Role(text)
 	if !slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, role) {
-		return "", fmt.Errorf("role %q is not known: use %s, %s, %s or %s", text, RoleOSB, RoleViewer, RoleOperator, RoleAdmin)
+		// Its text is not repeated: where a password holds a colon it is part of that.
+		return "", fmt.Errorf("its role is not known: use %s, %s, %s or %s, and write `,:+%%` in a name or a password percent-encoded",
+			RoleOSB, RoleViewer, RoleOperator, RoleAdmin)
 	}
 
 	return role, nil

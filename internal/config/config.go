@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,18 @@ func Read[Config any](prefix string, defaults Config, environment []string) (Con
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
+// form says how a value of the type is written, where that cannot be guessed.
+func form(kind reflect.Type) string {
+	switch kind {
+	case reflect.TypeFor[time.Duration]():
+		return ": write it like 90s or 1h30m"
+	case reflect.TypeFor[map[string]string]():
+		return ": write it like key:value,key:value"
+	default:
+		return ""
+	}
+}
+
 // wrong rewrites the errors of the library, which quote values: a value may be a secret.
 func wrong(name string, err error) []string {
 	aggregate, _ := errors.AsType[env.AggregateError](err)
@@ -56,7 +69,7 @@ func wrong(name string, err error) []string {
 
 	for _, each := range aggregate.Errors {
 		if problem, ok := errors.AsType[env.ParseError](each); ok {
-			lines = append(lines, fmt.Sprintf("%s: its value is not a %s", name, problem.Type))
+			lines = append(lines, fmt.Sprintf("%s: its value is not a %s%s", name, problem.Type, form(problem.Type)))
 		}
 	}
 

@@ -91,8 +91,8 @@ func TestEveryWrongVariableIsToldAtOnce(t *testing.T) {
 	}
 
 	want := "reading the configuration: APP_FORMER_WORKERS: its value is not a int; " +
-		"APP_LEASE_DURATION: its value is not a time.Duration; APP_LIMIT: its value is not a int; " +
-		"APP_SECRETS: its value is not a map[string]string; APP_STRICT: its value is not a bool"
+		"APP_LEASE_DURATION: its value is not a time.Duration: write it like 90s or 1h30m; APP_LIMIT: its value is not a int; " +
+		"APP_SECRETS: its value is not a map[string]string: write it like key:value,key:value; APP_STRICT: its value is not a bool"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -134,7 +134,8 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 		inner = wrapped.Err
 	}
 
-	return failure.New(failure.Transient, "the provisioner cannot be reached: %s", excerpt(inner.Error())).
+	// Addresses are for the log, not for users.
+	return failure.Wrap(failure.Transient, errors.New(excerpt(inner.Error())), "the provisioner cannot be reached").
 		Because("", failure.ComponentProvisioner)
 }
 

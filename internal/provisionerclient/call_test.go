@@ -154,7 +154,7 @@ func TestUnreachable(t *testing.T) {
 
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
 	if got := failure.Of(err); got.Kind != failure.Transient ||
-		!strings.HasPrefix(got.Text, "the provisioner cannot be reached: dial tcp 127.0.0.1:") || strings.Contains(err.Error(), "hunter2") {
+		got.Text != "the provisioner cannot be reached" || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the text says what happened, without credentials: got %s, %v", got.Kind, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestCutOff(t *testing.T) {
 	})
 
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
-	if got := failure.Of(err); got.Kind != failure.Transient || !strings.HasPrefix(got.Text, "the provisioner cannot be reached: ") {
+	if got := failure.Of(err); got.Kind != failure.Transient || got.Text != "the provisioner cannot be reached" {
 		t.Errorf("an answer that breaks off is tried again: got %v", err)
 	}
 }

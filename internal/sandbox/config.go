@@ -9,6 +9,7 @@ import (
 	"time"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
@@ -23,6 +24,9 @@ const (
 	User     = "sandbox"
 	Password = "sandbox"
 )
+
+// brokerDatabase is the file of the broker's database in the folder.
+const brokerDatabase = "broker.db"
 
 // Config is the sandbox's configuration.
 type Config struct {
@@ -50,6 +54,22 @@ func DefaultConfig() Config {
 	}
 }
 
+// check finds settings that make no sandbox.
+func (c Config) check() error {
+	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
+		if auth.BeyondLoopback(address) {
+			return fmt.Errorf("%s can be reached from other machines, and everybody knows the sandbox's password: "+
+				"use an address on the loopback, such as 127.0.0.1:8080", address)
+		}
+	}
+
+	if c.ClusterCreation <= 0 {
+		return fmt.Errorf("%sCLUSTER_CREATION: it has to be more than nothing, such as 5s", Prefix)
+	}
+
+	return nil
+}
+
 func (c Config) provisioner(keys secret.String) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
@@ -63,7 +83,7 @@ func (c Config) provisioner(keys secret.String) provisioner.Config {
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
-	config.Database.Path = filepath.Join(c.Dir, "broker.db")
+	config.Database.Path = filepath.Join(c.Dir, brokerDatabase)
 	config.Database.SecretKeys = keys
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
@@ -83,6 +103,10 @@ func (c Config) keys() (secret.String, error) {
 
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading the keys of the sandbox: %w", err)
+	}
+
+	if _, err := os.Stat(filepath.Join(c.Dir, brokerDatabase)); err == nil {
+		return "", fmt.Errorf("%s is gone, and with it the way to read the data beside it: bring it back, or remove the folder", path)
 	}
 
 	keys := secret.NewKey("sandbox")

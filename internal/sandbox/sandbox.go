@@ -32,6 +32,10 @@ const (
 // Run runs the sandbox until the context ends. With a program it takes that for the garden, else the garden is in memory. When
 // everything answers it writes one line to the output.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
+	if err := config.check(); err != nil {
+		return err
+	}
+
 	if err := os.MkdirAll(config.Dir, ownerOnly); err != nil {
 		return fmt.Errorf("making the sandbox's folder: %w", err)
 	}

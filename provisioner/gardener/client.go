@@ -44,7 +44,7 @@ func New(api client.WithWatch, namespace string) *Client {
 func Connect(kubeconfigPath string) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of Gardener %s: %w", kubeconfigPath, err)
+		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
 	}
 
 	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side

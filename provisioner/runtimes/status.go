@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ func (s *Service) OperationStatus(ctx context.Context, caller graph.Caller, oper
 		return model.OperationStatus{}, err
 	}
 
-	return status(record), nil
+	return s.told(ctx, record)
 }
 
 // RuntimeStatus implements graph.Runtimes. A kubeconfig is made only when it is wanted; when that fails, the rest is told beside
@@ -55,7 +56,11 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	}
 
 	if len(past) > 0 {
-		last := status(past[0])
+		last, err := s.told(ctx, past[0])
+		if err != nil {
+			return model.RuntimeStatus{}, err
+		}
+
 		told.LastOperationStatus = &last
 	}
 
@@ -94,8 +99,26 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	return false
 }
 
+// told tells an operation, and what it waits for.
+func (s *Service) told(ctx context.Context, record process.Record) (model.OperationStatus, error) {
+	if record.State.Terminal() {
+		return status(record, ""), nil
+	}
+
+	last, err := s.Operations.LastEntry(ctx, record.ID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return model.OperationStatus{}, unavailable(err)
+	}
+
+	if last.Outcome != process.Waiting {
+		last.Message = ""
+	}
+
+	return status(record, last.Message), nil
+}
+
 // status tells an operation in the words of the API.
-func status(record process.Record) model.OperationStatus {
+func status(record process.Record, waiting string) model.OperationStatus {
 	message := record.Problem.Message
 
 	if message == "" {
@@ -105,7 +128,10 @@ func status(record process.Record) model.OperationStatus {
 		case process.Pending:
 			message = "Operation accepted"
 		default:
-			message = "Operation in progress. Stage " + record.Stage
+			message = "Operation in progress. Stage " + cmp.Or(record.Stage, "not begun")
+			if waiting != "" {
+				message += ": " + waiting
+			}
 		}
 	}
 

@@ -382,3 +382,29 @@ func TestRefusedConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// TestStuckClusterExplainsItself has a cluster that Gardener does not finish: what Gardener says reaches whoever asks.
+func TestStuckClusterExplainsItself(t *testing.T) {
+	l := start(t, 200*time.Millisecond)
+	l.order(gardenlet.FaultStuck)
+
+	ordered := l.provision("", "c-stuck")
+
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+		status, err := l.client.OperationStatus(t.Context(), tenant, ordered.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if strings.Contains(status.Message, "Stage WaitingForClusterCreation: Gardener is at ") {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatalf("it says %q", status.Message)
+		}
+	}
+}

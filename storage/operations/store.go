@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -33,7 +34,19 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 		return nil, err
 	}
 
-	return &Store{db: db, keys: keys}, nil
+	store := &Store{db: db, keys: keys}
+
+	return store, store.checkKeys(ctx)
+}
+
+// checkKeys opens the newest payload, so that wrong keys stop the start instead of every request.
+func (s *Store) checkKeys(ctx context.Context) error {
+	newest, err := s.List(ctx, Filter{Limit: 1})
+	if err != nil || len(newest) == 0 || newest[0].Payload != nil {
+		return err
+	}
+
+	return errors.New("the database is sealed with other keys than those in APP_DATABASE_SECRET_KEYS: add the one that is missing")
 }
 
 // payloadPlace binds a sealed payload to its operation.

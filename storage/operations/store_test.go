@@ -454,3 +454,13 @@ func TestReads(t *testing.T) {
 		}
 	})
 }
+
+func TestOtherKeysStopTheStart(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+
+		if _, err := operations.Open(b.Context(), b.db, storagetest.Keys(b)); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") {
+			b.Errorf("other keys of the same id give %v", err)
+		}
+	})
+}
