@@ -81,7 +81,7 @@ func TestWhereAnOperationStands(t *testing.T) {
 		change func(*process.Progress)
 		want   standing
 	}{
-		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "It waits for its turn: operations of an instance run one after the other."}},
+		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "It is accepted and begins at once, or when the operations of the instance before it have ended."}},
 		"FirstRun":  {"a step runs for the first time", process.InProgress, at("A", true), standing{Attempt: 1, Replica: true}},
 		"Again":     {"what it waited for is over once it runs again", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
 		"Succeeded": {"a step that succeeded begins to count anew", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},

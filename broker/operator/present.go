@@ -9,7 +9,7 @@ import (
 )
 
 // textPending tells why a pending operation does not run.
-const textPending = "It waits for its turn: operations of an instance run one after the other."
+const textPending = "It is accepted and begins at once, or when the operations of the instance before it have ended."
 
 // runtime shows an instance.
 func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
