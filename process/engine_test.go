@@ -86,7 +86,7 @@ func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
 			b.Errorf("ended as %s with problem %+v", record.State, record.Problem)
 		}
 
-		want := []string{"accepted", "Flaky retrying", "Flaky retrying", "Flaky retrying", "Flaky done", "operation succeeded"}
+		want := []string{"accepted", "Flaky retrying 1-3", "Flaky done", "operation succeeded"}
 		if diff := cmp.Diff(want, b.story("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}

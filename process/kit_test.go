@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -229,7 +230,7 @@ func (b *bench) timeline(id string) []process.Entry {
 	return timeline
 }
 
-// story is the timeline as lines of step and outcome.
+// story is the timeline as lines of step and outcome, and of the attempts that share a line.
 func (b *bench) story(id string) []string {
 	b.Helper()
 
@@ -238,6 +239,10 @@ func (b *bench) story(id string) []string {
 		line := string(entry.Outcome)
 		if entry.Step != "" {
 			line = entry.Step + " " + line
+		}
+
+		if entry.FirstAttempt > 0 {
+			line += fmt.Sprintf(" %d-%d", entry.FirstAttempt, entry.Attempt)
 		}
 
 		lines = append(lines, line)

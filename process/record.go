@@ -59,6 +59,8 @@ type Record struct {
 	StartedAt, FinishedAt time.Time
 	NextRun               time.Time
 	Lease                 Lease
+	// TimelineRemoved is when the timeline of an operation was removed that had ended long ago, or zero.
+	TimelineRemoved time.Time
 }
 
 // Lease is one replica's right to carry the operation. Every write carries the fence and fails once another claim raised it.
@@ -108,10 +110,12 @@ const (
 // Entry is a line of an operation's timeline.
 type Entry struct {
 	Stage, Step string
-	Attempt     int
-	Began, End  time.Time
-	Outcome     Outcome
-	Message     string
+	// Attempt is counted from 1. A stored line may stand for several attempts in a row that came back with the same outcome and
+	// message: from FirstAttempt, which is 0 otherwise, to Attempt. Began is then of the first, End and NextRun are of the last.
+	Attempt, FirstAttempt int
+	Began, End            time.Time
+	Outcome               Outcome
+	Message               string
 	// NextRun is when the step is tried again, where it is.
 	NextRun time.Time
 }

@@ -86,6 +86,7 @@ func TestWhereAnOperationStands(t *testing.T) {
 		"Again":     {"what it waited for is over once it runs again", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
 		"Succeeded": {"a step that succeeded begins to count anew", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
 		"Other":     {"other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
+		"Shared":    {"a line that stands for several runs counts them all", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
 		"Ended":     {"one that ended stands nowhere", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
 	}
 
@@ -168,4 +169,42 @@ func TestUnknownOperation(t *testing.T) {
 	}
 
 	b.want("no id holds a zero", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
+}
+
+func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
+	b := newBench(t)
+	id := b.operation("one", environment.KindProvision, process.Failed, func(progress *process.Progress) {
+		progress.Record.FinishedAt = b.clock.Now()
+	})
+	removed := b.clock.Now().Add(time.Hour)
+
+	if count, err := b.operations.RemoveTimelines(b.Context(), removed, removed, 10); err != nil || count != 1 {
+		b.Fatalf("%d timelines were removed, %v", count, err)
+	}
+
+	shown := read[operatorapi.Operation](b, b.want("the operation stays", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+	if len(shown.Timeline) != 0 || shown.TimelineRemovedAt == nil || !shown.TimelineRemovedAt.Equal(removed) {
+		b.Errorf("who finds no timeline is told since when: %+v", shown)
+	}
+}
+
+func TestAttemptsThatShareALineAreToldFromTheFirst(t *testing.T) {
+	b := newBench(t)
+	now := b.clock.Now()
+	waits := func(attempt int, at time.Time) process.Entry {
+		return process.Entry{Stage: "s", Step: "A", Attempt: attempt, Began: at, End: at, Outcome: process.Waiting, Message: "m", NextRun: at}
+	}
+	id := b.operation("one", environment.KindProvision, process.InProgress, func(progress *process.Progress) {
+		progress.Timeline = []process.Entry{waits(1, now), waits(2, now.Add(time.Second))}
+	})
+
+	shown := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+id))
+	last := now.Add(time.Second)
+	want := operatorapi.TimelineEntry{
+		Stage: "s", Step: "A", Attempt: 2, FirstAttempt: 1, Began: now, End: last, Outcome: "waiting", Message: "m", NextRun: &last,
+	}
+
+	if diff := cmp.Diff(want, shown.Timeline[len(shown.Timeline)-1]); diff != "" {
+		b.Errorf("last entry: -want +got\n%s", diff)
+	}
 }

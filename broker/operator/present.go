@@ -59,6 +59,8 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		UpdatedAt:      record.UpdatedAt,
 		StartedAt:      moment(record.StartedAt),
 		FinishedAt:     moment(record.FinishedAt),
+
+		TimelineRemovedAt: moment(record.TimelineRemoved),
 	}
 
 	if problem := record.Problem; problem.Message != "" {
@@ -81,8 +83,8 @@ func (a *api) explained(record process.Record, timeline []process.Entry) operato
 
 	for _, entry := range timeline {
 		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{
-			Stage: entry.Stage, Step: entry.Step, Attempt: entry.Attempt, Began: entry.Began, End: entry.End,
-			Outcome: string(entry.Outcome), Message: entry.Message, NextRun: moment(entry.NextRun),
+			Stage: entry.Stage, Step: entry.Step, Attempt: entry.Attempt, FirstAttempt: entry.FirstAttempt,
+			Began: entry.Began, End: entry.End, Outcome: string(entry.Outcome), Message: entry.Message, NextRun: moment(entry.NextRun),
 		})
 	}
 

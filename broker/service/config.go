@@ -57,7 +57,7 @@ func DefaultConfig() Config {
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
-			PendingTimeout: engine.PendingLimit,
+			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
 		},
 		Provisioner: Provisioner{
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,

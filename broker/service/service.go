@@ -116,6 +116,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "feed", Run: follow.Run},
+		operations.Retention{
+			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
+		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
 }

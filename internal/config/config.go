@@ -132,7 +132,12 @@ type Engine struct {
 	LeaseDuration    time.Duration `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
 	OperationTimeout time.Duration `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
 	PendingTimeout   time.Duration `env:"PENDING_TIMEOUT"   help:"how long an operation may wait for its turn"`
+	// TimelineRetention is about what is kept when the work is done.
+	TimelineRetention time.Duration `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them for ever"`
 }
+
+// DefaultTimelineRetention is a month of 30 days.
+const DefaultTimelineRetention = 720 * time.Hour
 
 // Check finds values that no engine runs with.
 func (e Engine) Check() error {
@@ -152,6 +157,10 @@ func (e Engine) Check() error {
 
 	if e.PendingTimeout <= 0 {
 		wrong = append(wrong, fmt.Errorf("%sPENDING_TIMEOUT: it has to be longer than nothing", Prefix))
+	}
+
+	if e.TimelineRetention < 0 {
+		wrong = append(wrong, fmt.Errorf("%sTIMELINE_RETENTION: it cannot be less than nothing, 0 keeps timelines for ever", Prefix))
 	}
 
 	return errors.Join(wrong...)

@@ -166,8 +166,10 @@ func TestEngineSettings(t *testing.T) {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 
-	err := config.Engine{}.Check()
-	for _, variable := range []string{"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT"} {
+	err := config.Engine{TimelineRetention: -1}.Check()
+	for _, variable := range []string{
+		"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT", "APP_TIMELINE_RETENTION",
+	} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is not told in %v", variable, err)
 		}

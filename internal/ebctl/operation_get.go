@@ -81,5 +81,15 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 		output.Field{Name: "Created", Value: output.Time(operation.CreatedAt)},
 		output.Field{Name: "Started", Value: output.TimeOf(operation.StartedAt)},
 		output.Field{Name: "Finished", Value: output.TimeOf(operation.FinishedAt)},
+		output.Field{Name: "Timeline", Value: timelineText(operation)},
 	)
+}
+
+// timelineText tells when the timeline was removed, for the one who looks for it.
+func timelineText(operation operatorapi.Operation) string {
+	if operation.TimelineRemovedAt == nil {
+		return ""
+	}
+
+	return "removed " + output.TimeOf(operation.TimelineRemovedAt)
 }

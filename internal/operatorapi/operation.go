@@ -43,6 +43,8 @@ type Operation struct {
 
 	// Timeline is what happened so far, the oldest first. Only the operation by its id has it.
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
+	// TimelineRemovedAt is when the timeline was removed, because the operation had ended long ago.
+	TimelineRemovedAt *time.Time `json:"timelineRemovedAt,omitempty"`
 }
 
 // Problem is an error as it is shown: a line for people, a reason for machines, the system that it came from.
@@ -54,11 +56,14 @@ type Problem struct {
 
 // TimelineEntry is an attempt of a step or, without a step, something that happened to the operation as a whole.
 type TimelineEntry struct {
-	Stage   string    `json:"stage,omitempty"`
-	Step    string    `json:"step,omitempty"`
-	Attempt int       `json:"attempt,omitempty"`
-	Began   time.Time `json:"began"`
-	End     time.Time `json:"end"`
+	Stage string `json:"stage,omitempty"`
+	Step  string `json:"step,omitempty"`
+	// Attempt counts from 1. An entry may stand for several attempts in a row that came to the same: from FirstAttempt, which is
+	// absent otherwise, to Attempt. Began is then of the first, End and NextRun are of the last.
+	Attempt      int       `json:"attempt,omitempty"`
+	FirstAttempt int       `json:"firstAttempt,omitempty"`
+	Began        time.Time `json:"began"`
+	End          time.Time `json:"end"`
 	// Outcome of an attempt is done, waiting, retrying, not completed, failed or handed back; of the operation accepted,
 	// taken over, cancel requested, operation succeeded, operation failed or operation canceled.
 	Outcome string `json:"outcome"`

@@ -85,7 +85,7 @@ func DefaultConfig() Config {
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
-			PendingTimeout: engine.PendingLimit,
+			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
 		},
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:     10 * time.Minute,

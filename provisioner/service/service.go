@@ -112,6 +112,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
 			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
 		}.run},
+		operations.Retention{
+			Store: operationStore, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
+		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
 }

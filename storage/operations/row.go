@@ -39,6 +39,7 @@ type row struct {
 	LeaseTakenFrom   string       `db:"lease_taken_from"`
 	LeaseUntil       storage.Time `db:"lease_until"`
 	Fence            int64        `db:"fence"`
+	TimelineRemoved  storage.Time `db:"timeline_removed_at"`
 }
 
 // record opens the payload. When that fails, because a key is gone, the rest of the record is returned beside the error.
@@ -72,6 +73,8 @@ func (s *Store) record(row row) (process.Record, error) {
 		FinishedAt:     row.FinishedAt.Time,
 		NextRun:        row.NextRunAt.Time,
 		Lease:          process.Lease{Owner: row.LeaseOwner, Until: row.LeaseUntil.Time, Fence: row.Fence},
+
+		TimelineRemoved: row.TimelineRemoved.Time,
 	}, err
 }
 

@@ -138,11 +138,13 @@ type timelineRow struct {
 	Outcome     string       `db:"outcome"`
 	Message     string       `db:"message"`
 	NextRunAt   storage.Time `db:"next_run_at"`
+	// FirstAttempt is 0 in a line of one attempt.
+	FirstAttempt int `db:"first_attempt"`
 }
 
 func (r timelineRow) entry() process.Entry {
 	return process.Entry{
-		Stage: r.Stage, Step: r.Step, Attempt: r.Attempt, Began: r.BeganAt.Time, End: r.EndedAt.Time,
+		Stage: r.Stage, Step: r.Step, FirstAttempt: r.FirstAttempt, Attempt: r.Attempt, Began: r.BeganAt.Time, End: r.EndedAt.Time,
 		Outcome: process.Outcome(r.Outcome), Message: r.Message, NextRun: r.NextRunAt.Time,
 	}
 }
@@ -151,6 +153,14 @@ func (r timelineRow) entry() process.Entry {
 // nobody else appends at the same time.
 func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
 	for _, entry := range entries {
+		if folded, err := fold(ctx, tx, operationID, entry); err != nil || folded {
+			if err != nil {
+				return err
+			}
+
+			continue
+		}
+
 		if err := storage.InsertNamed(ctx, tx, `INSERT INTO timeline
 			(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 			VALUES (:operation_id, (SELECT COALESCE(MAX(seq), 0) + 1 FROM timeline WHERE operation_id = :operation_id),

@@ -31,6 +31,8 @@ type Explanation struct {
 	// Advice is what one can do, a sentence each.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
+	// TimelineRemovedAt is when the broker removed the timeline, because the operation had ended long ago.
+	TimelineRemovedAt *time.Time `json:"timelineRemovedAt,omitempty"`
 }
 
 // Place is a step in its stage.
@@ -73,6 +75,8 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		SkippedSteps: operation.SkippedSteps,
 		Advice:       advice(operation, now),
 		Timeline:     operation.Timeline,
+
+		TimelineRemovedAt: operation.TimelineRemovedAt,
 	}
 }
 
@@ -122,7 +126,7 @@ func since(operation operatorapi.Operation) *time.Time {
 
 		first = &entry.Began
 
-		if entry.Attempt == 1 {
+		if entry.Attempt == 1 || entry.FirstAttempt == 1 {
 			break
 		}
 	}

@@ -195,6 +195,14 @@ func TestSince(t *testing.T) {
 			},
 			want: ago(80),
 		},
+		"Shared": {
+			reason: "a line that stands for several attempts begins with the first, and nothing before it counts",
+			timeline: []operatorapi.TimelineEntry{
+				entry("Wait", "waiting", 9, 95),
+				{Stage: "check", Step: "Wait", Outcome: "waiting", FirstAttempt: 1, Attempt: 40, Began: *ago(80)},
+			},
+			want: ago(80),
+		},
 		"Again": {
 			reason: "what was before the step last succeeded no longer counts",
 			timeline: []operatorapi.TimelineEntry{

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,6 +24,11 @@ func (e Explanation) WriteText(w io.Writer) error {
 		for _, sentence := range e.Advice {
 			fmt.Fprintf(&text, "  - %s\n", output.Line(sentence))
 		}
+	}
+
+	if e.TimelineRemovedAt != nil {
+		fmt.Fprintf(&text, "\nThe timeline was removed %s: the broker keeps it for APP_TIMELINE_RETENTION.\n",
+			output.TimeOf(e.TimelineRemovedAt))
 	}
 
 	if len(e.Timeline) > 0 {
@@ -150,11 +156,11 @@ func row(first, last operatorapi.TimelineEntry) []string {
 
 	if first.Step != "" {
 		took = output.Duration(last.End.Sub(first.Began))
-		attempt = strconv.Itoa(first.Attempt)
+		attempt = strconv.Itoa(last.Attempt)
 	}
 
-	if last.Attempt != first.Attempt {
-		attempt = fmt.Sprintf("%d-%d", first.Attempt, last.Attempt)
+	if from := cmp.Or(first.FirstAttempt, first.Attempt); from != last.Attempt {
+		attempt = fmt.Sprintf("%d-%d", from, last.Attempt)
 	}
 
 	return []string{output.Time(first.Began), took, first.Stage, first.Step, attempt, first.Outcome, first.Message}
