@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reseal"
 )
 
 // Service is a broker that is ready to run: its addresses are bound, its database is open and up to date.
@@ -116,6 +117,10 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "feed", Run: follow.Run},
+		reseal.New(reseal.Options{
+			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed()},
+			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+		}).Part(),
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),

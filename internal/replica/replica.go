@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -37,6 +38,7 @@ type Replica struct {
 	Log  logrus.FieldLogger
 
 	config Config
+	health *health.Health
 	api    *serving.Server
 	status *serving.Server
 	parts  []lifecycle.Part
@@ -70,8 +72,11 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
-	return &Replica{Users: users, DB: db, Keys: keys, Log: log, config: config}, nil
+	return &Replica{Users: users, DB: db, Keys: keys, Log: log, config: config, health: health.New(db.Ping, log)}, nil
 }
+
+// Metrics is where the parts register what they measure.
+func (r *Replica) Metrics() prometheus.Registerer { return r.health.Registry() }
 
 // Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
 // one of its API. They stop in the opposite order, after the service has said that it is not ready any more.
@@ -82,16 +87,14 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
-	told := health.New(r.DB.Ping, r.Log)
-
-	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, told.Handler()); err != nil {
+	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler()); err != nil {
 		return err
 	}
 
 	r.parts = append([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, parts...)
 	r.parts = append(r.parts,
 		lifecycle.Part{Name: "api server", Run: r.api.Run},
-		lifecycle.Part{Name: "readiness", Run: told.Run},
+		lifecycle.Part{Name: "readiness", Run: r.health.Run},
 	)
 
 	return nil

@@ -29,3 +29,10 @@ func (k *Keyring) Reseal(envelope, place string) (string, error) {
 
 	return k.Seal(plain, place), nil
 }
+
+// KeyOf is the id of the key that an envelope names.
+func KeyOf(envelope string) string {
+	id, _, _ := strings.Cut(envelope, ":")
+
+	return id
+}

@@ -25,7 +25,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reseal"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -112,6 +114,10 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
 			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
 		}.run},
+		reseal.New(reseal.Options{
+			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
+			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+		}).Part(),
 		operations.Retention{
 			Store: operationStore, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),

@@ -59,6 +59,11 @@ type row struct {
 // requestPlace binds a sealed request to its instance.
 func requestPlace(id string) string { return "request of instance " + id }
 
+// Sealed is the column that is sealed.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
+}
+
 // Insert adds an instance inside the caller's transaction. It reports false, and changes nothing, when the id is taken.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, instance environment.Instance) (bool, error) {
 	row, err := s.row(instance)

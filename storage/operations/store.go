@@ -51,3 +51,8 @@ func (s *Store) checkKeys(ctx context.Context) error {
 
 // payloadPlace binds a sealed payload to its operation.
 func payloadPlace(operationID string) string { return "operation " + operationID }
+
+// Sealed is the column that is sealed.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "operations", Column: "payload", Place: payloadPlace}
+}

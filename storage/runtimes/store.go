@@ -66,6 +66,11 @@ type row struct {
 // configurationPlace binds a sealed configuration to its runtime.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
+// Sealed is the column that is sealed.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
+}
+
 // Insert adds a runtime inside the caller's transaction. It reports false, and changes nothing, when a runtime that is not
 // deleted has the name of its Shoot.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {

@@ -1,0 +1,151 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// lines passes on what a service logs.
+type lines chan *logrus.Entry
+
+func (lines) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (l lines) Fire(entry *logrus.Entry) error {
+	l <- entry
+
+	return nil
+}
+
+// running runs a broker that carries nothing until the test goes on, and returns its log.
+func running(t *testing.T, config service.Config, test func(address string, told lines)) {
+	t.Helper()
+
+	logger, _ := logtest.NewNullLogger()
+	told := make(lines, 1000)
+	logger.AddHook(told)
+
+	broker, err := service.New(t.Context(), config, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- broker.Run(ctx) }()
+
+	test(broker.Address(), told)
+	stop()
+
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeysAreExchangedAsTheGuideTells follows docs/operator/keys.md with a broker that is restarted.
+func TestKeysAreExchangedAsTheGuideTells(t *testing.T) {
+	old, next := secret.NewKey("k1"), secret.NewKey("k2")
+	config := usable(t)
+	config.Database.SecretKeys = old
+	stored(t, config, old)
+
+	for _, keys := range []secret.String{old + "," + next, next + "," + old} {
+		config.Database.SecretKeys = keys
+
+		running(t, config, func(_ string, told lines) {
+			waitFor(t, told, "no row is sealed with this key")
+		})
+	}
+
+	config.Database.SecretKeys = next
+
+	running(t, config, func(address string, _ lines) {
+		response, err := http.Get("http://" + address + "/runtimes?instance_id=one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+
+		var list struct {
+			Count int `json:"count"`
+		}
+
+		if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK || list.Count != 1 {
+			t.Errorf("without the former key the instance is not readable: %d, %d found, %v", response.StatusCode, list.Count, err)
+		}
+	})
+}
+
+// stored puts an instance with its operation into the broker's database.
+func stored(t *testing.T, config service.Config, key secret.String) {
+	t.Helper()
+
+	keys, err := secret.ParseKeyring(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path})
+
+	operationStore, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	instanceStore, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	now := time.Now()
+
+	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		if _, err := instanceStore.Insert(t.Context(), tx, environment.Instance{ID: "one", ShootName: "c-one", CreatedAt: now, UpdatedAt: now}); err != nil {
+			return err
+		}
+
+		if err := operationStore.Accept(t.Context(), tx, process.New{
+			ID: "operation", Kind: environment.KindProvision, InstanceID: "one", Payload: json.RawMessage(`{}`), At: now,
+		}); err != nil {
+			return err
+		}
+
+		_, err := operationStore.Cancel(t.Context(), tx, "one", "the test needs it ended", now)
+
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitFor returns once the service has said it.
+func waitFor(t *testing.T, told lines, text string) {
+	t.Helper()
+
+	for {
+		select {
+		case entry := <-told:
+			if strings.HasPrefix(entry.Message, text) {
+				return
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the broker does not say %q", text)
+		}
+	}
+}
