@@ -64,7 +64,7 @@ generate: ## Generate code and reference pages. Leaves no diff when nothing has 
 
 .PHONY: bench
 bench: ## Run the benchmarks.
-	go test -run '^$$' -bench . -benchmem ./process/... ./storage/...
+	go test -run '^$$' -bench . -benchmem ./process/...
 
 .PHONY: clean
 clean: ## Remove what was built and the sandbox's data.

@@ -49,8 +49,9 @@ func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
 
-// accept stores a new operation on the instance inside the transaction and returns its id.
-func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance environment.Instance) (string, error) {
+// accept stores a new operation on the instance inside the transaction. It returns its id, and its position among all operations of
+// that instance and of former ones with the same id.
+func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance environment.Instance) (string, int64, error) {
 	id := uuid.NewString()
 
 	data := environment.Data{Instance: instance}
@@ -60,10 +61,13 @@ func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance e
 
 	payload, err := json.Marshal(data)
 	if err != nil {
-		return "", fmt.Errorf("encoding the data of a new operation: %w", err)
+		return "", 0, fmt.Errorf("encoding the data of a new operation: %w", err)
 	}
 
-	return id, a.Operations.Accept(ctx, tx, process.New{
-		ID: id, Kind: kind, InstanceID: instance.ID, Description: "Operation created", Payload: payload, At: a.Clock.Now(),
+	position, err := a.Operations.Accept(ctx, tx, process.New{
+		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, Description: "Operation created",
+		Payload: payload, At: a.Clock.Now(),
 	})
+
+	return id, position, err
 }

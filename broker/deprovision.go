@@ -93,7 +93,7 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		return "", false, err
 	}
 
-	operation, err = a.accept(ctx, tx, environment.KindDeprovision, instance)
+	operation, _, err = a.accept(ctx, tx, environment.KindDeprovision, instance)
 
 	return operation, true, err
 }

@@ -26,7 +26,7 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 		}
 
 		var data environment.Data
-		if err := json.Unmarshal(records[0].Payload, &data); err != nil {
+		if err := json.Unmarshal(b.payload(records[0].ID), &data); err != nil {
 			b.Fatal(err)
 		}
 

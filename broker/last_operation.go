@@ -59,12 +59,7 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return answer, nil
 	}
 
-	entry, err := a.Operations.LastEntry(r.Context(), record.ID)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return rest.Answer{}, err
-	}
-
-	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record, entry)}
+	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record)}
 	age := a.Clock.Since(record.CreatedAt)
 
 	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax)), nil
@@ -72,6 +67,17 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 
 // polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest.
 func (a *api) polled(ctx context.Context, instanceID, operation string) (process.Record, error) {
+	if uuid.Validate(operation) == nil {
+		record, err := a.Operations.Get(ctx, a.DB.Reader(), operation)
+		if err == nil && record.InstanceID == instanceID {
+			return record, nil
+		}
+
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return process.Record{}, err
+		}
+	}
+
 	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, lifeKinds()...)
 
 	switch {
@@ -79,31 +85,18 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 		return process.Record{}, err
 	case !found:
 		return process.Record{}, notFound(textNoInstance)
-	case operation == "":
+	case operation == "" || operation == newest.Kind:
 		return newest, nil
-	}
-
-	var record process.Record
-
-	switch {
-	case slices.Contains(lifeKinds(), operation):
-		record, found, err = a.latest(ctx, a.DB.Reader(), instanceID, operation)
-	case uuid.Validate(operation) == nil:
-		record, err = a.Operations.Get(ctx, a.DB.Reader(), operation)
-		found = record.InstanceID == instanceID
-	default:
-		found = false
-	}
-
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return process.Record{}, err
-	}
-
-	if !found {
+	case !slices.Contains(lifeKinds(), operation):
 		return process.Record{}, invalid(textUnknownOperation)
 	}
 
-	return record, nil
+	record, found, err := a.latest(ctx, a.DB.Reader(), instanceID, operation)
+	if err == nil && !found {
+		err = invalid(textUnknownOperation)
+	}
+
+	return record, err
 }
 
 // stateOf maps the states of the engine to those of the protocol.
@@ -132,7 +125,7 @@ func ended(record process.Record) string {
 }
 
 // underWay tells people where an operation is and what it waits for.
-func underWay(record process.Record, last process.Entry) string {
+func underWay(record process.Record) string {
 	switch record.State {
 	case process.Pending:
 		return "Waits for its turn."
@@ -141,13 +134,8 @@ func underWay(record process.Record, last process.Entry) string {
 	default:
 	}
 
-	why := record.Problem.Message
-	if last.Outcome == process.Waiting || last.Outcome == process.Retrying {
-		why = firstOf(why, last.Message)
-	}
-
 	text := firstOf(record.Description, "In progress") + place(record)
-	if why != "" {
+	if why := firstOf(record.Problem.Message, record.Progress); why != "" {
 		text += ": " + why
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 // order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
@@ -86,12 +87,9 @@ func (b *bench) move(operation string, state process.State, changes ...func(*pro
 
 	now := b.clock.Now().Add(24 * time.Hour) // whatever it waits for has come by then
 
-	claimed, err := b.operations.Claim(b.Context(), process.Claim{
-		Owner: "test", Kinds: []string{environment.KindProvision, environment.KindDeprovision}, Limit: 100, Now: now, Until: now.Add(lease),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	claimed := storagetest.Claim(b, b.operations, process.Claim{
+		Owner: "test", Limit: 100, Now: now, Until: now.Add(lease),
+	}, environment.KindProvision, environment.KindDeprovision)
 
 	if !slices.ContainsFunc(claimed, func(work process.Claimed) bool { return work.Record.ID == operation }) {
 		b.Fatalf("operation %s is not due", operation)
@@ -121,17 +119,18 @@ func (b *bench) waiting(operation, message string) {
 
 	now := b.clock.Now().Add(24 * time.Hour)
 
-	claimed, err := b.operations.Claim(b.Context(), process.Claim{
-		Owner: "test", Kinds: []string{environment.KindProvision}, Limit: 1, Now: now, Until: now.Add(time.Minute),
-	})
-	if err != nil || len(claimed) != 1 || claimed[0].Record.ID != operation {
-		b.Fatalf("operation %s is not the one that is due: %v", operation, err)
+	claimed := storagetest.Claim(b, b.operations, process.Claim{
+		Owner: "test", Limit: 1, Now: now, Until: now.Add(time.Minute),
+	}, environment.KindProvision)
+	if len(claimed) != 1 || claimed[0].Record.ID != operation {
+		b.Fatalf("operation %s is not the one that is due: %v", operation, claimed)
 	}
 
 	progress := process.Progress{Record: claimed[0].Record, Release: true, Now: b.clock.Now(), Timeline: []process.Entry{{
 		Stage: "check_runtime", Step: "Check_Runtime", Attempt: 1, Began: now, End: now, Outcome: process.Waiting, Message: message,
 	}}}
 	progress.Record.Stage, progress.Record.Step, progress.Record.NextRun = "check_runtime", "Check_Runtime", b.clock.Now()
+	progress.Record.Progress = message
 
 	if _, err := b.operations.Save(b.Context(), progress); err != nil {
 		b.Fatal(err)
@@ -179,4 +178,16 @@ func (b *bench) carried(id string) []process.Record {
 	}
 
 	return records
+}
+
+// payload is the data of an operation.
+func (b *bench) payload(id string) json.RawMessage {
+	b.Helper()
+
+	payload, err := b.operations.Payload(b.Context(), b.operations.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return payload
 }

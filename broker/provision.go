@@ -33,6 +33,10 @@ type order struct {
 	plan            *catalog.Plan
 	requester       requester
 	acceptsDeferred bool
+	// instance is what the order makes, unless refusal says why it cannot be made. That does not concern an order that is repeated:
+	// the rules may have become stricter since.
+	instance environment.Instance
+	refusal  error
 }
 
 // provisioned is what came of a provision request. Without an operation the instance is ready.
@@ -116,10 +120,13 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 		return order{}, err
 	}
 
-	return order{
+	read := order{
 		instanceID: id, region: region, details: details, plan: plan, requester: requester,
 		acceptsDeferred: acceptsIncomplete(values),
-	}, nil
+	}
+	read.instance, read.refusal = a.newInstance(read)
+
+	return read, nil
 }
 
 func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
@@ -141,9 +148,14 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 	return details, sent.err
 }
 
-// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come. It reads the
-// instance before its operations: whoever sees an instance sees the operation that was stored together with it.
+// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come.
 func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
+	begun, err := a.begin(ctx, tx, order)
+	if err != nil || begun.accepted {
+		return begun, err
+	}
+
+	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
 	existing, err := a.Instances.Get(ctx, tx, order.instanceID)
 	missing := errors.Is(err, storage.ErrNotFound)
 
@@ -158,38 +170,51 @@ func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisione
 		return provisioned{}, err
 	case beingDeleted(newest):
 		return provisioned{}, concurrent()
-	case missing:
-		return a.begin(ctx, tx, order)
-	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisioned{}, errOvertaken // its deletion ended between the two looks
+	case missing && order.refusal != nil:
+		return provisioned{}, order.refusal
+	case missing && !order.acceptsDeferred:
+		return provisioned{}, asyncRequired()
+	case missing, newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
+		return provisioned{}, errOvertaken // its deletion ended between the looks
 	default:
 		return repeated(existing, newest, order)
 	}
 }
 
-// begin stores the new instance with its first operation.
+// begin stores the new instance with its first operation. It accepts nothing when the order can't be carried out, or when there is
+// an instance with the id.
 func (a *api) begin(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
-	instance, err := a.newInstance(order)
+	if order.refusal != nil || !order.acceptsDeferred {
+		return provisioned{}, nil
+	}
+
+	inserted, err := a.Instances.Insert(ctx, tx, order.instance)
+	if err != nil || !inserted {
+		return provisioned{}, err
+	}
+
+	operation, position, err := a.accept(ctx, tx, environment.KindProvision, order.instance)
 	if err != nil {
 		return provisioned{}, err
 	}
 
-	if !order.acceptsDeferred {
-		return provisioned{}, asyncRequired()
+	if position > 1 {
+		if err := a.awaitsNoDeletion(ctx, tx, order.instanceID); err != nil {
+			return provisioned{}, err
+		}
 	}
 
-	inserted, err := a.Instances.Insert(ctx, tx, instance)
-	if err != nil {
-		return provisioned{}, err
+	return provisioned{instance: order.instance, operation: operation, accepted: true}, nil
+}
+
+// awaitsNoDeletion refuses an order whose id is still in use by an instance that is being deleted.
+func (a *api) awaitsNoDeletion(ctx context.Context, tx storage.Tx, instanceID string) error {
+	deletion, _, err := a.latest(ctx, tx, instanceID, environment.KindDeprovision)
+	if err == nil && beingDeleted(deletion) {
+		err = concurrent()
 	}
 
-	if !inserted {
-		return provisioned{}, errOvertaken
-	}
-
-	operation, err := a.accept(ctx, tx, environment.KindProvision, instance)
-
-	return provisioned{instance: instance, operation: operation, accepted: true}, err
+	return err
 }
 
 // repeated answers an order for an instance that exists.

@@ -37,7 +37,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 		}
 
 		var data environment.Data
-		if err := json.Unmarshal(records[0].Payload, &data); err != nil {
+		if err := json.Unmarshal(b.payload(records[0].ID), &data); err != nil {
 			b.Fatal(err)
 		}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 
 // Config bounds the engine of one replica.
 type Config struct {
-	// Workers is how many operations run at the same time.
+	// Workers is how many operations run at the same time. With 0 the replica carries none.
 	Workers int
+	// Limits bounds how many of a kind run at the same time. Kinds that it does not name are bounded by Workers.
+	Limits map[string]int
 	// Lease is how long a replica that stopped renewing keeps its operations. It is renewed three times as often.
 	Lease time.Duration
 	// Poll is how often due operations and expired leases are looked for when nothing wakes the engine.
@@ -48,6 +51,7 @@ type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
+	asks      []ask
 	config    Config
 	clock     clock.WithTicker
 	log       logrus.FieldLogger
@@ -63,6 +67,7 @@ type Engine[D any] struct {
 type lease struct {
 	Held
 
+	kind      string
 	cancel    context.CancelFunc // stops the run when the lease is lost
 	told      time.Time          // begin of the step that the store was told of
 	canceling bool               // the operation is to be canceled at its next safe point
@@ -72,8 +77,8 @@ type lease struct {
 // NewEngine checks the processes and returns an engine that is not yet running.
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
-	if config.Workers < 1 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
-		return nil, fmt.Errorf("engine configuration %+v: every value has to be positive", config)
+	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
+		return nil, fmt.Errorf("engine configuration %+v: durations have to be positive, workers not negative", config)
 	}
 
 	engine := &Engine[D]{
@@ -98,10 +103,18 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 		engine.processes[process.Kind] = process
 		engine.kinds = append(engine.kinds, process.Kind)
+		engine.asks = append(engine.asks, ask{kind: process.Kind}, ask{kind: process.Kind, pending: true})
 	}
 
 	if len(engine.kinds) == 0 {
 		return nil, errors.New("an engine needs at least one process")
+	}
+
+	for kind, limit := range config.Limits {
+		if !engine.Handles(kind) || limit < 1 {
+			return nil, fmt.Errorf("limit %d for operations of kind %q: it has to be positive, and the kind one of %s",
+				limit, kind, strings.Join(engine.kinds, ", "))
+		}
 	}
 
 	return engine, nil
@@ -182,45 +195,12 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	}
 }
 
-// claim takes as much due work as there are free workers and starts it. It reports whether it took as much as it could ask for.
-func (e *Engine[D]) claim(ctx, runs context.Context) bool {
-	e.mutex.Lock()
-	free := e.config.Workers - len(e.held)
-	e.mutex.Unlock()
-
-	if free <= 0 {
-		return false
-	}
-
-	now := e.clock.Now()
-
-	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
-	defer cancel()
-
-	claimed, err := e.store.Claim(deadline, Claim{
-		Owner: e.owner, Kinds: e.kinds, Limit: free, Now: now, Until: now.Add(e.config.Lease),
-		CreatedAfter: e.config.CreatedAfter,
-	})
-	if err != nil {
-		if ctx.Err() == nil {
-			e.log.WithError(err).Warn("operations could not be claimed")
-		}
-
-		return false
-	}
-
-	for _, work := range claimed {
-		e.start(runs, work)
-	}
-
-	return len(claimed) == free
-}
-
 // start carries a claimed operation in a worker of its own.
 func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	ctx, cancel := context.WithCancel(runs)
 	held := &lease{
 		Held:      Held{OperationID: work.Record.ID, Fence: work.Record.Lease.Fence},
+		kind:      work.Record.Kind,
 		cancel:    cancel,
 		canceling: work.Record.State == Canceling,
 	}

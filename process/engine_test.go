@@ -91,7 +91,7 @@ func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 
-		entry := b.timeline("op")[3]
+		entry := b.timeline("op")[1]
 		if entry.Attempt != 3 || entry.Message != "the database is away" || entry.NextRun.Sub(entry.End) != 4*time.Second {
 			b.Errorf("third attempt: %+v, want message and the third interval, 4s", entry)
 		}

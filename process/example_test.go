@@ -113,9 +113,11 @@ func Example() {
 	}
 
 	err = db.InTx(ctx, func(tx storage.Tx) error {
-		return store.Accept(ctx, tx, process.New{
+		_, err := store.Accept(ctx, tx, process.New{
 			ID: "operation-1", Kind: "build", InstanceID: "house-1", Payload: payload, At: time.Now(),
 		})
+
+		return err
 	})
 	if err != nil {
 		panic(err)

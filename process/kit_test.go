@@ -151,18 +151,29 @@ func (b *bench) start(engine *process.Engine[data]) (stop func()) {
 
 func (b *bench) accept(id, instance string) {
 	b.Helper()
+	b.acceptNew(process.New{ID: id, Kind: "test", InstanceID: instance})
+}
 
-	payload, err := json.Marshal(data{})
-	if err != nil {
-		b.Fatal(err)
+// acceptNew accepts the operation, now and with empty data unless it has some.
+func (b *bench) acceptNew(operation process.New) {
+	b.Helper()
+
+	operation.At = time.Now()
+	if operation.Payload == nil {
+		operation.Payload = json.RawMessage(`{}`)
 	}
 
-	err = b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		return b.store.Accept(b.Context(), tx, process.New{
-			ID: id, Kind: "test", InstanceID: instance, Payload: payload, At: time.Now(),
-		})
+	b.inTx(func(tx storage.Tx) error {
+		_, err := b.store.Accept(b.Context(), tx, operation)
+
+		return err
 	})
-	if err != nil {
+}
+
+func (b *bench) inTx(work func(tx storage.Tx) error) {
+	b.Helper()
+
+	if err := b.db.InTx(b.Context(), work); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -170,14 +181,11 @@ func (b *bench) accept(id, instance string) {
 func (b *bench) cancel(instance string) {
 	b.Helper()
 
-	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+	b.inTx(func(tx storage.Tx) error {
 		_, err := b.store.Cancel(b.Context(), tx, instance, "a test wants it", time.Now())
 
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // await lets time pass until the operation is at an end.
@@ -212,7 +220,13 @@ func (b *bench) trace(record process.Record) []string {
 	b.Helper()
 
 	var decoded data
-	if err := json.Unmarshal(record.Payload, &decoded); err != nil {
+
+	payload, err := b.store.Payload(b.Context(), b.db.Reader(), record.ID)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if err := json.Unmarshal(payload, &decoded); err != nil {
 		b.Fatal(err)
 	}
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -37,6 +35,9 @@ type Stage[D any] struct {
 	Name  string
 	Retry RetryPolicy
 	Steps []Task[D]
+	// RetryFrom names the stage with which the retry of an operation begins that came to its end in this one. Without it that is
+	// this stage itself. A stage that waits for something ordered earlier names the one that orders it.
+	RetryFrom string
 }
 
 // Task is a step in its place.
@@ -44,6 +45,8 @@ type Task[D any] struct {
 	Step Step[D]
 	// When, if set, says whether the step is run at all.
 	When func(Operation[D]) bool
+	// Skippable says that an operator may have the step left out: nothing after it needs what it does.
+	Skippable bool
 }
 
 // Steps lists steps that are always run.
@@ -51,6 +54,16 @@ func Steps[D any](steps ...Step[D]) []Task[D] {
 	tasks := make([]Task[D], 0, len(steps))
 	for _, step := range steps {
 		tasks = append(tasks, Task[D]{Step: step})
+	}
+
+	return tasks
+}
+
+// Skippable lists steps that are run unless an operator has them left out.
+func Skippable[D any](steps ...Step[D]) []Task[D] {
+	tasks := Steps(steps...)
+	for i := range tasks {
+		tasks[i].Skippable = true
 	}
 
 	return tasks
@@ -64,35 +77,6 @@ func (p Process[D]) StageNames() []string {
 	}
 
 	return names
-}
-
-// RetryPolicy says when a step that met a passing error runs again: after First, then Factor times longer each time up to Cap,
-// spread by Jitter (0.1: up to ten percent longer), until Window has passed since the step's first run.
-type RetryPolicy struct {
-	First, Cap time.Duration
-	Factor     float64
-	Jitter     float64
-	Window     time.Duration
-}
-
-// DefaultRetry suits outside systems that are away for minutes.
-func DefaultRetry() RetryPolicy {
-	return RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
-}
-
-// Interval is the wait after the attempt with that number, counted from 1.
-func (p RetryPolicy) Interval(attempt int) time.Duration {
-	interval := min(float64(p.First)*math.Pow(p.Factor, float64(attempt-1)), float64(p.Cap))
-
-	return time.Duration(interval * (1 + p.Jitter*rand.Float64()))
-}
-
-func (p RetryPolicy) validate() error {
-	if p.First <= 0 || p.Cap < p.First || p.Factor < 1 || p.Jitter < 0 || p.Window <= 0 {
-		return fmt.Errorf("retry policy %+v: needs 0 < First <= Cap, Factor >= 1, Jitter >= 0, Window > 0", p)
-	}
-
-	return nil
 }
 
 // Validate finds what would only show at run time: missing names, names given twice, empty stages, impossible limits.
@@ -110,6 +94,10 @@ func (p Process[D]) Validate() error {
 	for _, stage := range p.Stages {
 		if stage.Name == "" || stages[stage.Name] {
 			return fmt.Errorf("process %q: stage name %q is empty or used twice", p.Kind, stage.Name)
+		}
+
+		if stage.RetryFrom != "" && !stages[stage.RetryFrom] {
+			return fmt.Errorf("process %q: stage %q: RetryFrom %q is not an earlier stage", p.Kind, stage.Name, stage.RetryFrom)
 		}
 
 		stages[stage.Name] = true

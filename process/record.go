@@ -37,21 +37,27 @@ type Record struct {
 	// InstanceID is what the operation works on. Operations of one instance run one after the other, by Position.
 	InstanceID string
 	Position   int64
-	// PredecessorID is the failed operation that this one retries, or empty.
+	// Tenant is on whose behalf it works. Those of a kind take turns by tenant.
+	Tenant string
+	// PredecessorID is the operation that this one retries, or empty.
 	PredecessorID string
 	State         State
 	// Description is a line for people.
 	Description string
-	Problem     Problem
-	// FinishedStages are never run again. SkippedSteps gave up without failing the operation.
+	// Problem is what its last run failed at, Progress what that run said instead when it waits.
+	Problem  Problem
+	Progress string
+	// FinishedStages are never run again. SkippedSteps were not completed, without failing the operation.
 	FinishedStages []string
 	SkippedSteps   []string
+	// Skip is a step that an operator lets be left out, with the reason.
+	Skip Skip
 	// Stage and Step tell what runs, or what runs next; StepBegan when the attempt began that runs now.
 	Stage, Step string
 	StepBegan   time.Time
 	// WaitingFor is a key of the outside event that makes the operation due before NextRun.
 	WaitingFor string
-	// Payload is the data that the steps share, as JSON. It is sealed at rest, and empty when its key is gone.
+	// Payload is the data that the steps share, as JSON. It is sealed at rest; only who carries the operation gets it.
 	Payload json.RawMessage
 
 	CreatedAt, UpdatedAt time.Time
@@ -61,6 +67,11 @@ type Record struct {
 	Lease                 Lease
 	// TimelineRemoved is when the timeline of an operation was removed that had ended long ago, or zero.
 	TimelineRemoved time.Time
+}
+
+// Skip names a step that is to be left out.
+type Skip struct {
+	Step, Reason string
 }
 
 // Lease is one replica's right to carry the operation. Every write carries the fence and fails once another claim raised it.
@@ -95,6 +106,7 @@ const (
 	NotCompleted Outcome = "not completed"
 	StepFailed   Outcome = "failed"
 	HandedBack   Outcome = "handed back"
+	Skipped      Outcome = "skipped"
 )
 
 // The outcomes that concern the operation as a whole; their entries name no step.
@@ -102,6 +114,7 @@ const (
 	Accepted           Outcome = "accepted"
 	TakenOver          Outcome = "taken over"
 	CancelRequested    Outcome = "cancel requested"
+	SkipRequested      Outcome = "skip requested"
 	OperationCanceled  Outcome = "operation canceled"
 	OperationSucceeded Outcome = "operation succeeded"
 	OperationFailed    Outcome = "operation failed"
@@ -123,9 +136,13 @@ type Entry struct {
 // New is an operation to be accepted.
 type New struct {
 	ID, Kind, InstanceID string
-	PredecessorID        string
-	Description          string
-	FinishedStages       []string
-	Payload              json.RawMessage
-	At                   time.Time
+	// Tenant is on whose behalf it works: one with many pending operations does not delay the others.
+	Tenant        string
+	PredecessorID string
+	Description   string
+	// Why is the first line of its timeline: its kind, if empty.
+	Why            string
+	FinishedStages []string
+	Payload        json.RawMessage
+	At             time.Time
 }

@@ -106,7 +106,7 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 			return false
 		}
 
-		if task.When != nil && !task.When(r.operation) || slices.Contains(r.operation.SkippedSteps, task.Step.Name()) {
+		if task.When != nil && !task.When(r.operation) || r.leftOut(stage.Name, task.Step.Name()) {
 			continue
 		}
 
@@ -116,6 +116,25 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 	}
 
 	return true
+}
+
+// leftOut reports whether the step was given up, or an operator has it left out: that is recorded then.
+func (r *run[D]) leftOut(stage, step string) bool {
+	if r.operation.Skip.Step == step {
+		now := r.engine.clock.Now()
+		attempt := r.attempts[step]
+		attempt.Stage, attempt.Step, attempt.Last = stage, step, now
+
+		r.operation.SkippedSteps = append(r.operation.SkippedSteps, step)
+		r.operation.Problem, r.operation.Progress, r.operation.WaitingFor = Problem{}, "", ""
+		r.progress.Cleared = append(r.progress.Cleared, attempt)
+		r.progress.SkipTaken = true
+		r.entry(attempt, Skipped, r.operation.Skip.Reason, time.Time{})
+		r.operation.Skip = Skip{}
+		delete(r.attempts, step)
+	}
+
+	return slices.Contains(r.operation.SkippedSteps, step)
 }
 
 // mayGoOn is the safe point before each step: here an operation is canceled, handed back, or stopped by its limit.
@@ -248,7 +267,7 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 		delete(r.attempts, attempt.Step)
 	}
 
-	r.operation.Problem = Problem{}
+	r.operation.Problem, r.operation.Progress = Problem{}, ""
 	r.entry(attempt, outcome, message, time.Time{})
 }
 
@@ -256,10 +275,10 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
 	outcome, next := Waiting, r.engine.clock.Now().Add(wait)
 
-	r.operation.Problem = Problem{}
+	r.operation.Problem, r.operation.Progress = Problem{}, r.operation.note.message
 	if r.operation.note.failed {
 		outcome = Retrying
-		r.operation.Problem = Problem{Message: r.operation.note.message}
+		r.operation.Problem, r.operation.Progress = Problem{Message: r.operation.note.message}, ""
 		attempt = attempt.failing()
 		attempt.LastError = r.operation.note.message
 	} else {
@@ -280,7 +299,7 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 
 	attempt = attempt.failing()
 	next := r.engine.clock.Now().Add(stage.Retry.Interval(attempt.Failures))
-	r.operation.Problem = problemOf(err)
+	r.operation.Problem, r.operation.Progress = problemOf(err), ""
 	attempt.LastError = r.operation.Problem.Message
 
 	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed for now")

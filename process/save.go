@@ -33,7 +33,12 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 
 	r.operation.State = state
 	r.operation.FinishedAt = now
-	r.operation.WaitingFor = ""
+
+	if state == Canceled {
+		r.operation.Description = "Canceled"
+	}
+
+	r.operation.WaitingFor, r.operation.Progress = "", ""
 	r.operation.StepBegan = time.Time{}
 	r.progress.Release = true
 	r.note(outcome, message)
@@ -96,6 +101,7 @@ func (r *run[D]) store(ctx context.Context) error {
 	r.progress.Record = r.operation.Record
 	r.progress.Record.Description = presentable(r.operation.Description)
 	r.progress.Record.Problem.Message = presentable(r.operation.Problem.Message)
+	r.progress.Record.Progress = presentable(r.operation.Progress)
 	r.progress.Now = r.engine.clock.Now()
 
 	state, err := r.engine.store.Save(deadline, r.progress)

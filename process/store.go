@@ -11,8 +11,8 @@ var ErrLeaseLost = errors.New("the lease of the operation was lost to another re
 
 // Store keeps the operations. All times come from the caller, so that one clock rules.
 type Store interface {
-	// Claim takes due operations under the owner's lease. A pending one becomes in progress, unless an older operation of
-	// its instance is unfinished.
+	// Claim takes operations of a kind under the owner's lease: pending ones, whose tenants take turns and which become in
+	// progress unless an older operation of their instance is unfinished; or those that are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
 	// Renew extends the owner's leases and tells the states of those that it still holds, by operation id.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
@@ -28,8 +28,10 @@ type Store interface {
 // Claim asks for work.
 type Claim struct {
 	Owner string
-	Kinds []string
-	Limit int
+	Kind  string
+	// Pending asks for operations whose turn comes, else for those that are due again.
+	Pending bool
+	Limit   int
 	// CreatedAfter leaves alone what was accepted before it.
 	CreatedAfter time.Time
 	Now          time.Time
@@ -71,6 +73,8 @@ type Progress struct {
 	Timeline        []Entry
 	// KeepPayload leaves the stored payload as it is.
 	KeepPayload bool
+	// SkipTaken clears Record.Skip: the step was left out.
+	SkipTaken bool
 	// Release gives the lease back: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
 	Release bool
 	Now     time.Time

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq"  // driver "postgres"
+	"github.com/lib/pq"
 	_ "modernc.org/sqlite" // driver "sqlite"
 )
 
@@ -42,7 +42,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 
 	switch config.Driver {
 	case DriverPostgres:
-		db.writer, err = sqlx.Open(DriverPostgres, config.postgresDSN())
+		db.writer, err = openPostgres(config)
 		db.reader = db.writer
 	case DriverSQLite:
 		if db.writer, err = sqlx.Open(DriverSQLite, config.sqliteDSN()); err == nil {
@@ -70,6 +70,15 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 
 	return db, nil
+}
+
+func openPostgres(config Config) (*sqlx.DB, error) {
+	connector, err := pq.NewConnector(config.postgresDSN())
+	if err != nil {
+		return nil, err
+	}
+
+	return sqlx.NewDb(sql.OpenDB(preparing{connector}), DriverPostgres), nil
 }
 
 // Ping reports whether the database answers.

@@ -216,9 +216,11 @@ func (b *bench) operation(instanceID, kind string, state process.State, changes 
 	id := uuid.NewString()
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		return b.operations.Accept(b.Context(), tx, process.New{
+		_, err := b.operations.Accept(b.Context(), tx, process.New{
 			ID: id, Kind: kind, InstanceID: instanceID, Description: kind + " of " + instanceID, Payload: json.RawMessage(`{}`), At: b.clock.Now(),
 		})
+
+		return err
 	}); err != nil {
 		b.Fatal(err)
 	}
@@ -227,12 +229,9 @@ func (b *bench) operation(instanceID, kind string, state process.State, changes 
 		return id
 	}
 
-	claimed, err := b.operations.Claim(b.Context(), process.Claim{
-		Owner: "replica", Kinds: []string{kind}, Limit: 100, Now: b.clock.Now(), Until: b.clock.Now().Add(time.Hour),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	claimed := storagetest.Claim(b, b.operations, process.Claim{
+		Owner: "replica", Limit: 100, Now: b.clock.Now(), Until: b.clock.Now().Add(time.Hour),
+	}, kind)
 
 	for _, work := range claimed {
 		if work.Record.ID != id {

@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 func TestAnOperationThatWaits(t *testing.T) {
@@ -194,12 +195,19 @@ func TestAttemptsThatShareALineAreToldFromTheFirst(t *testing.T) {
 	waits := func(attempt int, at time.Time) process.Entry {
 		return process.Entry{Stage: "s", Step: "A", Attempt: attempt, Began: at, End: at, Outcome: process.Waiting, Message: "m", NextRun: at}
 	}
+	last := now.Add(time.Minute)
 	id := b.operation("one", environment.KindProvision, process.InProgress, func(progress *process.Progress) {
-		progress.Timeline = []process.Entry{waits(1, now), waits(2, now.Add(time.Second))}
+		progress.Timeline, progress.Release, progress.Record.NextRun = []process.Entry{waits(1, now)}, true, last
 	})
 
+	claimed := storagetest.Claim(b, b.operations, process.Claim{Owner: "replica", Limit: 1, Now: last, Until: last}, environment.KindProvision)
+	if _, err := b.operations.Save(b.Context(), process.Progress{
+		Record: claimed[0].Record, Timeline: []process.Entry{waits(2, last)}, Release: true, Now: last,
+	}); err != nil {
+		b.Fatal(err)
+	}
+
 	shown := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+id))
-	last := now.Add(time.Second)
 	want := operatorapi.TimelineEntry{
 		Stage: "s", Step: "A", Attempt: 2, FirstAttempt: 1, Began: now, End: last, Outcome: "waiting", Message: "m", NextRun: &last,
 	}

@@ -120,7 +120,7 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 			return err
 		}
 
-		if err := operationStore.Accept(t.Context(), tx, process.New{
+		if _, err := operationStore.Accept(t.Context(), tx, process.New{
 			ID: "operation", Kind: environment.KindProvision, InstanceID: "one", Payload: json.RawMessage(`{}`), At: now,
 		}); err != nil {
 			return err

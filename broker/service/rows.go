@@ -42,7 +42,12 @@ func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environm
 		return data, explain(err, "the provisioning of the instance")
 	}
 
-	if err := json.Unmarshal(record.Payload, &data); err != nil {
+	payload, err := r.operations.Payload(ctx, r.db.Reader(), record.ID)
+	if err != nil {
+		return data, explain(err, "the data of the provisioning")
+	}
+
+	if err := json.Unmarshal(payload, &data); err != nil {
 		return data, failure.Wrap(failure.Internal, err, "the data of the provisioning cannot be read")
 	}
 

@@ -96,7 +96,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
-	limits.PendingLimit = config.Engine.PendingTimeout
+	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {

@@ -128,10 +128,11 @@ func (d Database) Keys() (*secret.Keyring, error) {
 
 // Engine bounds a replica's share of the work.
 type Engine struct {
-	Workers          int           `env:"WORKERS"           help:"operations that run at the same time in one replica"`
-	LeaseDuration    time.Duration `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
-	OperationTimeout time.Duration `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
-	PendingTimeout   time.Duration `env:"PENDING_TIMEOUT"   help:"how long an operation may wait for its turn"`
+	Workers          int            `env:"WORKERS"           help:"operations that run at the same time in one replica; with 0 it only takes requests"`
+	WorkersPerKind   map[string]int `env:"WORKERS_PER_KIND"  help:"how many of a kind of operation run at the same time in one replica, as kind:number, comma-separated; half of the workers is always kept for the kinds that run less than their share"`
+	LeaseDuration    time.Duration  `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
+	OperationTimeout time.Duration  `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
+	PendingTimeout   time.Duration  `env:"PENDING_TIMEOUT"   help:"how long an operation may wait for its turn"`
 	// TimelineRetention is about what is kept when the work is done.
 	TimelineRetention time.Duration `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them for ever"`
 }
@@ -143,8 +144,8 @@ const DefaultTimelineRetention = 720 * time.Hour
 func (e Engine) Check() error {
 	var wrong []error
 
-	if e.Workers < 1 {
-		wrong = append(wrong, fmt.Errorf("%sWORKERS: it has to be at least 1", Prefix))
+	if e.Workers < 0 {
+		wrong = append(wrong, fmt.Errorf("%sWORKERS: it cannot be negative", Prefix))
 	}
 
 	if e.LeaseDuration <= 0 {

@@ -45,19 +45,20 @@ func variables(prefix string, config reflect.Value) []Variable {
 }
 
 func show(value reflect.Value) string {
-	switch known := value.Interface().(type) {
-	case secret.String:
+	if _, hidden := value.Interface().(secret.String); hidden {
 		return ""
-	case map[string]string:
-		pairs := make([]string, 0, len(known))
-		for key, each := range known {
-			pairs = append(pairs, key+":"+each)
-		}
-
-		slices.Sort(pairs)
-
-		return strings.Join(pairs, ",")
-	default:
-		return fmt.Sprint(known)
 	}
+
+	if value.Kind() != reflect.Map {
+		return fmt.Sprint(value.Interface())
+	}
+
+	pairs := make([]string, 0, value.Len())
+	for key, each := range value.Seq2() {
+		pairs = append(pairs, fmt.Sprintf("%v:%v", key, each))
+	}
+
+	slices.Sort(pairs)
+
+	return strings.Join(pairs, ",")
 }

@@ -47,20 +47,24 @@ type Options struct {
 // Process removes a runtime and its instance.
 func Process(options Options) process.Process[environment.Data] {
 	stage := func(step process.Step[environment.Data]) process.Stage[environment.Data] {
-		return process.Stage[environment.Data]{
-			Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step),
-		}
+		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}
 	}
+
+	// An operator who has removed the runtime by hand lets the steps be skipped that would remove it.
+	remove := stage(removeRuntime{
+		provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
+	})
+	check := stage(checkRuntimeRemoval{waiter: options.Waiter})
+	remove.Steps[0].Skippable, check.Steps[0].Skippable = true, true
+	check.RetryFrom = remove.Name
 
 	return process.Process[environment.Data]{
 		Kind:  environment.KindDeprovision,
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			stage(initStep{provisionings: options.Provisionings}),
-			stage(removeRuntime{
-				provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
-			}),
-			stage(checkRuntimeRemoval{waiter: options.Waiter}),
+			remove,
+			check,
 			stage(removeInstance{instances: options.Instances}),
 		},
 	}

@@ -24,7 +24,7 @@ func (createRuntime) Name() string { return "Create_Runtime_Without_Kyma" }
 
 // Run implements process.Step.
 func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-	operation.Data.Ordered = true
+	operation.Data.Ordered, operation.Data.Provisioning = true, operation.ID
 
 	if err := operation.Save(ctx); err != nil {
 		return operation, 0, failure.Wrap(failure.Transient, err, "the order could not be noted before it is sent")

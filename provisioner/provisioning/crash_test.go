@@ -125,9 +125,11 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 		}
 
 		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-			return inner.Accept(t.Context(), tx, process.New{
+			_, err := inner.Accept(t.Context(), tx, process.New{
 				ID: "op-1", Kind: operation.KindProvisionNoInstall, InstanceID: runtimeID, Payload: payload, At: time.Now(),
 			})
+
+			return err
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -150,13 +150,10 @@ func (b *bench) begin() map[string]process.Record {
 
 	now := time.Now()
 
-	claimed, err := b.ops.Claim(b.Context(), process.Claim{
-		Owner: "replica", Kinds: []string{operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, "bulk"}, Limit: 5000,
+	claimed := storagetest.Claim(b, b.ops, process.Claim{
+		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -78,8 +80,9 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 		}
 
 		if !free {
-			return failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
-				runtime.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+			operationID, err = s.provisionAgain(ctx, tx, caller, operationID, runtime)
+
+			return err
 		}
 
 		return s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, runtime)
@@ -91,4 +94,47 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 	s.Wake()
 
 	return s.OperationStatus(ctx, caller, operationID)
+}
+
+// provisionAgain decides on an order whose cluster's name is in use. The same order of the same tenant is answered with the operation
+// that carries it, whatever its key. After a failure the order is carried out anew on the same runtime, as it is ordered now.
+// It returns the operation that the key stands for from now on.
+func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime,
+) (string, error) {
+	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
+		ordered.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+
+	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.ShootName)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", taken // it went this moment: the caller tries again, with the same key
+	}
+
+	if err != nil {
+		return "", err
+	}
+
+	if err := s.Runtimes.Lock(ctx, tx, existing.ID); err != nil {
+		return "", err
+	}
+
+	past, err := s.Operations.OfInstance(ctx, tx, existing.ID)
+
+	switch {
+	case err != nil:
+		return "", err
+	case existing.Tenant != caller.Tenant || len(past) == 0 || past[0].Kind != operation.KindProvisionNoInstall:
+		return "", taken
+	case past[0].State == process.Failed:
+		existing.Configuration = ordered.Configuration
+
+		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
+			return "", err
+		}
+
+		return operationID, s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, existing)
+	case !bytes.Equal(existing.Configuration, ordered.Configuration):
+		return "", taken
+	default:
+		return past[0].ID, s.Runtimes.Reassign(ctx, tx, caller.Tenant, caller.IdempotencyKey, past[0].ID)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -33,7 +34,7 @@ func (s *Service) OperationStatus(ctx context.Context, caller graph.Caller, oper
 		return model.OperationStatus{}, err
 	}
 
-	return s.told(ctx, record)
+	return status(record), nil
 }
 
 // RuntimeStatus implements graph.Runtimes. A kubeconfig is made only when it is wanted; when that fails, the rest is told beside
@@ -56,11 +57,7 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	}
 
 	if len(past) > 0 {
-		last, err := s.told(ctx, past[0])
-		if err != nil {
-			return model.RuntimeStatus{}, err
-		}
-
+		last := status(past[0])
 		told.LastOperationStatus = &last
 	}
 
@@ -91,34 +88,16 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	}
 
 	for _, record := range past {
-		if record.ID == runtime.ProvisionedBy {
-			return record.State == process.Succeeded
+		if record.Kind == operation.KindProvisionNoInstall && record.State == process.Succeeded {
+			return true
 		}
 	}
 
 	return false
 }
 
-// told tells an operation, and what it waits for.
-func (s *Service) told(ctx context.Context, record process.Record) (model.OperationStatus, error) {
-	if record.State.Terminal() {
-		return status(record, ""), nil
-	}
-
-	last, err := s.Operations.LastEntry(ctx, record.ID)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return model.OperationStatus{}, unavailable(err)
-	}
-
-	if last.Outcome != process.Waiting {
-		last.Message = ""
-	}
-
-	return status(record, last.Message), nil
-}
-
 // status tells an operation in the words of the API.
-func status(record process.Record, waiting string) model.OperationStatus {
+func status(record process.Record) model.OperationStatus {
 	message := record.Problem.Message
 
 	if message == "" {
@@ -129,8 +108,8 @@ func status(record process.Record, waiting string) model.OperationStatus {
 			message = "Operation accepted"
 		default:
 			message = "Operation in progress. Stage " + cmp.Or(record.Stage, "not begun")
-			if waiting != "" {
-				message += ": " + waiting
+			if record.Progress != "" {
+				message += ": " + record.Progress
 			}
 		}
 	}

@@ -130,7 +130,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 ) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
-	limits.PendingLimit = config.Engine.PendingTimeout
+	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()

@@ -197,9 +197,9 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 		t.Errorf("kubeconfig: %d characters, %v", len(kubeconfig.Reveal()), err)
 	}
 
-	_, err = l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: "key-2"}, order("c-first"))
+	_, err = l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
 	if failure.KindOf(err) != failure.Permanent || failure.Of(err).Reason != failure.ReasonAlreadyExists {
-		t.Errorf("a second order of the name gives %v", err)
+		t.Errorf("another tenant's order of the name gives %v", err)
 	}
 
 	removal := l.deprovision(ordered.RuntimeID)
@@ -357,7 +357,7 @@ func TestRefusedConfiguration(t *testing.T) {
 	}{
 		"no key":       {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
 		"exposed":      {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
-		"no workers":   {"nothing would ever be done", func(c *service.Config) { c.Engine.Workers = 0 }, "APP_WORKERS"},
+		"workers":      {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
 		"director":     {"what is not there is not silently left out", func(c *service.Config) { c.Director.Enabled = true }, "APP_DIRECTOR_ENABLED"},
 		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}

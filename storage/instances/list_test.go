@@ -86,7 +86,7 @@ func (s shelf) accept(instanceID, kind string) {
 	s.Helper()
 
 	inTx(s.T, s.db, func(tx storage.Tx) {
-		if err := s.operations.Accept(s.Context(), tx, process.New{
+		if _, err := s.operations.Accept(s.Context(), tx, process.New{
 			ID: kind + " " + instanceID, Kind: kind, InstanceID: instanceID, Description: "for " + instanceID,
 			Payload: json.RawMessage(`{}`), At: began,
 		}); err != nil {
@@ -100,11 +100,11 @@ func (s shelf) begin(instanceID, kind string) process.Record {
 	s.Helper()
 	s.accept(instanceID, kind)
 
-	claimed, err := s.operations.Claim(s.Context(), process.Claim{
-		Owner: "replica", Kinds: []string{kind}, Limit: 1, Now: began, Until: began.Add(time.Hour),
-	})
-	if err != nil || len(claimed) != 1 || claimed[0].Record.InstanceID != instanceID {
-		s.Fatalf("claimed %v, %v", claimed, err)
+	claimed := storagetest.Claim(s, s.operations, process.Claim{
+		Owner: "replica", Limit: 1, Now: began, Until: began.Add(time.Hour),
+	}, kind)
+	if len(claimed) != 1 || claimed[0].Record.InstanceID != instanceID {
+		s.Fatalf("claimed %v", claimed)
 	}
 
 	return claimed[0].Record

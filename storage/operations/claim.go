@@ -9,34 +9,52 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// claimDue takes due rows. A pending one counts as due when nothing older of its instance is unfinished; that the order holds
-// between claimers as well is the work of the index operations_one_active.
-const claimDue = `UPDATE operations SET
-	state = CASE WHEN state = 'pending' THEN 'in progress' ELSE state END,
-	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE,
-	started_at = COALESCE(started_at, ?), updated_at = CASE WHEN state = 'pending' THEN ? ELSE updated_at END,
-	state_changed_at = CASE WHEN state = 'pending' THEN ? ELSE state_changed_at END
+// claimPending takes operations whose turn it is: the tenants' turns in order, and nothing of an instance before what is older of it
+// and unfinished. That this holds between claimers as well is the work of the index operations_one_active.
+const claimPending = `UPDATE operations SET
+	state = 'in progress', lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE, next_run_at = ?,
+	started_at = ?, updated_at = ?, state_changed_at = ?
 WHERE id IN (
 	SELECT candidate.id FROM operations AS candidate
-	WHERE candidate.state IN ('pending', 'in progress', 'canceling')
-		AND candidate.next_run_at <= ? AND (candidate.lease_until IS NULL OR candidate.lease_until < ?)
-		AND candidate.kind IN (?) AND (candidate.created_at >= ? OR candidate.state = 'canceling')
-		AND (candidate.state <> 'pending' OR NOT EXISTS (
+	WHERE candidate.kind = ? AND candidate.state = 'pending' AND candidate.created_at >= ?
+		AND NOT EXISTS (
 			SELECT 1 FROM operations AS older WHERE older.instance_id = candidate.instance_id
-				AND older.position < candidate.position AND older.state IN ('pending', 'in progress', 'canceling')))
-	ORDER BY candidate.next_run_at LIMIT ?%s
-) RETURNING *`
+				AND older.position < candidate.position AND older.state IN ('pending', 'in progress', 'canceling'))
+	ORDER BY candidate.turn, candidate.created_at LIMIT ?%s
+) RETURNING ` + columns
+
+// claimDue takes operations that have begun and are due again, and those whose lease ran out.
+const claimDue = `UPDATE operations SET
+	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
+WHERE id IN (
+	SELECT id FROM operations
+	WHERE kind = ? AND state IN ('in progress', 'canceling')
+		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?)
+		AND (created_at >= ? OR state = 'canceling')
+	ORDER BY next_run_at LIMIT ?%s
+) RETURNING ` + columns
 
 // Claim implements process.Store.
 func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	now, until := storage.At(claim.Now), storage.At(claim.Until)
+	after := storage.At(latest(claim.CreatedAfter, time.Unix(0, 0)))
 
-	var claimed []process.Claimed
+	var (
+		claimed []process.Claimed
+		rows    []row
+	)
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		rows, err := storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
-			claim.Owner, until, now, now, now, now, now, claim.Kinds,
-			storage.At(latest(claim.CreatedAfter, time.Unix(0, 0))), claim.Limit)
+		var err error
+
+		if claim.Pending {
+			rows, err = storage.Select[row](ctx, tx, fmt.Sprintf(claimPending, s.db.SkipLocked()),
+				claim.Owner, until, now, now, now, now, claim.Kind, after, claim.Limit)
+		} else {
+			rows, err = storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
+				claim.Owner, until, claim.Kind, now, now, after, claim.Limit)
+		}
+
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -97,7 +115,11 @@ func (s *Store) withAttempts(ctx context.Context, tx storage.Tx, rows []row) ([]
 	claimed := make([]process.Claimed, 0, len(rows))
 
 	for _, row := range rows {
-		record, unreadable := s.record(row)
+		record := row.record()
+
+		var unreadable error
+
+		record.Payload, unreadable = s.open(row.ID, row.Payload)
 
 		claimed = append(claimed, process.Claimed{
 			Record: record, Attempts: attempts[row.ID], TakenFrom: row.LeaseTakenFrom, Unreadable: unreadable,
@@ -175,7 +197,8 @@ func tellSteps(ctx context.Context, tx storage.Tx, held []process.Held, states m
 // UnfinishedKinds implements process.Store.
 func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	kinds, err := storage.Select[string](ctx, s.db.Reader(),
-		`SELECT DISTINCT kind FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
+		`SELECT kind FROM operations WHERE state = 'pending'
+		UNION SELECT kind FROM operations WHERE state IN ('in progress', 'canceling')`)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kinds of unfinished operations: %w", err)
 	}

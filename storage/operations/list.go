@@ -28,13 +28,13 @@ type Filter struct {
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT * FROM operations`+where+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+status+` FROM operations`+where+
 		` ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?`, append(args, filter.Limit, filter.Offset)...)
 	if err != nil {
 		return nil, fmt.Errorf("listing operations: %w", err)
 	}
 
-	return s.records(rows), nil
+	return records(rows), nil
 }
 
 // Count returns how many operations the filter selects, on all pages.

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,46 +13,53 @@ import (
 // Reader is for reads outside of a transaction.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
-// Get returns an operation, or storage.ErrNotFound.
+// Get returns an operation without its payload, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT * FROM operations WHERE id = ?`, id)
+	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations WHERE id = ?`, id)
 	if err != nil {
 		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
 	}
 
-	record, _ := s.record(row)
+	return row.record(), nil
+}
 
-	return record, nil
+// Payload returns the data of an operation, or storage.ErrNotFound. It fails when the key is gone by which it is sealed.
+func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
+	sealed, err := storage.Get[string](ctx, tx, `SELECT payload FROM operations WHERE id = ?`, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading the data of operation %s: %w", id, err)
+	}
+
+	return s.open(id, sealed)
 }
 
 // OfInstance returns the operations of an instance, the newest first.
 func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string) ([]process.Record, error) {
 	rows, err := storage.Select[row](ctx, tx,
-		`SELECT * FROM operations WHERE instance_id = ? ORDER BY position DESC`, instanceID)
+		`SELECT `+status+` FROM operations WHERE instance_id = ? ORDER BY position DESC`, instanceID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the operations of %s: %w", instanceID, err)
 	}
 
-	return s.records(rows), nil
+	return records(rows), nil
 }
 
 // Latest returns the newest operation of an instance with one of the kinds, or storage.ErrNotFound.
 func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT * FROM operations
+	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations
 		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
 	if err != nil {
 		return process.Record{}, fmt.Errorf("reading the last operation of %s: %w", instanceID, err)
 	}
 
-	record, _ := s.record(row)
-
-	return record, nil
+	return row.record(), nil
 }
 
 // Timeline returns what happened to an operation, the oldest first.
 func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
 	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(),
-		`SELECT * FROM timeline WHERE operation_id = ? ORDER BY seq`, operationID)
+		`SELECT stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
+		FROM timeline WHERE operation_id = ? ORDER BY seq`, operationID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the timeline of operation %s: %w", operationID, err)
 	}
@@ -62,17 +70,6 @@ func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Ent
 	}
 
 	return entries, nil
-}
-
-// LastEntry returns the newest line of an operation's timeline, or storage.ErrNotFound.
-func (s *Store) LastEntry(ctx context.Context, operationID string) (process.Entry, error) {
-	row, err := storage.Get[timelineRow](ctx, s.db.Reader(),
-		`SELECT * FROM timeline WHERE operation_id = ? ORDER BY seq DESC LIMIT 1`, operationID)
-	if err != nil {
-		return process.Entry{}, fmt.Errorf("reading the last entry of operation %s: %w", operationID, err)
-	}
-
-	return row.entry(), nil
 }
 
 // Change tells that an operation got another state.

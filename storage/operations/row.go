@@ -9,20 +9,34 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
+// columns are those of a row, status those that are read without the sealed payload.
+const (
+	status = `id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, problem_message, problem_reason,
+		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
+		waiting_for, woken, created_at, updated_at, state_changed_at, started_at, finished_at, next_run_at,
+		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at`
+	columns = status + `, payload`
+)
+
 // row is an operation as the table has it.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`
 	InstanceID       string       `db:"instance_id"`
 	Position         int64        `db:"position"`
+	Tenant           string       `db:"tenant"`
+	Turn             int64        `db:"turn"`
 	PredecessorID    string       `db:"predecessor_id"`
 	State            string       `db:"state"`
 	Description      string       `db:"description"`
 	ProblemMessage   string       `db:"problem_message"`
 	ProblemReason    string       `db:"problem_reason"`
 	ProblemComponent string       `db:"problem_component"`
+	Progress         string       `db:"progress"`
 	FinishedStages   names        `db:"finished_stages"`
 	SkippedSteps     names        `db:"skipped_steps"`
+	SkipStep         string       `db:"skip_step"`
+	SkipReason       string       `db:"skip_reason"`
 	Stage            string       `db:"stage"`
 	Step             string       `db:"step"`
 	StepBeganAt      storage.Time `db:"step_began_at"`
@@ -42,52 +56,56 @@ type row struct {
 	TimelineRemoved  storage.Time `db:"timeline_removed_at"`
 }
 
-// record opens the payload. When that fails, because a key is gone, the rest of the record is returned beside the error.
-func (s *Store) record(row row) (process.Record, error) {
-	payload, err := s.keys.Open(row.Payload, payloadPlace(row.ID))
-	if err != nil {
-		err = fmt.Errorf("reading operation %s: %w", row.ID, err)
-	}
-
+// record is the operation without its payload.
+func (r row) record() process.Record {
 	return process.Record{
-		ID:            row.ID,
-		Kind:          row.Kind,
-		InstanceID:    row.InstanceID,
-		Position:      row.Position,
-		PredecessorID: row.PredecessorID,
-		State:         process.State(row.State),
-		Description:   row.Description,
+		ID:            r.ID,
+		Kind:          r.Kind,
+		InstanceID:    r.InstanceID,
+		Position:      r.Position,
+		Tenant:        r.Tenant,
+		PredecessorID: r.PredecessorID,
+		State:         process.State(r.State),
+		Description:   r.Description,
 		Problem: process.Problem{
-			Message: row.ProblemMessage, Reason: row.ProblemReason, Component: row.ProblemComponent,
+			Message: r.ProblemMessage, Reason: r.ProblemReason, Component: r.ProblemComponent,
 		},
-		FinishedStages: row.FinishedStages,
-		SkippedSteps:   row.SkippedSteps,
-		Stage:          row.Stage,
-		Step:           row.Step,
-		StepBegan:      row.StepBeganAt.Time,
-		WaitingFor:     row.WaitingFor,
-		Payload:        payload,
-		CreatedAt:      row.CreatedAt.Time,
-		UpdatedAt:      row.UpdatedAt.Time,
-		StartedAt:      row.StartedAt.Time,
-		FinishedAt:     row.FinishedAt.Time,
-		NextRun:        row.NextRunAt.Time,
-		Lease:          process.Lease{Owner: row.LeaseOwner, Until: row.LeaseUntil.Time, Fence: row.Fence},
+		Progress:       r.Progress,
+		FinishedStages: r.FinishedStages,
+		SkippedSteps:   r.SkippedSteps,
+		Skip:           process.Skip{Step: r.SkipStep, Reason: r.SkipReason},
+		Stage:          r.Stage,
+		Step:           r.Step,
+		StepBegan:      r.StepBeganAt.Time,
+		WaitingFor:     r.WaitingFor,
+		CreatedAt:      r.CreatedAt.Time,
+		UpdatedAt:      r.UpdatedAt.Time,
+		StartedAt:      r.StartedAt.Time,
+		FinishedAt:     r.FinishedAt.Time,
+		NextRun:        r.NextRunAt.Time,
+		Lease:          process.Lease{Owner: r.LeaseOwner, Until: r.LeaseUntil.Time, Fence: r.Fence},
 
-		TimelineRemoved: row.TimelineRemoved.Time,
-	}, err
+		TimelineRemoved: r.TimelineRemoved.Time,
+	}
 }
 
-// records are for whoever looks at operations: one whose payload cannot be opened is shown without it.
-func (s *Store) records(rows []row) []process.Record {
+func records(rows []row) []process.Record {
 	records := make([]process.Record, 0, len(rows))
-
 	for _, row := range rows {
-		record, _ := s.record(row)
-		records = append(records, record)
+		records = append(records, row.record())
 	}
 
 	return records
+}
+
+// open returns the payload of an operation in clear.
+func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
+	opened, err := s.keys.Open(payload, payloadPlace(operationID))
+	if err != nil {
+		return nil, fmt.Errorf("reading operation %s: %w", operationID, err)
+	}
+
+	return opened, nil
 }
 
 // names is a list in one column, as JSON.

@@ -14,7 +14,9 @@ const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
 	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
-	problem_component = :problem_component, finished_stages = :finished_stages, skipped_steps = :skipped_steps,
+	problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
+	skipped_steps = :skipped_steps, skip_step = CASE WHEN :skip_taken THEN '' ELSE skip_step END,
+	skip_reason = CASE WHEN :skip_taken THEN '' ELSE skip_reason END,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
@@ -29,6 +31,7 @@ type savedRow struct {
 
 	HeldBy      string `db:"held_by"`
 	KeepPayload bool   `db:"keep_payload"`
+	SkipTaken   bool   `db:"skip_taken"`
 }
 
 // Save implements process.Store.
@@ -73,6 +76,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	saved := savedRow{
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
+		SkipTaken:   progress.SkipTaken,
 		row: row{
 			ID:               record.ID,
 			State:            string(record.State),
@@ -80,6 +84,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			ProblemMessage:   record.Problem.Message,
 			ProblemReason:    record.Problem.Reason,
 			ProblemComponent: record.Problem.Component,
+			Progress:         record.Progress,
 			FinishedStages:   record.FinishedStages,
 			SkippedSteps:     record.SkippedSteps,
 			Stage:            record.Stage,
@@ -120,63 +125,6 @@ func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress)
 			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number, storage.At(attempt.First), storage.At(attempt.Last),
 			attempt.Failures, storage.At(attempt.FailingSince), attempt.LastError); err != nil {
 			return err
-		}
-	}
-
-	return nil
-}
-
-// timelineRow is a line of the timeline as the table has it.
-type timelineRow struct {
-	OperationID string       `db:"operation_id"`
-	Seq         int64        `db:"seq"`
-	Stage       string       `db:"stage"`
-	Step        string       `db:"step"`
-	Attempt     int          `db:"attempt"`
-	BeganAt     storage.Time `db:"began_at"`
-	EndedAt     storage.Time `db:"ended_at"`
-	Outcome     string       `db:"outcome"`
-	Message     string       `db:"message"`
-	NextRunAt   storage.Time `db:"next_run_at"`
-	// FirstAttempt is 0 in a line of one attempt.
-	FirstAttempt int `db:"first_attempt"`
-}
-
-func (r timelineRow) entry() process.Entry {
-	return process.Entry{
-		Stage: r.Stage, Step: r.Step, FirstAttempt: r.FirstAttempt, Attempt: r.Attempt, Began: r.BeganAt.Time, End: r.EndedAt.Time,
-		Outcome: process.Outcome(r.Outcome), Message: r.Message, NextRun: r.NextRunAt.Time,
-	}
-}
-
-// appendTimeline adds lines behind those that are there. The caller's transaction has written the operation's row before, so
-// nobody else appends at the same time.
-func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
-	for _, entry := range entries {
-		if folded, err := fold(ctx, tx, operationID, entry); err != nil || folded {
-			if err != nil {
-				return err
-			}
-
-			continue
-		}
-
-		if err := storage.InsertNamed(ctx, tx, `INSERT INTO timeline
-			(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
-			VALUES (:operation_id, (SELECT COALESCE(MAX(seq), 0) + 1 FROM timeline WHERE operation_id = :operation_id),
-			:stage, :step, :attempt, :began_at, :ended_at, :outcome, :message, :next_run_at)`,
-			timelineRow{
-				OperationID: operationID,
-				Stage:       entry.Stage,
-				Step:        entry.Step,
-				Attempt:     entry.Attempt,
-				BeganAt:     storage.At(entry.Began),
-				EndedAt:     storage.At(entry.End),
-				Outcome:     string(entry.Outcome),
-				Message:     entry.Message,
-				NextRunAt:   storage.At(entry.NextRun),
-			}); err != nil {
-			return fmt.Errorf("appending to the timeline: %w", err)
 		}
 	}
 

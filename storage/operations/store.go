@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 
@@ -42,11 +41,15 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // checkKeys opens the newest payload, so that wrong keys stop the start instead of every request.
 func (s *Store) checkKeys(ctx context.Context) error {
 	newest, err := s.List(ctx, Filter{Limit: 1})
-	if err != nil || len(newest) == 0 || newest[0].Payload != nil {
+	if err != nil || len(newest) == 0 {
 		return err
 	}
 
-	return errors.New("the database is sealed with other keys than those in APP_DATABASE_SECRET_KEYS: add the one that is missing")
+	if _, err := s.Payload(ctx, s.db.Reader(), newest[0].ID); err != nil {
+		return fmt.Errorf("the database is sealed with other keys than those in APP_DATABASE_SECRET_KEYS, add the one that is missing: %w", err)
+	}
+
+	return nil
 }
 
 // payloadPlace binds a sealed payload to its operation.

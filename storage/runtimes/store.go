@@ -93,16 +93,27 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 	return len(inserted) == 1, nil
 }
 
+const columns = `id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at`
+
 // Get returns a runtime, deleted or not, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT * FROM runtimes WHERE id = ?`, id)
+	return s.find(ctx, tx, `id = ?`, id)
+}
+
+// OfShoot returns the runtime that has the Shoot of that name and is not deleted, or storage.ErrNotFound.
+func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtime, error) {
+	return s.find(ctx, tx, `shoot_name = ? AND deleted_at IS NULL`, name)
+}
+
+func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (Runtime, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM runtimes WHERE `+where, value)
 	if err != nil {
-		return Runtime{}, fmt.Errorf("reading runtime %s: %w", id, err)
+		return Runtime{}, fmt.Errorf("reading runtime %s: %w", value, err)
 	}
 
-	configuration, err := s.keys.Open(row.Configuration, configurationPlace(id))
+	configuration, err := s.keys.Open(row.Configuration, configurationPlace(row.ID))
 	if err != nil {
-		return Runtime{}, fmt.Errorf("reading runtime %s: %w", id, err)
+		return Runtime{}, fmt.Errorf("reading runtime %s: %w", row.ID, err)
 	}
 
 	return Runtime{
@@ -125,6 +136,17 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	// An update that changes nothing: both databases lock the row for it.
 	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("locking runtime %s: %w", id, err)
+	}
+
+	return nil
+}
+
+// Reconfigure stores the runtime's configuration inside the caller's transaction.
+func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
+	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
+
+	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ? WHERE id = ?`, sealed, runtime.ID); err != nil {
+		return fmt.Errorf("reconfiguring runtime %s: %w", runtime.ID, err)
 	}
 
 	return nil
@@ -184,4 +206,14 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 	}
 
 	return s.Recall(ctx, tx, tenant, key)
+}
+
+// Reassign has the tenant's key stand for another operation.
+func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
+	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
+		operationID, tenant, key); err != nil {
+		return fmt.Errorf("keeping an idempotency key: %w", err)
+	}
+
+	return nil
 }

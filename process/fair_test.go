@@ -1,0 +1,145 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// stuck is a step that comes to its end when its replica stops.
+func stuck(name string) *step {
+	return &step{name: name, work: func(ctx context.Context, operation operation) (operation, time.Duration, error) {
+		<-ctx.Done()
+
+		return operation, 0, ctx.Err()
+	}}
+}
+
+// kinds runs an engine whose operations of kind slow never end and those of kind quick end at once.
+func (b *bench) kinds(workers int, limits map[string]int) (slow *step) {
+	b.Helper()
+
+	config := process.DefaultConfig()
+	config.Workers, config.Limits, config.Grace = workers, limits, time.Second
+	slow = stuck("Slow")
+
+	engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+		process.Process[data]{Kind: "slow", Limit: limit, Stages: []process.Stage[data]{stage("s", slow)}},
+		process.Process[data]{Kind: "quick", Limit: limit, Stages: []process.Stage[data]{stage("q", traced("Quick"))}},
+	)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	b.start(engine)
+
+	return slow
+}
+
+func TestKindsShareTheWorkers(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		workers int
+		limits  map[string]int
+		want    int
+		starved bool
+	}{
+		"reserved":  {"a quarter of the workers is kept for each of two kinds", 8, nil, 6, false},
+		"limited":   {"an operator bounds a kind", 8, map[string]int{"slow": 2}, 2, false},
+		"unlimited": {"a bound above the share has no effect", 8, map[string]int{"slow": 100}, 6, false},
+		"few":       {"with too few workers to reserve any, who comes first is served first", 3, nil, 3, true},
+		"none":      {"a replica without workers carries nothing", 0, nil, 0, true},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				for i := range 20 {
+					b.acceptNew(process.New{ID: fmt.Sprintf("slow-%d", i), Kind: "slow", InstanceID: fmt.Sprintf("instance-%d", i)})
+				}
+
+				slow := b.kinds(c.workers, c.limits)
+
+				time.Sleep(time.Minute)
+				synctest.Wait()
+
+				if slow.runs() != c.want {
+					b.Errorf("%s: %d run, want %d", c.reason, slow.runs(), c.want)
+				}
+
+				b.acceptNew(process.New{ID: "quick", Kind: "quick", InstanceID: "other"})
+				time.Sleep(time.Minute)
+
+				if starved := !b.get("quick").State.Terminal(); starved != c.starved {
+					b.Errorf("%s: the other kind starves is %t, want %t", c.reason, starved, c.starved)
+				}
+			})
+		})
+	}
+}
+
+func TestImpossibleLimits(t *testing.T) {
+	for reason, limits := range map[string]map[string]int{
+		"a kind that is not there":    {"provison": 1},
+		"a kind that would never run": {"test": 0},
+	} {
+		config := process.DefaultConfig()
+		config.Limits = limits
+
+		_, err := process.NewEngine(nil, config, clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", traced("A"))}})
+		if err == nil || !strings.Contains(err.Error(), "one of test") {
+			t.Errorf("%s: got %v", reason, err)
+		}
+	}
+}
+
+// TestManyOperationsOfATenantDelayNobody has one worker: the operation of another tenant is carried second, not behind a thousand.
+func TestManyOperationsOfATenantDelayNobody(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		const flood = 1000
+
+		for i := range flood {
+			b.acceptNew(process.New{ID: fmt.Sprintf("flood-%d", i), Kind: "test", InstanceID: fmt.Sprintf("f-%d", i), Tenant: "flooding"})
+		}
+
+		b.acceptNew(process.New{ID: "first", Kind: "test", InstanceID: "1", Tenant: "other"})
+		b.acceptNew(process.New{ID: "second", Kind: "test", InstanceID: "2", Tenant: "other"})
+		b.acceptNew(process.New{ID: "third", Kind: "test", InstanceID: "3", Tenant: "another"})
+
+		var order []string
+
+		note := &step{name: "Note", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
+			order = append(order, operation.ID)
+
+			return operation, 0, nil
+		}}
+
+		config := process.DefaultConfig()
+		config.Workers = 1
+
+		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", note)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.start(engine)
+		b.await("second")
+		b.await("third")
+
+		if got := strings.Join(order[:5], " "); got != "flood-0 first third flood-1 second" {
+			b.Errorf("carried in the order %s", got)
+		}
+
+		b.await(fmt.Sprintf("flood-%d", flood-1))
+	})
+}

@@ -1,0 +1,163 @@
+package process_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+var errAway = errors.New("away")
+
+// away is a step that always meets a passing error.
+func away(name string) *step {
+	return failing(name, func(int) (time.Duration, error) {
+		return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+	})
+}
+
+func (b *bench) skip(id, step string) bool {
+	b.Helper()
+
+	var accepted bool
+
+	b.inTx(func(tx storage.Tx) error {
+		var err error
+
+		accepted, err = b.store.Skip(b.Context(), tx, id, process.Skip{Step: step, Reason: "it is of no use any more"}, time.Now())
+
+		return err
+	})
+
+	return accepted
+}
+
+func TestAStuckStepIsSkipped(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		broken := away("Broken")
+		b.start(b.engine(b.store, stage("first", traced("A"), broken, traced("B")), stage("second", traced("C"))))
+		b.accept("op", "instance")
+		time.Sleep(10 * time.Second)
+
+		if b.skip("op", "A") || b.skip("op", "C") || b.skip("none", "Broken") {
+			b.Error("a step is skipped that the operation is not at")
+		}
+
+		if !b.skip("op", "Broken") {
+			b.Fatal("the stuck step is not skipped")
+		}
+
+		runs := broken.runs()
+		record := b.await("op")
+
+		if record.State != process.Succeeded || broken.runs() != runs {
+			b.Errorf("ended as %s, the step ran %d times more", record.State, broken.runs()-runs)
+		}
+
+		if diff := cmp.Diff([]string{"Broken"}, record.SkippedSteps); diff != "" || record.Skip != (process.Skip{}) {
+			b.Errorf("still to skip %v, skipped -want +got:\n%s", record.Skip, diff)
+		}
+
+		// The stage began again with its first step, as it does whenever a step of it comes back.
+		story := b.story("op")
+		want := []string{"skip requested", "A done", "Broken skipped", "B done", "C done", "operation succeeded"}
+
+		if diff := cmp.Diff(want, story[len(story)-len(want):]); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestASkipIsNotOvertaken has the skip asked for while the step runs: what its run stores does not undo it.
+func TestASkipIsNotOvertaken(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		slow := failing("Slow", func(int) (time.Duration, error) {
+			time.Sleep(10 * time.Second) // fake time
+
+			return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+		})
+
+		b.start(b.engine(b.store, stage("only", slow)))
+		b.accept("op", "instance")
+		time.Sleep(5 * time.Second)
+
+		if !b.skip("op", "Slow") {
+			b.Fatal("the step is not skipped")
+		}
+
+		if record := b.await("op"); record.State != process.Succeeded || slow.runs() != 1 {
+			b.Errorf("ended as %s after %d runs", record.State, slow.runs())
+		}
+	})
+}
+
+func TestRetryIsANewOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		broken := true
+		flaky := failing("Flaky", func(int) (time.Duration, error) {
+			if broken {
+				return 0, failure.New(failure.Permanent, "broken")
+			}
+
+			return 0, nil
+		})
+		first, order := traced("First"), traced("Order")
+
+		check := stage("check", flaky)
+		check.RetryFrom = "order"
+
+		engine := b.engine(b.store, stage("first", first), stage("order", order), check, stage("last", traced("Last")))
+		b.start(engine)
+		b.accept("op", "instance")
+
+		failed := b.await("op")
+		if failed.State != process.Failed {
+			b.Fatalf("ended as %s", failed.State)
+		}
+
+		payload, err := b.store.Payload(b.Context(), b.store.Reader(), "op")
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		broken = false
+		failed.Payload = payload
+		b.acceptNew(engine.Successor(failed, "again", time.Now()))
+
+		record := b.await("again")
+		if record.State != process.Succeeded || record.PredecessorID != "op" {
+			b.Errorf("ended as %s, retries %q", record.State, record.PredecessorID)
+		}
+
+		// The retry knows what the failed one knew. It begins with the stage that orders what is checked, not with the first.
+		if diff := cmp.Diff([]string{"First", "Order", "Order", "Last"}, b.trace(record)); diff != "" {
+			b.Errorf("data -want +got:\n%s", diff)
+		}
+
+		if first.runs() != 1 || order.runs() != 2 || b.get("op").State != process.Failed {
+			b.Errorf("runs %d and %d, and the failed one is %s", first.runs(), order.runs(), b.get("op").State)
+		}
+	})
+}
+
+func TestWhatMayBeSkipped(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		engine := b.engine(b.store, stage("first", traced("A")),
+			process.Stage[data]{Name: "second", Retry: process.DefaultRetry(), Steps: process.Skippable[data](traced("B"))})
+
+		for step, want := range map[string]bool{"A": false, "B": true, "C": false} {
+			if got := engine.MaySkip("test", step); got != want {
+				b.Errorf("step %s may be skipped is %t", step, got)
+			}
+		}
+
+		if engine.MaySkip("other", "A") {
+			b.Error("a step of a kind that is not known may be skipped")
+		}
+	})
+}
