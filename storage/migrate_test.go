@@ -176,14 +176,12 @@ func tables(t *testing.T, db *storage.DB) []string {
 func goDown(t *testing.T, config storage.Config, set string, files fs.FS) {
 	t.Helper()
 
-	dialect, dsn := goose.DialectSQLite3, config.Path
+	dialect := goose.DialectSQLite3
 	if config.Driver == storage.DriverPostgres {
 		dialect = goose.DialectPostgres
-		dsn = fmt.Sprintf("user=%s password='%s' host=%s port=%d dbname=%s sslmode=%s",
-			config.User, config.Password.Reveal(), config.Host, config.Port, config.Name, config.SSLMode)
 	}
 
-	db, err := sqlx.Open(config.Driver, dsn)
+	db, err := sqlx.Open(config.Driver, dsn(config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,4 +200,14 @@ func goDown(t *testing.T, config storage.Config, set string, files fs.FS) {
 	if _, err := provider.DownTo(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// dsn is how the drivers connect to the database.
+func dsn(config storage.Config) string {
+	if config.Driver == storage.DriverSQLite {
+		return config.Path
+	}
+
+	return fmt.Sprintf("user=%s password='%s' host=%s port=%d dbname=%s sslmode=%s",
+		config.User, config.Password.Reveal(), config.Host, config.Port, config.Name, config.SSLMode)
 }

@@ -114,3 +114,13 @@ func SelectNamed[Row any](ctx context.Context, tx Tx, query string, argument any
 
 	return Select[Row](ctx, tx, query, args...)
 }
+
+// Page is the end of a query for some rows behind others. The numbers are written out and are no parameters: the database plans by
+// them.
+func Page(limit, offset int) string {
+	if offset == 0 {
+		return fmt.Sprintf("LIMIT %d", limit)
+	}
+
+	return fmt.Sprintf("LIMIT %d OFFSET %d", limit, offset)
+}

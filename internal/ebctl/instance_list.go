@@ -41,6 +41,7 @@ func newInstanceListCommand(session *session) *cobra.Command {
 	flags.StringVar(&filter.Plan, "plan", "", "only those of the plan, by its name or id")
 	flags.StringVar(&filter.State, "state", "", "only those in the state: provisioning, succeeded, failed or deprovisioning")
 	addAllPages(command, &allPages)
+	addTotal(command, &filter.Total)
 
 	completeBy(command, "plan", session.completePlan)
 	complete(command, "state",
@@ -62,7 +63,7 @@ func (s *session) runtimes(ctx context.Context, filter brokerclient.RuntimeFilte
 
 	data, err := collect(client.AllRuntimes(ctx, filter))
 
-	return operatorapi.RuntimeList{Data: data, Page: operatorapi.Page{Count: len(data)}}, err
+	return operatorapi.RuntimeList{Data: data, Page: pageOfAll(len(data), filter.Total)}, err
 }
 
 func (s *session) runtimesText(list operatorapi.RuntimeList) output.Text {
@@ -81,12 +82,29 @@ func (s *session) runtimesText(list operatorapi.RuntimeList) output.Text {
 	return rows
 }
 
+func addTotal(command *cobra.Command, total *bool) {
+	command.Flags().BoolVar(total, "total", false, "tell how many there are on all pages")
+}
+
+// pageOfAll is the page that holds everything.
+func pageOfAll(count int, total bool) operatorapi.Page {
+	if !total {
+		return operatorapi.Page{Count: count}
+	}
+
+	return operatorapi.Page{Count: count, TotalCount: &count}
+}
+
 func addAllPages(command *cobra.Command, allPages *bool) {
 	command.Flags().BoolVar(allPages, "all-pages", false, "list them all, not only the first page")
 }
 
-// noteMore tells that a list does not end with its page.
+// noteMore tells what is not on the page: how many there are, if that was asked for, and that the list does not end here.
 func (s *session) noteMore(page operatorapi.Page) {
+	if page.TotalCount != nil {
+		fmt.Fprintf(s.Err, "There are %d in all.\n", *page.TotalCount)
+	}
+
 	if page.Cursor != "" {
 		fmt.Fprintf(s.Err, "The list goes on after these %d: see them all with --all-pages.\n", page.Count)
 	}

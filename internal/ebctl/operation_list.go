@@ -39,6 +39,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	flags.StringVar(&filter.Kind, "kind", "", "only those of the kind, such as provision or deprovision")
 	flags.StringVar(&filter.State, "state", "", `only those in the state, such as "in progress" or failed`)
 	addAllPages(command, &allPages)
+	addTotal(command, &filter.Total)
 
 	complete(command, "state",
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -60,7 +61,7 @@ func (s *session) operations(ctx context.Context, filter brokerclient.OperationF
 
 	data, err := collect(client.AllOperations(ctx, filter))
 
-	return operatorapi.OperationList{Data: data, Page: operatorapi.Page{Count: len(data)}}, err
+	return operatorapi.OperationList{Data: data, Page: pageOfAll(len(data), filter.Total)}, err
 }
 
 func (s *session) operationsText(list operatorapi.OperationList) output.Text {

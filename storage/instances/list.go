@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // Filter selects instances; empty fields select all.
@@ -33,7 +34,7 @@ type Filter struct {
 	Limit int
 }
 
-// Listed is an instance with what stands about its newest operation.
+// Listed is an instance, without its request, with what stands about its newest operation.
 type Listed struct {
 	Instance  environment.Instance
 	Operation process.Record
@@ -56,35 +57,36 @@ type listedRow struct {
 	Updated       storage.Time `db:"operation_updated_at"`
 }
 
-// newest joins each instance with its newest operation.
-const newest = ` FROM instances JOIN operations ON operations.instance_id = instances.id AND operations.position =
-	(SELECT MAX(position) FROM operations AS newest WHERE newest.instance_id = instances.id)`
+// columns are those of an instance that a list shows: all but its sealed request.
+const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
+	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at`
 
-// List returns instances with their newest operations, the newest instances first.
+// theOperation are the columns of the operation that stands beside an instance.
+const theOperation = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
+	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
+	operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
+	operations.stage AS operation_stage, operations.step AS operation_step, operations.created_at AS operation_created_at,
+	operations.updated_at AS operation_updated_at`
+
+// List returns instances with their newest operations, the newest instances first, and without their requests. Their ids are found
+// first, and alone: so the way to a page far behind passes by entries of an index and not by rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
-	where, args := filter.where(true)
+	from, args := filter.from(true)
 
-	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT instances.*, operations.id AS operation_id,
-		operations.kind AS operation_kind, operations.state AS operation_state,
-		operations.description AS operation_description, operations.problem_message AS operation_problem_message,
-		operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
-		operations.stage AS operation_stage,
-		operations.step AS operation_step, operations.created_at AS operation_created_at,
-		operations.updated_at AS operation_updated_at`+newest+where+
-		` ORDER BY instances.created_at DESC, instances.id DESC LIMIT ? OFFSET ?`, append(args, filter.Limit, filter.Offset)...)
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+theOperation+`
+		FROM (SELECT instances.id`+from+` ORDER BY instances.created_at DESC, instances.id DESC `+
+		storage.Page(filter.Limit, filter.Offset)+`) AS page
+		JOIN instances ON instances.id = page.id
+		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
+			ORDER BY newest.position DESC LIMIT 1)
+		ORDER BY instances.created_at DESC, instances.id DESC`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
 
 	listed := make([]Listed, 0, len(rows))
-
 	for _, row := range rows {
-		instance, err := s.instance(row.row)
-		if err != nil {
-			return nil, err
-		}
-
-		listed = append(listed, Listed{Instance: instance, Operation: process.Record{
+		listed = append(listed, Listed{Instance: row.instance(), Operation: process.Record{
 			ID: row.OperationID, Kind: row.OperationKind, InstanceID: row.ID, State: process.State(row.State),
 			Description: row.Description, Stage: row.Stage, Step: row.Step,
 			Problem:   process.Problem{Message: row.Message, Reason: row.Reason, Component: row.Component},
@@ -97,14 +99,26 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 
 // Count returns how many instances the filter selects, on all pages.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
-	where, args := filter.where(false)
+	from, args := filter.from(false)
 
-	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+newest+where, args...)
+	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting instances: %w", err)
 	}
 
 	return count, nil
+}
+
+// from begins with the operations where they are what selects: those that no newer one of their instance follows.
+func (f Filter) from(paged bool) (string, []any) {
+	where, args := f.where(paged)
+	if len(f.Kinds)+len(f.States) == 0 {
+		return ` FROM instances` + where, args
+	}
+
+	return ` FROM operations JOIN instances ON instances.id = operations.instance_id` + where + ` AND NOT EXISTS (
+		SELECT 1 FROM operations AS newer
+		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
 func (f Filter) where(paged bool) (string, []any) {
@@ -122,7 +136,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
 	add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
 	add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
-	add(len(f.States) > 0, "operations.state IN (?)", f.States)
+	add(len(f.States) > 0, operations.InStates(f.States...))
 	add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
 	if len(conditions) == 0 {

@@ -168,6 +168,14 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 		return environment.Instance{}, fmt.Errorf("decoding the request of instance %s: %w", row.ID, err)
 	}
 
+	instance := row.instance()
+	instance.Request = request
+
+	return instance, nil
+}
+
+// instance is all but the request, which is sealed.
+func (row row) instance() environment.Instance {
 	return environment.Instance{
 		ID:              row.ID,
 		ServiceID:       row.ServiceID,
@@ -182,8 +190,7 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 		ShootName:       row.ShootName,
 		RuntimeID:       row.RuntimeID,
 		DashboardURL:    row.DashboardURL,
-		Request:         request,
 		CreatedAt:       row.CreatedAt.Time,
 		UpdatedAt:       row.UpdatedAt.Time,
-	}, nil
+	}
 }

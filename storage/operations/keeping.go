@@ -14,8 +14,8 @@ const (
 	// retentionEvery is how often old timelines are looked for.
 	retentionEvery = time.Hour
 	// retentionBatch is how many are removed in one transaction, with a pause after it that leaves the database to others.
-	retentionBatch = 200
-	retentionPause = 100 * time.Millisecond
+	retentionBatch = 50
+	retentionPause = 50 * time.Millisecond
 )
 
 // Retention removes timelines that have grown old.

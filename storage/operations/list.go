@@ -24,12 +24,14 @@ type Filter struct {
 	Limit int
 }
 
-// List returns operations, the newest first.
+// List returns operations, the newest first. Their ids are found first, and alone: so the way to a page far behind passes by entries
+// of an index and not by rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
-	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+status+` FROM operations`+where+
-		` ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?`, append(args, filter.Limit, filter.Offset)...)
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+status+` FROM operations WHERE id IN (
+		SELECT id FROM operations`+where+` ORDER BY created_at DESC, id DESC `+storage.Page(filter.Limit, filter.Offset)+`)
+		ORDER BY created_at DESC, id DESC`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing operations: %w", err)
 	}
@@ -60,7 +62,7 @@ func (f Filter) where(paged bool) (string, []any) {
 
 	add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
 	add(f.Kind != "", "kind = ?", f.Kind)
-	add(f.State != "", "state = ?", string(f.State))
+	add(f.State != "", InStates(f.State))
 	add(paged && f.BeforeID != "", "(created_at, id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
 	if len(conditions) == 0 {

@@ -19,7 +19,7 @@ func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time,
 
 		removed, err = storage.Select[string](ctx, tx, `UPDATE operations SET timeline_removed_at = ? WHERE id IN (
 			SELECT id FROM operations WHERE finished_at < ? AND finished_at IS NOT NULL AND timeline_removed_at IS NULL
-			ORDER BY finished_at LIMIT ?`+s.db.SkipLocked()+`) RETURNING id`, storage.At(now), storage.At(endedBefore), limit)
+			ORDER BY finished_at `+storage.Page(limit, 0)+s.db.SkipLocked()+`) RETURNING id`, storage.At(now), storage.At(endedBefore))
 		if err != nil || len(removed) == 0 {
 			return err
 		}

@@ -20,12 +20,15 @@ type RuntimeFilter struct {
 	State      string
 	// Cursor is where the last page ended.
 	Cursor string
+	// Total asks for the number of runtimes on all pages.
+	Total bool
 }
 
 func (f RuntimeFilter) query() url.Values {
 	return chosen(map[string]string{
 		"instance_id": f.InstanceID, "account": f.Account, "subaccount": f.SubAccount,
 		"region": f.Region, "plan": f.Plan, "state": f.State, "cursor": f.Cursor,
+		"total": whenTrue(f.Total),
 	})
 }
 
@@ -41,7 +44,7 @@ func (c *Client) Runtimes(ctx context.Context, filter RuntimeFilter) (operatorap
 // AllRuntimes returns the runtimes of all pages, the newest first, until the first error.
 func (c *Client) AllRuntimes(ctx context.Context, filter RuntimeFilter) iter.Seq2[operatorapi.Runtime, error] {
 	return allPages(func(cursor string) ([]operatorapi.Runtime, string, error) {
-		filter.Cursor = cursor
+		filter.Cursor, filter.Total = cursor, false // who has them all can count them
 		page, err := c.Runtimes(ctx, filter)
 
 		return page.Data, page.Cursor, err
@@ -55,10 +58,14 @@ type OperationFilter struct {
 	State      string
 	// Cursor is where the last page ended.
 	Cursor string
+	// Total asks for the number of operations on all pages.
+	Total bool
 }
 
 func (f OperationFilter) query() url.Values {
-	return chosen(map[string]string{"instance_id": f.InstanceID, "kind": f.Kind, "state": f.State, "cursor": f.Cursor})
+	return chosen(map[string]string{
+		"instance_id": f.InstanceID, "kind": f.Kind, "state": f.State, "cursor": f.Cursor, "total": whenTrue(f.Total),
+	})
 }
 
 // Operations returns one page of operations without their timelines, the newest first.
@@ -73,7 +80,7 @@ func (c *Client) Operations(ctx context.Context, filter OperationFilter) (operat
 // AllOperations returns the operations of all pages, the newest first, until the first error.
 func (c *Client) AllOperations(ctx context.Context, filter OperationFilter) iter.Seq2[operatorapi.Operation, error] {
 	return allPages(func(cursor string) ([]operatorapi.Operation, string, error) {
-		filter.Cursor = cursor
+		filter.Cursor, filter.Total = cursor, false // who has them all can count them
 		page, err := c.Operations(ctx, filter)
 
 		return page.Data, page.Cursor, err

@@ -53,3 +53,12 @@ func chosen(parameters map[string]string) url.Values {
 
 	return query
 }
+
+// whenTrue is the value of a parameter that is left out when it is false.
+func whenTrue(asked bool) string {
+	if asked {
+		return "true"
+	}
+
+	return ""
+}

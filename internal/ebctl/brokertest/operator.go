@@ -84,7 +84,7 @@ func (b *Broker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 // knows refuses a query with parameters that a list does not have.
 func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	for name := range query {
-		if name != "cursor" && !slices.Contains(filters, name) {
+		if name != "cursor" && name != "total" && !slices.Contains(filters, name) {
 			refuse(w, http.StatusBadRequest, "BadRequest", "The parameter "+name+" is not known.")
 
 			return false
@@ -105,7 +105,7 @@ func matches(query url.Values, fields map[string]string) bool {
 	return true
 }
 
-// paged returns the page that begins at the cursor.
+// paged returns the page that begins at the cursor, with the total if that is asked for.
 func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Page) {
 	begin, _ := strconv.Atoi(query.Get("cursor"))
 	begin = min(begin, len(entries))
@@ -118,5 +118,11 @@ func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Pag
 		cursor = strconv.Itoa(end)
 	}
 
-	return append([]T{}, entries[begin:end]...), operatorapi.Page{Count: end - begin, Cursor: cursor}
+	page := operatorapi.Page{Count: end - begin, Cursor: cursor}
+
+	if total := len(entries); query.Get("total") == "true" {
+		page.TotalCount = &total
+	}
+
+	return append([]T{}, entries[begin:end]...), page
 }

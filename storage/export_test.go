@@ -1,0 +1,84 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// Statement is a statement as PostgreSQL got it.
+type Statement struct {
+	Text string
+	Args []driver.Value
+}
+
+// OpenRecording opens a PostgreSQL and tells of every statement that is sent to it.
+func OpenRecording(config Config, record func(Statement)) (*DB, error) {
+	connector, err := pq.NewConnector(config.postgresDSN())
+	if err != nil {
+		return nil, err
+	}
+
+	db := sqlx.NewDb(sql.OpenDB(recorder{connector, record}), DriverPostgres)
+
+	return &DB{writer: db, reader: db, config: config}, nil
+}
+
+type recorder struct {
+	driver.Connector
+
+	record func(Statement)
+}
+
+func (r recorder) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	known, complete := conn.(recordable)
+	if !complete {
+		return nil, fmt.Errorf("a connection of lib/pq is a %T", conn)
+	}
+
+	return recording{known, r.record}, nil
+}
+
+type recordable interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+}
+
+type recording struct {
+	recordable
+
+	record func(Statement)
+}
+
+func (r recording) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	r.record(statementOf(query, args))
+
+	return r.recordable.ExecContext(ctx, query, args)
+}
+
+func (r recording) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	r.record(statementOf(query, args))
+
+	return r.recordable.QueryContext(ctx, query, args)
+}
+
+func statementOf(query string, args []driver.NamedValue) Statement {
+	statement := Statement{Text: query}
+	for _, arg := range args {
+		statement.Args = append(statement.Args, arg.Value)
+	}
+
+	return statement
+}

@@ -1,0 +1,238 @@
+package storage_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/reseal"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// stores are all that there are, in one database.
+type stores struct {
+	db         *storage.DB
+	keys       *secret.Keyring
+	operations *operations.Store
+	instances  *instances.Store
+	runtimes   *runtimes.Store
+}
+
+// call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
+type call func(ctx context.Context) error
+
+// inTx is a call in a transaction.
+func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
+	return func(ctx context.Context) error {
+		return s.db.InTx(ctx, func(tx storage.Tx) error { return work(ctx, tx) })
+	}
+}
+
+// calls are all methods of all stores. Envelopes of the filled rows cannot be opened: reads of one row end with an error after their
+// statement, which calls that need more pass by.
+func (s stores) calls() map[string]call {
+	all := map[string]call{}
+
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.runtimeCalls()} {
+		for name, call := range some {
+			all[name] = call
+		}
+	}
+
+	return all
+}
+
+func (s stores) operationCalls() map[string]call {
+	accept := s.inTx(func(ctx context.Context, tx storage.Tx) error {
+		_, err := s.operations.Accept(ctx, tx, process.New{
+			ID: "new", Kind: "provision", InstanceID: "i7", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
+		})
+
+		return err
+	})
+
+	return map[string]call{
+		"operations.Accept": accept,
+		"operations.Cancel": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.operations.Cancel(ctx, tx, "i107", "a test", filledAt)
+
+			return err
+		}),
+		"operations.Get": func(ctx context.Context) error {
+			_, err := s.operations.Get(ctx, s.db.Reader(), "p10")
+
+			return err
+		},
+		"operations.OfInstance": func(ctx context.Context) error {
+			_, err := s.operations.OfInstance(ctx, s.db.Reader(), "i10")
+
+			return err
+		},
+		"operations.Latest": func(ctx context.Context) error {
+			_, err := s.operations.Latest(ctx, s.db.Reader(), "i10", "provision", "deprovision")
+
+			return err
+		},
+		"operations.Timeline": func(ctx context.Context) error {
+			_, err := s.operations.Timeline(ctx, "p10")
+
+			return err
+		},
+		"operations.Payload": func(ctx context.Context) error {
+			_, err := s.operations.Payload(ctx, s.db.Reader(), "new")
+
+			return err
+		},
+		"operations.CancelOne": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.operations.CancelOne(ctx, tx, "p1106", "a test", filledAt)
+
+			return err
+		}),
+		"operations.Skip": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.operations.Skip(ctx, tx, "p11", process.Skip{Step: "step", Reason: "a test"}, filledAt)
+
+			return err
+		}),
+		"operations.ChangedSince": func(ctx context.Context) error {
+			_, err := s.operations.ChangedSince(ctx, filledAt.Add(-time.Minute), 500)
+
+			return err
+		},
+		"operations.Wake": func(ctx context.Context) error {
+			_, err := s.operations.Wake(ctx, []string{"event-1008", "event-2008"}, filledAt)
+
+			return err
+		},
+		"operations.RemoveTimelines": func(ctx context.Context) error {
+			_, err := s.operations.RemoveTimelines(ctx, filledAt, filledAt, 50)
+
+			return err
+		},
+	}
+}
+
+// engineCalls are what an engine does again and again.
+func (s stores) engineCalls() map[string]call {
+	return map[string]call{
+		"operations.UnfinishedKinds": func(ctx context.Context) error {
+			_, err := s.operations.UnfinishedKinds(ctx)
+
+			return err
+		},
+		"operations.ExpirePending": func(ctx context.Context) error {
+			_, err := s.operations.ExpirePending(ctx, filledAt.Add(-48*time.Hour), filledAt, process.Problem{Message: "late"})
+
+			return err
+		},
+		"operations.Claim due":     s.claim(process.Claim{Kind: "provision"}),
+		"operations.Claim pending": s.claim(process.Claim{Kind: "provision", Pending: true}),
+		"operations.Renew": func(ctx context.Context) error {
+			held := []process.Held{{OperationID: "p10", Fence: 1, Stage: "stage", Step: "step", StepBegan: filledAt, Changed: true}}
+			_, err := s.operations.Renew(ctx, process.Renewal{Owner: "replica", Until: filledAt, Held: held})
+
+			return err
+		},
+		"operations.Save": func(ctx context.Context) error {
+			attempt := process.Attempt{Stage: "stage", Step: "step", Number: 4, First: filledAt, Last: filledAt}
+			_, err := s.operations.Save(ctx, process.Progress{
+				Record: process.Record{
+					ID: "p10", State: process.InProgress, Payload: json.RawMessage(`{}`), NextRun: filledAt,
+					Lease: process.Lease{Owner: "replica", Until: filledAt, Fence: 1},
+				},
+				Failed: []process.Attempt{attempt}, Cleared: []process.Attempt{attempt},
+				Timeline: []process.Entry{{Stage: "stage", Step: "step", Attempt: 5, Began: filledAt, End: filledAt, Outcome: process.Waiting}},
+				Release:  true, Now: filledAt,
+			})
+
+			return err
+		},
+		"reseal.Rotate": func(ctx context.Context) error {
+			logger, _ := logtest.NewNullLogger()
+			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), runtimes.Sealed()}
+
+			return reseal.New(reseal.Options{
+				DB: s.db, Keys: s.keys, Columns: columns, Clock: hurried{}, Log: logger, Metrics: prometheus.NewRegistry(),
+			}).Rotate(ctx)
+		},
+	}
+}
+
+// hurried is a clock whose pauses take no time.
+type hurried struct{ clock.RealClock }
+
+func (h hurried) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
+
+func (s stores) claim(claim process.Claim) call {
+	return func(ctx context.Context) error {
+		claim.Owner, claim.Limit, claim.Now, claim.Until = "other", 60, filledAt, filledAt.Add(6*time.Second)
+		_, err := s.operations.Claim(ctx, claim)
+
+		return err
+	}
+}
+
+func (s stores) instanceCalls() map[string]call {
+	known := environment.Instance{ID: "i10", ShootName: "c-10"}
+
+	return map[string]call{
+		"instances.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.instances.Insert(ctx, tx, environment.Instance{ID: "new", ShootName: "new", CreatedAt: filledAt, UpdatedAt: filledAt})
+
+			return err
+		}),
+		"instances.Get": func(ctx context.Context) error {
+			_, err := s.instances.Get(ctx, s.db.Reader(), "new")
+
+			return err
+		},
+		"instances.Touch": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.instances.Touch(ctx, tx, "i10", filledAt)
+
+			return err
+		}),
+		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
+		"instances.Delete":     func(ctx context.Context) error { return s.instances.Delete(ctx, known) },
+	}
+}
+
+func (s stores) runtimeCalls() map[string]call {
+	return map[string]call{
+		"runtimes.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.runtimes.Insert(ctx, tx, runtimes.Runtime{ID: "new", ShootName: "new", CreatedAt: filledAt})
+
+			return err
+		}),
+		"runtimes.Get": func(ctx context.Context) error {
+			_, err := s.runtimes.Get(ctx, s.db.Reader(), "new")
+
+			return err
+		},
+		"runtimes.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.runtimes.Lock(ctx, tx, "r10") }),
+		"runtimes.DeletedAmong": func(ctx context.Context) error {
+			_, err := s.runtimes.DeletedAmong(ctx, []string{"r10", "r11", "r100001"})
+
+			return err
+		},
+		"runtimes.MarkDeleted": func(ctx context.Context) error { return s.runtimes.MarkDeleted(ctx, "r10", filledAt) },
+		"runtimes.Recall": func(ctx context.Context) error {
+			_, err := s.runtimes.Recall(ctx, s.db.Reader(), "account-10", "key-10")
+
+			return err
+		},
+		"runtimes.Remember": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.runtimes.Remember(ctx, tx, "account-10", "new", "p10", filledAt)
+
+			return err
+		}),
+	}
+}

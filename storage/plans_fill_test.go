@@ -1,0 +1,74 @@
+package storage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// manyInstances are there, goneInstances were deleted. Each has one operation that made it, the deleted ones have another.
+	manyInstances = 100_000
+	goneInstances = 10_000
+)
+
+// filledAt is the present of the rows.
+var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// fillTables are rows of both services, as a landscape has them after some years and in a bad hour: most instances are ready, ten
+// thousand are being made, a few have failed, the deleted ones left their operations. Envelopes are as long as real ones and cannot be opened.
+func fillTables() []string {
+	return []string{
+		`CREATE TEMPORARY TABLE sources AS SELECT i, CASE WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled'
+			WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress' WHEN i % 1000 = 106 THEN 'pending' ELSE 'succeeded' END AS state,
+			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
+			FROM generate_series(1, 110000) AS i`,
+		`INSERT INTO instances SELECT 'i' || i, 'service', 'plan-' || i % 4, (ARRAY['aws', 'azure', 'gcp', 'trial'])[1 + i % 4],
+			'account-' || i % 2000, 'subaccount-' || i % 20000, 'cf-' || i % 12, (ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4],
+			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at, at FROM sources WHERE i <= 100000`,
+		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
+		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
+		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
+			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 2) AS n`,
+		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
+			SELECT 'p' || i, 'stage', 'step', 3, at, at, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
+		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
+			CASE WHEN i > 100000 THEN at END FROM sources`,
+		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,
+	}
+}
+
+// operationsOf inserts an operation for each source that is chosen. A tenth of those under way is under a lease.
+func operationsOf(instance, id, kind, state, chosen string) string {
+	return `INSERT INTO operations (instance_id, position, id, kind, state, predecessor_id, description, problem_message, problem_reason,
+			problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
+			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence)
+		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, '', '', '', '', '', '[]', '[]', 'stage', 'step',
+			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at, at, at, at,
+			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
+			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held THEN 'replica' ELSE '' END, '',
+			CASE WHEN held THEN '2030-01-02 03:04:10'::timestamptz END, 1
+		FROM (SELECT i, at, envelope, ` + state + ` AS state, state = 'in progress' AND i % 10 = 0 AS held FROM sources WHERE ` + chosen + `) AS chosen`
+}
+
+// fill fills the tables and tells the planner of it.
+func fill(t *testing.T, db *storage.DB) {
+	t.Helper()
+
+	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		for _, statement := range fillTables() {
+			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := db.Reader().ExecContext(t.Context(), `VACUUM ANALYZE`); err != nil {
+		t.Fatal(err)
+	}
+}

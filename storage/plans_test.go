@@ -1,0 +1,234 @@
+package storage_test
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// mayRead lists the calls that may read a whole table, with the reason.
+func mayRead() map[string]string {
+	const nearlyAll = "it counts nearly every row, and only who asks for the total has it counted"
+
+	return map[string]string{
+		"instances.Count ready":  nearlyAll,
+		"operations.Count ready": nearlyAll,
+	}
+}
+
+// TestEveryStatementHasItsIndex runs every method of the stores on a large PostgreSQL, takes down the statements that it sends, and
+// asks for their plans: none reads a table from its beginning to its end.
+func TestEveryStatementHasItsIndex(t *testing.T) {
+	config := postgrestest.Database(t)
+
+	var sent []storage.Statement
+
+	db, err := storage.OpenRecording(config, func(statement storage.Statement) { sent = append(sent, statement) })
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = db.Close() })
+
+	stores := openStores(t, db)
+	fill(t, db)
+
+	planner := openPlanner(t, config)
+	calls := stores.calls()
+
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		t.Run(name, func(t *testing.T) {
+			sent = nil
+			began := time.Now()
+
+			if err := calls[name](t.Context()); err != nil && !errors.Is(err, storage.ErrNotFound) {
+				t.Fatal(err)
+			}
+
+			t.Logf("%d statements, %s", len(sent), time.Since(began))
+
+			if len(sent) == 0 {
+				t.Fatal("it sends no statement: nothing is shown by this call")
+			}
+
+			for _, statement := range different(sent) {
+				tables := planner.readWhole(t, statement)
+				if _, excused := mayRead()[name]; len(tables) > 0 && !excused {
+					t.Errorf("it reads %s from beginning to end:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
+				}
+			}
+		})
+	}
+
+	everyMethod(t, calls, map[string]reflect.Type{
+		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
+	})
+}
+
+// different leaves out what was sent before with other arguments.
+func different(sent []storage.Statement) []storage.Statement {
+	seen := map[string]bool{}
+
+	return slices.DeleteFunc(slices.Clone(sent), func(statement storage.Statement) bool {
+		before := seen[statement.Text]
+		seen[statement.Text] = true
+
+		return before
+	})
+}
+
+// everyMethod fails the test for methods that no call stands for.
+func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
+	t.Helper()
+
+	covered := map[string]bool{}
+	for name := range calls {
+		method, _, _ := strings.Cut(name, " ")
+		covered[method] = true
+	}
+
+	for name, store := range stores {
+		for i := range store.NumMethod() {
+			method := name + "." + store.Method(i).Name
+			if store.Method(i).Name != "Reader" && !covered[method] { // Reader sends nothing
+				t.Errorf("no call shows the plans of %s: add one to calls", method)
+			}
+		}
+	}
+}
+
+func openStores(t *testing.T, db *storage.DB) stores {
+	t.Helper()
+
+	keys := storagetest.Keys(t)
+
+	operationStore, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	instanceStore, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	runtimeStore, err := runtimes.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return stores{db: db, keys: keys, operations: operationStore, instances: instanceStore, runtimes: runtimeStore}
+}
+
+// planner is a connection on which plans are asked for.
+type planner struct{ *sqlx.Conn }
+
+func openPlanner(t *testing.T, config storage.Config) planner {
+	t.Helper()
+
+	db := sqlx.MustOpen("postgres", dsn(config))
+
+	conn, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = errors.Join(conn.Close(), db.Close()) })
+
+	return planner{conn}
+}
+
+// uses is after how many uses PostgreSQL has decided whether a prepared statement is planned for its arguments or for any.
+const uses = 7
+
+// readWhole lists the tables that a statement reads from beginning to end: at its first use, or later, when it stays prepared.
+func (p planner) readWhole(t *testing.T, statement storage.Statement) []string {
+	t.Helper()
+
+	arguments := make([]string, 0, len(statement.Args))
+	for _, value := range statement.Args {
+		arguments = append(arguments, literal(value))
+	}
+
+	execute := "EXECUTE plan"
+	if len(arguments) > 0 {
+		execute += "(" + strings.Join(arguments, ", ") + ")"
+	}
+
+	for _, prepare := range []string{"DEALLOCATE ALL", "PREPARE plan AS " + statement.Text} {
+		if _, err := p.ExecContext(t.Context(), prepare); err != nil {
+			t.Fatalf("%s: %v", prepare, err)
+		}
+	}
+
+	var tables []string
+
+	for range uses {
+		var text string
+		if err := p.GetContext(t.Context(), &text, "EXPLAIN (FORMAT JSON) "+execute); err != nil {
+			t.Fatalf("explaining %s: %v", statement.Text, err)
+		}
+
+		var plans []struct{ Plan node }
+		if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
+			t.Fatalf("reading the plan %s: %v", text, err)
+		}
+
+		tables = append(tables, plans[0].Plan.scanned()...)
+	}
+
+	slices.Sort(tables)
+
+	return slices.Compact(tables)
+}
+
+// node is a step of a plan.
+type node struct {
+	Type  string `json:"Node Type"`
+	Table string `json:"Relation Name"`
+	Plans []node
+}
+
+func (n node) scanned() []string {
+	var tables []string
+	if n.Type == "Seq Scan" {
+		tables = append(tables, n.Table)
+	}
+
+	for _, below := range n.Plans {
+		tables = append(tables, below.scanned()...)
+	}
+
+	return tables
+}
+
+// literal writes an argument into a statement.
+func literal(value driver.Value) string {
+	switch value := value.(type) {
+	case nil:
+		return "NULL"
+	case time.Time:
+		return pq.QuoteLiteral(value.Format(time.RFC3339Nano))
+	case []byte:
+		return pq.QuoteLiteral(string(value))
+	default:
+		return pq.QuoteLiteral(fmt.Sprint(value))
+	}
+}
