@@ -1,9 +1,9 @@
 package storage_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -129,28 +129,24 @@ func TestOlderReplicaLeavesNewerTablesAlone(t *testing.T) {
 }
 
 func TestEveryMigrationGoesDownAndUpAgain(t *testing.T) {
-	sets := map[string]string{"operations": "operations", "instances": "broker", "runtimes": "provisioner"}
-
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		db := storagetest.Open(t, config)
 		before := tables(t, db)
 
-		for folder, set := range sets {
-			files := os.DirFS(filepath.Join(folder, "migrations"))
-
+		for _, set := range sets() {
 			for range 2 {
-				if err := db.Migrate(t.Context(), set, files); err != nil {
+				if err := db.Migrate(t.Context(), set.name, set.files()); err != nil {
 					t.Fatal(err)
 				}
 
-				goDown(t, config, set, files)
+				goTo(t, config, set.name, set.files(), 0)
 
-				if diff := cmp.Diff(append(before, "schema_"+set), tables(t, db)); diff != "" {
-					t.Errorf("left of %s, -want +got:\n%s", set, diff)
+				if diff := cmp.Diff(append(before, "schema_"+set.name), tables(t, db)); diff != "" {
+					t.Errorf("left of %s, -want +got:\n%s", set.name, diff)
 				}
 			}
 
-			execute(t, db, "DROP TABLE schema_"+set)
+			execute(t, db, "DROP TABLE schema_"+set.name)
 		}
 	})
 }
@@ -172,8 +168,8 @@ func tables(t *testing.T, db *storage.DB) []string {
 	return found
 }
 
-// goDown takes every migration of a set back.
-func goDown(t *testing.T, config storage.Config, set string, files fs.FS) {
+// goTo brings a set from wherever it is to a version.
+func goTo(t *testing.T, config storage.Config, set string, files fs.FS, version int64) {
 	t.Helper()
 
 	dialect := goose.DialectSQLite3
@@ -197,7 +193,10 @@ func goDown(t *testing.T, config storage.Config, set string, files fs.FS) {
 		t.Fatal(err)
 	}
 
-	if _, err := provider.DownTo(t.Context(), 0); err != nil {
+	_, up := provider.UpTo(t.Context(), version)
+	_, down := provider.DownTo(t.Context(), version)
+
+	if err := errors.Join(up, down); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -223,6 +223,17 @@ func (s stores) runtimeCalls() map[string]call {
 
 			return err
 		},
+		"runtimes.OfShoot": func(ctx context.Context) error {
+			_, err := s.runtimes.OfShoot(ctx, s.db.Reader(), "new")
+
+			return err
+		},
+		"runtimes.Reconfigure": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.runtimes.Reconfigure(ctx, tx, runtimes.Runtime{ID: "r10", Configuration: json.RawMessage(`{}`)})
+		}),
+		"runtimes.Reassign": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.runtimes.Reassign(ctx, tx, "account-10", "key-10", "p11")
+		}),
 		"runtimes.MarkDeleted": func(ctx context.Context) error { return s.runtimes.MarkDeleted(ctx, "r10", filledAt) },
 		"runtimes.Recall": func(ctx context.Context) error {
 			_, err := s.runtimes.Recall(ctx, s.db.Reader(), "account-10", "key-10")

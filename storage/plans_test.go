@@ -47,7 +47,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 
 	t.Cleanup(func() { _ = db.Close() })
 
-	stores := openStores(t, db)
+	stores := openAll(t, db, storagetest.Keys(t))
 	fill(t, db)
 
 	planner := openPlanner(t, config)
@@ -112,29 +112,6 @@ func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.
 			}
 		}
 	}
-}
-
-func openStores(t *testing.T, db *storage.DB) stores {
-	t.Helper()
-
-	keys := storagetest.Keys(t)
-
-	operationStore, err := operations.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	instanceStore, err := instances.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	runtimeStore, err := runtimes.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return stores{db: db, keys: keys, operations: operationStore, instances: instanceStore, runtimes: runtimeStore}
 }
 
 // planner is a connection on which plans are asked for.

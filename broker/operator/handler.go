@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// largestBody is how long the body of a request may be, in bytes. No request needs one.
+	// largestBody is how long the body of a request may be, in bytes.
 	largestBody = 64 << 10
 	// requestLimit is how long a request may take; one for a kubeconfig goes to the Provisioner.
 	requestLimit = 40 * time.Second
@@ -63,6 +63,10 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	Endpoints   Endpoints
 	OIDC        OIDC
+	// Processes tells what may be done about operations.
+	Processes Processes
+	// Wake has the engine look for due operations. It is called after a commit and must not block.
+	Wake func()
 	// Stages are the stages of the processes in order, by the kind of operation.
 	Stages map[string][]string
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
@@ -102,10 +106,13 @@ func (a *api) routes() map[string]rest.Methods {
 	return map[string]rest.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
-		"/operations":                {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
-		"/operations/{operation_id}": {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/kubeconfig/{instance_id}":  {http.MethodGet: coded(a.kubeconfig)},
-		"/openapi.yaml":              {http.MethodGet: coded(describe)},
+		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
+		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
+		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", a.cancelOperation))},
+		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
+		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},
+		"/openapi.yaml":                     {http.MethodGet: coded(describe)},
 	}
 }
 

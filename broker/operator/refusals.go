@@ -37,6 +37,8 @@ func coded(endpoint rest.Endpoint) rest.Endpoint {
 
 func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }
 
+func conflict(description string) error { return rest.Refuse(http.StatusConflict, description) }
+
 func notFound(description string) error { return rest.Refuse(http.StatusNotFound, description) }
 
 // segment returns a part of the path, decoded.

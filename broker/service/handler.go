@@ -23,6 +23,7 @@ type handlerParts struct {
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
 	log       logrus.FieldLogger
+	engine    operator.Processes
 	wake      func()
 }
 
@@ -50,6 +51,8 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Kubeconfigs: parts.access,
 		Endpoints:   operator.EndpointsOf(parts.access, clock.RealClock{}),
 		OIDC:        operator.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
+		Processes:   parts.engine,
+		Wake:        parts.wake,
 		Stages:      stages,
 	})
 

@@ -104,7 +104,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, log: s.Log,
+		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, log: s.Log,
 		wake: func() {
 			engine.Wake()
 			notifier.Notify()

@@ -14,7 +14,7 @@ type Operation struct {
 	Description string `json:"description,omitempty"`
 	// Problem is why it failed, or what holds it up.
 	Problem *Problem `json:"problem,omitempty"`
-	// PredecessorID is the failed operation that this one retries.
+	// PredecessorID is the failed or canceled operation that this one retries.
 	PredecessorID string `json:"predecessorID,omitempty"`
 
 	// Stages are all stages of the process in order, FinishedStages those that are done for good. SkippedSteps gave up
@@ -64,12 +64,20 @@ type TimelineEntry struct {
 	FirstAttempt int       `json:"firstAttempt,omitempty"`
 	Began        time.Time `json:"began"`
 	End          time.Time `json:"end"`
-	// Outcome of an attempt is done, waiting, retrying, not completed, failed or handed back; of the operation accepted,
-	// taken over, cancel requested, operation succeeded, operation failed or operation canceled.
+	// Outcome of an attempt is done, waiting, retrying, not completed, skipped, failed or handed back; of the operation accepted,
+	// taken over, cancel requested, skip requested, operation succeeded, operation failed or operation canceled.
 	Outcome string `json:"outcome"`
 	Message string `json:"message,omitempty"`
 	// NextRun is when the step is tried again, where it is.
 	NextRun *time.Time `json:"nextRun,omitempty"`
+}
+
+// Intervention is what an operator asks for about an operation: to cancel it, to retry it, or to leave its step out.
+type Intervention struct {
+	// Reason is kept in the timeline, together with the operator's name.
+	Reason string `json:"reason"`
+	// Step is the step to be left out: by default that with which the operation is busy.
+	Step string `json:"step,omitempty"`
 }
 
 // OperationList is a page of operations, the newest first.
