@@ -78,7 +78,7 @@ func openPostgres(config Config) (*sqlx.DB, error) {
 		return nil, err
 	}
 
-	return sqlx.NewDb(sql.OpenDB(preparing{connector}), DriverPostgres), nil
+	return sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres), nil
 }
 
 // Ping reports whether the database answers.
@@ -111,7 +111,7 @@ func (db *DB) Reader() Tx { return db.reader }
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	tx, err := db.writer.BeginTxx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
+		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))
 	}
 
 	// A panic in work goes on, but not with the connection: SQLite has only one that writes.
@@ -136,7 +136,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	if err := tx.Commit(); err != nil {
 		// A context that ended meanwhile has rolled the transaction back.
-		return fmt.Errorf("committing: %w", errors.Join(ctx.Err(), err))
+		return fmt.Errorf("committing: %w", cause(ctx, err))
 	}
 
 	return nil

@@ -30,7 +30,7 @@ func fillTables() []string {
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
 		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
-			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 2) AS n`,
+			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 1) AS n`,
 		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
 			SELECT 'p' || i, 'stage', 'step', 3, at, at, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,

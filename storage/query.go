@@ -40,7 +40,7 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 
 	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
-		return 0, fmt.Errorf("executing: %w", err)
+		return 0, fmt.Errorf("executing: %w", cause(ctx, err))
 	}
 
 	changed, err := result.RowsAffected()
@@ -60,7 +60,7 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 
 	rows := []Row{}
 	if err := sqlx.SelectContext(ctx, tx, &rows, query, args...); err != nil {
-		return nil, fmt.Errorf("querying: %w", err)
+		return nil, fmt.Errorf("querying: %w", cause(ctx, err))
 	}
 
 	return rows, nil
@@ -80,7 +80,7 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 			return row, ErrNotFound
 		}
 
-		return row, fmt.Errorf("querying: %w", err)
+		return row, fmt.Errorf("querying: %w", cause(ctx, err))
 	}
 
 	return row, nil
@@ -89,11 +89,14 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 // InsertNamed inserts a row whose columns are named like its `db` tags.
 func InsertNamed(ctx context.Context, tx Tx, statement string, row any) error {
 	if _, err := sqlx.NamedExecContext(ctx, tx, statement, row); err != nil {
-		return fmt.Errorf("inserting: %w", err)
+		return fmt.Errorf("inserting: %w", cause(ctx, err))
 	}
 
 	return nil
 }
+
+// cause adds to the error of a call that its context has ended: the database only says that it was asked to cancel.
+func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 
 // spread writes slices out for IN (?) and gives the placeholders the database's form.
 func spread(tx Tx, query string, args []any) (string, []any, error) {

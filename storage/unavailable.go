@@ -39,7 +39,8 @@ func IsUnavailable(err error) bool {
 
 // unavailableCode tells PostgreSQL's codes of a server that is away, full, or about to stop.
 func unavailableCode(code string) bool {
-	for _, class := range []string{"08", "53", "57P"} { // connection, resources, operator intervention
+	// Connection, resources, operator intervention, a transaction that was idle for too long.
+	for _, class := range []string{"08", "53", "57P", "25P03"} {
 		if strings.HasPrefix(code, class) {
 			return true
 		}
