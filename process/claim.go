@@ -28,10 +28,13 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 		if err != nil {
 			if ctx.Err() == nil {
 				e.log.WithError(err).Warn("operations could not be claimed")
+				e.away.failed()
 			}
 
 			return false
 		}
+
+		e.away.succeeded()
 
 		for _, work := range claimed {
 			e.start(runs, work)

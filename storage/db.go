@@ -107,8 +107,11 @@ func (db *DB) Close() error {
 // Reader is for queries outside of a transaction.
 func (db *DB) Reader() Tx { return db.reader }
 
-// InTx runs work in one transaction and commits it when work returns nil.
+// InTx runs work in one transaction and commits it when work returns nil. It takes callLimit at most, unless the context says otherwise.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	tx, err := db.writer.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))

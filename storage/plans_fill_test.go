@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -56,9 +57,14 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 func fill(t *testing.T, db *storage.DB) {
 	t.Helper()
 
-	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+	const limit = 5 * time.Minute
+
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	if err := db.InTx(ctx, func(tx storage.Tx) error {
 		for _, statement := range fillTables() {
-			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}

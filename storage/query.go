@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -31,12 +32,26 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
+// callLimit bounds calls whose context has no deadline: a database that does not answer holds nobody for longer.
+const callLimit = 10 * time.Second
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+
+	return context.WithTimeout(ctx, callLimit)
+}
+
 // Exec runs a statement written with `?` and returns how many rows it changed. Slices are spread for IN (?).
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := spread(tx, statement, args)
 	if err != nil {
 		return 0, err
 	}
+
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 
 	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
@@ -58,6 +73,9 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 		return nil, err
 	}
 
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	rows := []Row{}
 	if err := sqlx.SelectContext(ctx, tx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("querying: %w", cause(ctx, err))
@@ -75,6 +93,9 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 		return row, err
 	}
 
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	if err := sqlx.GetContext(ctx, tx, &row, query, args...); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			return row, ErrNotFound
@@ -88,6 +109,9 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 
 // InsertNamed inserts a row whose columns are named like its `db` tags.
 func InsertNamed(ctx context.Context, tx Tx, statement string, row any) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	if _, err := sqlx.NamedExecContext(ctx, tx, statement, row); err != nil {
 		return fmt.Errorf("inserting: %w", cause(ctx, err))
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"net"
 	"strings"
 
@@ -34,7 +35,13 @@ func IsUnavailable(err error) bool {
 		return true
 	}
 
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+	for _, hungUp := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, hungUp) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // unavailableCode tells PostgreSQL's codes of a server that is away, full, or about to stop.
