@@ -1,0 +1,172 @@
+package crashtest
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// outcome is what has to be the same in every run of a story.
+type outcome struct {
+	Operations []ended
+	Outside    any
+}
+
+// ended is an operation at its end, without ids and times.
+type ended struct {
+	Kind           string
+	State          process.State
+	Description    string
+	Problem        process.Problem
+	FinishedStages []string
+	SkippedSteps   []string
+	Data           string
+}
+
+// run plays the story once and returns its outcome, and every fault that there could have been.
+func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, []Fault) {
+	t.Helper()
+
+	var (
+		came     outcome
+		possible []Fault
+	)
+
+	synctest.Test(t, func(t *testing.T) {
+		play := newPlay(t, scene.Open(t), plan)
+		defer play.end()
+
+		ids := play.world.Tell(play)
+		all := play.all()
+
+		for _, record := range all {
+			play.Await(record.ID)
+		}
+
+		play.settle()
+
+		for _, id := range ids {
+			came.Operations = append(came.Operations, end(play.get(id)))
+		}
+
+		for _, record := range all {
+			play.judge(record.ID)
+		}
+
+		came.Outside = play.world.Outside()
+
+		for _, wrong := range play.witness.wrong {
+			t.Error(wrong)
+		}
+
+		if play.faults.happened < len(plan) {
+			t.Logf("%d of %d faults happened", play.faults.happened, len(plan))
+		}
+
+		possible = play.faults.possible
+	})
+
+	return came, possible
+}
+
+// same fails the test unless the story came out as the undisturbed one did.
+func same(t *testing.T, want, got outcome) {
+	t.Helper()
+
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("the story ended in another way, -undisturbed +now:\n%s", diff)
+	}
+}
+
+// all lists the operations, the oldest first.
+func (p *Play[D]) all() []process.Record {
+	p.Helper()
+
+	const enough = 1000
+
+	records, err := p.world.Store.List(p.Context(), operations.Filter{Limit: enough})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	slices.SortFunc(records, func(one, other process.Record) int {
+		return cmp.Or(one.CreatedAt.Compare(other.CreatedAt), cmp.Compare(one.Position, other.Position))
+	})
+
+	return records
+}
+
+// judge finds what must not be about an operation that has ended.
+func (p *Play[D]) judge(id string) {
+	p.Helper()
+
+	record, timeline := p.get(id), p.timeline(id)
+
+	wrong := Gaps(record.State, timeline)
+
+	if record.Lease.Owner != "" {
+		wrong = append(wrong, "it is under lease still")
+	}
+
+	told := 0
+	done := map[string]bool{}
+
+	for _, entry := range timeline {
+		if entry.Outcome == process.TakenOver {
+			told++
+		}
+
+		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
+			done[entry.Step] = true
+		}
+	}
+
+	p.witness.mutex.Lock()
+	known := p.witness.of(id)
+
+	if told > known.takeovers || told == 0 && known.takeovers > 0 {
+		wrong = append(wrong, "takeovers are not told as they were")
+	}
+
+	for _, stage := range record.FinishedStages {
+		for _, step := range known.ran[stage] {
+			if !done[step] {
+				wrong = append(wrong, "nothing tells that step "+step+" was done")
+			}
+		}
+	}
+
+	p.witness.mutex.Unlock()
+
+	for _, each := range wrong {
+		p.Errorf("%s %s: %s", record.Kind, record.State, each)
+	}
+
+	if len(wrong) > 0 {
+		p.Logf("its timeline:\n%s", tell(timeline))
+	}
+}
+
+var (
+	ids   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+func end(record process.Record) ended {
+	data := times.ReplaceAllString(ids.ReplaceAllString(string(record.Payload), "id"), "time")
+
+	return ended{
+		Kind: record.Kind, State: record.State, Description: record.Description, Problem: record.Problem,
+		FinishedStages: record.FinishedStages, SkippedSteps: record.SkippedSteps, Data: data,
+	}
+}
+
+func at(moment time.Time) string { return moment.Format("15:04:05.000") }
