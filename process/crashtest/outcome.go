@@ -54,7 +54,7 @@ func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, []Fault) {
 		play.settle()
 
 		for _, id := range ids {
-			came.Operations = append(came.Operations, end(play.get(id)))
+			came.Operations = append(came.Operations, play.ending(play.get(id)))
 		}
 
 		for _, record := range all {
@@ -160,8 +160,18 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-func end(record process.Record) ended {
-	data := times.ReplaceAllString(ids.ReplaceAllString(string(record.Payload), "id"), "time")
+// ending is the operation as it is compared.
+func (p *Play[D]) ending(record process.Record) ended {
+	data := ""
+	if !p.world.AnyData {
+		data = string(record.Payload)
+	}
+
+	for _, random := range []*regexp.Regexp{ids, times, p.world.Random} {
+		if random != nil {
+			data = random.ReplaceAllString(data, "…")
+		}
+	}
 
 	return ended{
 		Kind: record.Kind, State: record.State, Description: record.Description, Problem: record.Problem,

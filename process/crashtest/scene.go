@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -22,6 +23,10 @@ type World[D any] struct {
 	Store *operations.Store
 	// Processes are what a replica registers: all that the service does. Their calls to the outside go by the line.
 	Processes func(line *Line) []process.Process[D]
+	// AnyData says that the data of the operations, too, depends on what had happened when a fault struck.
+	AnyData bool
+	// Random, if set, finds what the world draws at random besides UUIDs. It is not compared.
+	Random *regexp.Regexp
 	// Tell tells the story. It returns the operations whose end has to be the same whatever goes wrong; of others it is only asked that
 	// they come to an end.
 	Tell func(play *Play[D]) (operationIDs []string)

@@ -49,6 +49,7 @@ func attemptGaps(timeline []process.Entry) []string {
 	)
 
 	next := map[string]int{}
+	told := map[string]bool{}
 	left := map[string]bool{} // stages that another one has followed
 
 	for i, entry := range timeline {
@@ -67,8 +68,10 @@ func attemptGaps(timeline []process.Entry) []string {
 				at(entry.Began), at(entry.End), at(before.End)))
 		}
 
-		if entry.Began.Equal(before.Began) && entry.Step == before.Step && entry.Attempt == before.Attempt {
+		if key := fmt.Sprint(entry.Step, entry.Attempt, entry.Began, entry.Outcome); told[key] {
 			gaps = append(gaps, what+": told twice")
+		} else {
+			told[key] = true
 		}
 
 		if before.Stage != "" && before.Stage != entry.Stage {
