@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// latency is how long a call to the outside is under way: longer than the pause between two renewals of a lease.
-const latency = 2500 * time.Millisecond
+// latency is how long a call to the outside is under way: long enough that some leases are renewed meanwhile.
+const latency = 970 * time.Millisecond
 
 // Line is the only way of a replica to its store and to the outside. When the replica dies, nothing gets through any more.
 type Line struct {

@@ -31,13 +31,13 @@ type ended struct {
 	Data           string
 }
 
-// run plays the story once and returns its outcome, and every fault that there could have been.
-func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, []Fault) {
+// run plays the story once and returns its outcome, and the faults that there were and could have been.
+func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, *faults) {
 	t.Helper()
 
 	var (
-		came     outcome
-		possible []Fault
+		came   outcome
+		faults *faults
 	)
 
 	synctest.Test(t, func(t *testing.T) {
@@ -67,14 +67,10 @@ func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, []Fault) {
 			t.Error(wrong)
 		}
 
-		if play.faults.happened < len(plan) {
-			t.Logf("%d of %d faults happened", play.faults.happened, len(plan))
-		}
-
-		possible = play.faults.possible
+		faults = play.faults
 	})
 
-	return came, possible
+	return came, faults
 }
 
 // same fails the test unless the story came out as the undisturbed one did.

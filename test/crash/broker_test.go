@@ -86,7 +86,7 @@ func (p *provisioner) run() {
 	ended := make(chan error, 1)
 
 	config := process.DefaultConfig()
-	config.Poll = 2 * time.Second
+	config.Poll = 3 * time.Second
 
 	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Undisturbed())...)
 	if err != nil {
@@ -283,7 +283,7 @@ func (w *brokerWorld) outside(chance bool) outside {
 
 type brokerPlay = crashtest.Play[environment.Data]
 
-func brokerScenes(t *testing.T, memory *garden.Memory) []crashtest.Scene[environment.Data] {
+func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtest.Scene[environment.Data] {
 	t.Helper()
 
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
@@ -298,7 +298,7 @@ func brokerScenes(t *testing.T, memory *garden.Memory) []crashtest.Scene[environ
 		return crashtest.Scene[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[environment.Data] {
 			t.Helper()
 
-			w := newBroker(t, scratch(t), memory, offer)
+			w := newBroker(t, open(t), memory, offer)
 
 			return crashtest.World[environment.Data]{
 				Store: w.operations, Processes: w.processes, Outside: func() any { return w.outside(chance) },
@@ -338,5 +338,3 @@ func brokerScenes(t *testing.T, memory *garden.Memory) []crashtest.Scene[environ
 		}),
 	}
 }
-
-func TestBroker(t *testing.T) { crashtest.Matrix(t, brokerScenes(t, openGarden(t))...) }

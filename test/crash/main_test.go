@@ -12,6 +12,9 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
+// database opens a new one for a world.
+type database func(t *testing.T) *storage.DB
+
 // scratch opens a new SQLite file, in memory where the system has such a folder: there are thousands of commits, and what a disk does
 // with them is not what is tested.
 func scratch(t *testing.T) *storage.DB {

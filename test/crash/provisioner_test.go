@@ -161,13 +161,13 @@ func (p *provisioner) clusters(chance bool) clusters {
 
 type provisionerPlay = crashtest.Play[operation.Data]
 
-func provisionerScenes(memory *garden.Memory) []crashtest.Scene[operation.Data] {
+func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
 	// scene is one on a new database. In some it is a matter of chance how far the creation gets that is ended.
 	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string) crashtest.Scene[operation.Data] {
 		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
 			t.Helper()
 
-			p := newProvisioner(t, scratch(t), memory)
+			p := newProvisioner(t, open(t), memory)
 
 			return crashtest.World[operation.Data]{
 				Store: p.operations, Processes: p.processes, Outside: func() any { return p.clusters(chance) }, AnyData: chance,
@@ -208,5 +208,3 @@ func provisionerScenes(memory *garden.Memory) []crashtest.Scene[operation.Data] 
 		}),
 	}
 }
-
-func TestProvisioner(t *testing.T) { crashtest.Matrix(t, provisionerScenes(openGarden(t))...) }
