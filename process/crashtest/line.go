@@ -62,6 +62,8 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // pass makes a call that may go wrong in every way. A frozen replica's call arrives late, whatever its caller thinks by then.
 func (l *Line) pass(ctx context.Context, name string, call func(ctx context.Context) error) error {
+	asked := time.Now()
+
 	if err := l.stand(); err != nil {
 		return err
 	}
@@ -73,8 +75,6 @@ func (l *Line) pass(ctx context.Context, name string, call func(ctx context.Cont
 		l.die()
 	case Freezes:
 		l.stop(freeze)
-
-		ctx = context.WithoutCancel(ctx)
 	case Unsent:
 		return ErrLost
 	default:
@@ -82,6 +82,10 @@ func (l *Line) pass(ctx context.Context, name string, call func(ctx context.Cont
 
 	if err := l.stand(); err != nil {
 		return err
+	}
+
+	if time.Since(asked) > 0 {
+		ctx = context.WithoutCancel(ctx)
 	}
 
 	return l.back(mode, call(ctx))

@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"testing"
@@ -58,7 +59,9 @@ func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, *faults) {
 		}
 
 		for _, record := range all {
-			play.judge(record.ID)
+			for _, wrong := range play.judge(record.ID) {
+				t.Error(wrong)
+			}
 		}
 
 		came.Outside = play.world.Outside()
@@ -100,8 +103,8 @@ func (p *Play[D]) all() []process.Record {
 	return records
 }
 
-// judge finds what must not be about an operation that has ended.
-func (p *Play[D]) judge(id string) {
+// judge returns what must not be about an operation that has ended.
+func (p *Play[D]) judge(id string) []string {
 	p.Helper()
 
 	record, timeline := p.get(id), p.timeline(id)
@@ -120,9 +123,8 @@ func (p *Play[D]) judge(id string) {
 			told++
 		}
 
-		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
-			done[entry.Step] = true
-		}
+		done[entry.Step] = done[entry.Step] ||
+			slices.Contains([]process.Outcome{process.Done, process.NotCompleted, process.Skipped}, entry.Outcome)
 	}
 
 	p.witness.mutex.Lock()
@@ -142,13 +144,11 @@ func (p *Play[D]) judge(id string) {
 
 	p.witness.mutex.Unlock()
 
-	for _, each := range wrong {
-		p.Errorf("%s %s: %s", record.Kind, record.State, each)
+	for i := range wrong {
+		wrong[i] = fmt.Sprintf("%s %s: %s; its timeline:\n%s", record.Kind, record.State, wrong[i], tell(timeline))
 	}
 
-	if len(wrong) > 0 {
-		p.Logf("its timeline:\n%s", tell(timeline))
-	}
+	return wrong
 }
 
 var (

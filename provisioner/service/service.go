@@ -102,9 +102,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
-		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
-			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
-		}.run},
+		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
+			return RemoveOrphans(ctx, runtimeStore, shoots, s.Log)
+		}},
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
 }

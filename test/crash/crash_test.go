@@ -5,11 +5,8 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
-	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 // With other values the same tests search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
@@ -50,10 +47,4 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 	postgres(t)
 
 	crashtest.Sample(t, nth, provisionerScenes(openGarden(t), postgres)...)
-}
-
-func postgres(t *testing.T) *storage.DB {
-	t.Helper()
-
-	return storagetest.Open(t, postgrestest.Database(t))
 }

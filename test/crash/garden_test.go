@@ -45,7 +45,8 @@ type gardener struct {
 
 	namespace string
 	mutex     sync.Mutex
-	made      int
+	made      int // clusters that were ever made
+	most      int // clusters that were there at the same time
 }
 
 func newGardener(t *testing.T, memory *garden.Memory) *gardener {
@@ -79,11 +80,12 @@ func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime
 		return err
 	}
 
-	if len(g.shoots()) > before {
+	if now := len(g.shoots()); now > before {
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
 
 		g.made++
+		g.most = max(g.most, now)
 	}
 
 	return nil
@@ -100,8 +102,8 @@ func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	return list.Items
 }
 
-// count tells how many clusters were ever made, and how many are left.
-func (g *gardener) count() (made, left int) {
+// count tells how many clusters were ever made, how many there were at the same time, and how many are left.
+func (g *gardener) count() (made, most, left int) {
 	g.Helper()
 
 	left = len(g.shoots())
@@ -109,7 +111,7 @@ func (g *gardener) count() (made, left int) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 
-	return g.made, left
+	return g.made, g.most, left
 }
 
 // work brings clusters up and takes them down.
