@@ -27,6 +27,7 @@ type run[D any] struct {
 
 	unreadable  error
 	keepPayload bool
+	uncertain   bool // a write has failed: nothing more is written
 }
 
 func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {

@@ -87,7 +87,15 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
+// errUncertain ends a run whose last write may or may not be stored. To write once more would tell the same lines twice; whoever
+// claims the operation next reads what is true.
+var errUncertain = errors.New("it is not known whether the last write was stored")
+
 func (r *run[D]) store(ctx context.Context) error {
+	if r.uncertain {
+		return errUncertain
+	}
+
 	payload, err := json.Marshal(r.operation.Data)
 	if err != nil {
 		return fmt.Errorf("encoding the data of the operation: %w", err)
@@ -106,6 +114,8 @@ func (r *run[D]) store(ctx context.Context) error {
 
 	state, err := r.engine.store.Save(deadline, r.progress)
 	if err != nil {
+		r.uncertain = true
+
 		return fmt.Errorf("storing the operation: %w", err)
 	}
 

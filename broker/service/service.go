@@ -7,7 +7,6 @@ import (
 	"net/url"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/feed"
@@ -17,9 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/process/deprovisioning"
-	"github.com/environment-broker/environment-broker/process/provisionerwait"
-	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -92,7 +88,10 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	follow := feed.New(provisioner, stores.operations, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
-	processes := processes(config, stores, provisioner, follow, access)
+	processes := Processes(config, Parts{
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances), Access: access,
+		Pace: follow.Pace, Kind: follow.Kind,
+	})
 
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
@@ -144,35 +143,4 @@ func provisionerClient(config Provisioner) (*provisionerclient.Client, error) {
 	}
 
 	return client, nil
-}
-
-// processes are what the broker does with instances.
-func processes(config Config, stores stores, provisioner *provisionerclient.Client, follow *feed.Feed, access runtimeaccess.Access,
-) []process.Process[environment.Data] {
-	waiter := provisionerwait.Waiter{
-		Operations: provisioner,
-		Pace:       follow.Pace,
-		Calls:      rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit),
-		Limit:      config.Provisioner.RuntimeTimeout,
-	}
-	rows := rows{stores}
-
-	return []process.Process[environment.Data]{
-		provisioning.Process(provisioning.Options{
-			Provisioner:   provisioner,
-			Instances:     rows,
-			TargetSecrets: config.TargetSecrets,
-			Access:        access,
-			Waiter:        waiter,
-			Limit:         config.Engine.OperationTimeout,
-		}),
-		deprovisioning.Process(deprovisioning.Options{
-			Provisioner:   provisioner,
-			Instances:     rows,
-			Provisionings: rows,
-			Waiter:        waiter,
-			Kind:          follow.Kind,
-			Limit:         config.Engine.OperationTimeout,
-		}),
-	}
 }

@@ -2,28 +2,21 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
-	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -79,7 +72,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots, build)
+	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
 	if err != nil {
 		return err
 	}
@@ -111,9 +104,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
-		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
-			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
-		}.run},
+		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
+			return RemoveOrphans(ctx, runtimeStore, shoots, s.Log)
+		}},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
@@ -126,7 +119,6 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-	build provisioning.BuildShoot,
 ) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
@@ -136,53 +128,10 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log,
-		provisioning.Process(provisioning.Options{
-			Shoots:          shoots,
-			Build:           build,
-			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
-			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
-			Poll:            config.Gardener.PollInterval,
-			Limit:           config.Engine.OperationTimeout,
-		}),
-		deprovisioning.Process(deprovisioning.Options{
-			Shoots:          shoots,
-			Runtimes:        runtimeStore,
-			Now:             clock.RealClock{}.Now,
-			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
-			Poll:            config.Gardener.PollInterval,
-			Limit:           config.Engine.OperationTimeout,
-		}),
-	)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, shoots, runtimeStore)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
 
 	return engine, nil
-}
-
-// namespace is the project's namespace in Gardener.
-func namespace(project string) string { return "garden-" + project }
-
-// shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) provisioning.BuildShoot {
-	options := shoot.Options{
-		Namespace:            namespace(config.Gardener.Project),
-		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
-	}
-
-	return func(runtime stored.Runtime, operationID string) (*gardencorev1beta1.Shoot, error) {
-		var input model.ProvisionRuntimeInput
-		if err := json.Unmarshal(runtime.Configuration, &input); err != nil {
-			return nil, failure.Wrap(failure.Internal, err, "the configuration of the runtime cannot be read")
-		}
-
-		return shoot.Build(shoot.Runtime{
-			ID:          runtime.ID,
-			OperationID: operationID,
-			Tenant:      runtime.Tenant,
-			SubAccount:  runtime.SubAccount,
-			Config:      input.ClusterConfig.GardenerConfig,
-		}, options)
-	}
 }
