@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
@@ -38,6 +39,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	if config.Provisioner.PollLimit < 1 {
 		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: it has to be at least 1")
+	}
+
+	if config.Provisioner.Calls < 1 {
+		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
 	}
 
 	base, err := replica.New(ctx, replica.Config{
@@ -79,10 +84,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	provisioner, err := provisionerClient(config.Provisioner)
+	guard := guardOf(config.Provisioner)
+
+	provisioner, err := provisionerClient(config.Provisioner, guard)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics.MustRegister(guard)
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -96,18 +105,20 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit = config.Engine.PendingTimeout
+	limits.Observer = enginemetrics.New(s.Metrics)
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
 		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
+	wake := func() {
+		engine.Wake()
+		notifier.Notify()
+	}
+
 	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, log: s.Log,
-		wake: func() {
-			engine.Wake()
-			notifier.Notify()
-		},
+		stores: stores, users: s.Users, access: access, processes: processes, systems: []*outside.Guard{guard}, log: s.Log, wake: wake,
 	})
 	if err != nil {
 		return err
@@ -116,26 +127,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "feed", Run: follow.Run},
+		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
-}
-
-func provisionerClient(config Provisioner) (*provisionerclient.Client, error) {
-	address, err := url.Parse(config.URL)
-	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
-	}
-
-	if config.User != "" {
-		address.User = url.UserPassword(config.User, config.Password.Reveal())
-	}
-
-	client, err := provisionerclient.New(provisionerclient.Options{URL: address.String(), Timeout: config.Timeout})
-	if err != nil {
-		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
-	}
-
-	return client, nil
 }
 
 // processes are what the broker does with instances.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -35,7 +36,10 @@ type Replica struct {
 	// Keys are for what is secret at rest.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
+	// Metrics is where the service registers its own.
+	Metrics *prometheus.Registry
 
+	health *health.Health
 	config Config
 	api    *serving.Server
 	status *serving.Server
@@ -70,7 +74,9 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
-	return &Replica{Users: users, DB: db, Keys: keys, Log: log, config: config}, nil
+	told := health.New(db.Ping, log)
+
+	return &Replica{Users: users, DB: db, Keys: keys, Log: log, Metrics: told.Registry(), health: told, config: config}, nil
 }
 
 // Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
@@ -82,16 +88,14 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
-	told := health.New(r.DB.Ping, r.Log)
-
-	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, told.Handler()); err != nil {
+	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler()); err != nil {
 		return err
 	}
 
 	r.parts = append([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, parts...)
 	r.parts = append(r.parts,
 		lifecycle.Part{Name: "api server", Run: r.api.Run},
-		lifecycle.Part{Name: "readiness", Run: told.Run},
+		lifecycle.Part{Name: "readiness", Run: r.health.Run},
 	)
 
 	return nil
