@@ -13,6 +13,10 @@ const (
 	look = time.Second
 	// probeTimeout bounds a trial that is made for its own sake.
 	probeTimeout = patience
+	// After an outage operations are made due at once and then every resumeAgain for resumeFor: calls that were refused in its last
+	// moment are stored a little later than it ended, and some fail in the crowd that follows.
+	resumeAgain = 5 * time.Second
+	resumeFor   = 15 * time.Second
 	// resumePause keeps a system that comes and goes from having every operation run each time.
 	resumePause = time.Minute
 )
@@ -42,9 +46,8 @@ func (r Recovery) Run(ctx context.Context) error {
 	defer ticker.Stop()
 
 	var (
-		over    int // outages that are over
-		resumed time.Time
-		again   bool
+		over        int       // outages that are over
+		ended, next time.Time // when the last one was, of those after which operations are made due; when they are again
 	)
 
 	for {
@@ -54,25 +57,26 @@ func (r Recovery) Run(ctx context.Context) error {
 		case <-ticker.C():
 		}
 
-		status := r.Guard.Status()
+		status, now := r.Guard.Status(), r.Clock.Now()
 
-		switch {
-		case status.State == HalfOpen && !status.trialUnderWay:
+		if status.State == HalfOpen && !status.trialUnderWay {
 			r.probe(ctx)
-		case status.State != Closed:
-		case again:
-			// Calls that were refused in the last moment of the outage are stored a little later than the outage ended.
-			again = false
+		}
+
+		if status.State != Closed {
+			continue
+		}
+
+		if status.Outages > over && now.Sub(ended) >= resumePause {
+			ended, next = now, now
+		}
+
+		over = status.Outages
+
+		if !now.Before(next) && now.Sub(ended) <= resumeFor {
+			next = now.Add(resumeAgain)
 
 			r.resume(ctx, status)
-		case status.Outages > over:
-			over = status.Outages
-
-			if r.Clock.Since(resumed) >= resumePause {
-				resumed, again = r.Clock.Now(), true
-
-				r.resume(ctx, status)
-			}
 		}
 	}
 }
