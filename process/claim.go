@@ -27,6 +27,7 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 		claimed, err := e.take(ctx, ask, room)
 		if err != nil {
 			if ctx.Err() == nil {
+				e.config.Observer.ClaimFailed()
 				e.log.WithError(err).Warn("operations could not be claimed")
 			}
 

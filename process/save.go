@@ -44,6 +44,7 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.note(outcome, message)
 
 	if r.write(ctx) {
+		r.engine.config.Observer.Ended(r.operation.Kind, r.operation.State)
 		r.log.WithFields(map[string]any{logging.State: r.operation.State, logging.Reason: message}).Info("operation ended")
 	}
 }
@@ -79,6 +80,7 @@ func (r *run[D]) write(ctx context.Context) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, ErrLeaseLost):
+		r.engine.config.Observer.LeaseLost()
 		r.log.Warn("the lease was lost, another replica goes on")
 	default:
 		r.log.WithError(err).Error("what was done could not be stored, it begins again once the lease is over")

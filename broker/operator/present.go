@@ -94,6 +94,7 @@ func (a *api) explained(record process.Record, timeline []process.Entry) operato
 
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = why(record, timeline)
+	shown.System = a.system(record.Problem.Component)
 
 	return shown
 }

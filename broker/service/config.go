@@ -38,6 +38,7 @@ type Provisioner struct {
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long the Provisioner may take for a runtime"`
 	PollLimit      int           `env:"POLL_LIMIT"      help:"how many operations it is asked about in a second"`
+	Calls          int           `env:"CALLS"           help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // OIDC is how users of runtimes log in, as their kubeconfigs say.
@@ -61,7 +62,7 @@ func DefaultConfig() Config {
 		},
 		Provisioner: Provisioner{
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
-			RuntimeTimeout: 6 * time.Hour, PollLimit: 50,
+			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
@@ -35,6 +35,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	if config.Provisioner.PollLimit < 1 {
 		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: it has to be at least 1")
+	}
+
+	if config.Provisioner.Calls < 1 {
+		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
 	}
 
 	base, err := replica.New(ctx, replica.Config{
@@ -76,10 +80,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	provisioner, err := provisionerClient(config.Provisioner)
+	guard := guardOf(config.Provisioner)
+
+	provisioner, err := provisionerClient(config.Provisioner, guard)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics().MustRegister(guard)
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -96,18 +104,21 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
+	limits.Observer = enginemetrics.New(s.Metrics())
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
 		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
+	wake := func() {
+		engine.Wake()
+		notifier.Notify()
+	}
+
 	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, log: s.Log,
-		wake: func() {
-			engine.Wake()
-			notifier.Notify()
-		},
+		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+		log: s.Log, wake: wake,
 	})
 	if err != nil {
 		return err
@@ -123,24 +134,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
+		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run},
 	)
-}
-
-func provisionerClient(config Provisioner) (*provisionerclient.Client, error) {
-	address, err := url.Parse(config.URL)
-	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
-	}
-
-	if config.User != "" {
-		address.User = url.UserPassword(config.User, config.Password.Reveal())
-	}
-
-	client, err := provisionerclient.New(provisionerclient.Options{URL: address.String(), Timeout: config.Timeout})
-	if err != nil {
-		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
-	}
-
-	return client, nil
 }

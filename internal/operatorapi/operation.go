@@ -30,6 +30,9 @@ type Operation struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Why tells what the operation waits for, in the words of the step that waits. Only the operation by its id tells it.
 	Why string `json:"why,omitempty"`
+	// System is the outside system whose failure holds it up, as the replica that answers sees it. Only the operation by its id
+	// tells it.
+	System *System `json:"system,omitempty"`
 	// WaitingFor is the key of the event that wakes the operation before NextRun.
 	WaitingFor string     `json:"waitingFor,omitempty"`
 	NextRun    *time.Time `json:"nextRun,omitempty"`

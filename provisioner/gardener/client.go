@@ -3,6 +3,7 @@ package gardener
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
@@ -40,8 +41,9 @@ func New(api client.WithWatch, namespace string) *Client {
 	return &Client{api: api, namespace: namespace}
 }
 
-// Connect returns access to the Gardener API that the kubeconfig file names.
-func Connect(kubeconfigPath string) (client.WithWatch, error) {
+// Connect returns access to the Gardener API that the kubeconfig file names. The guards wrap what sends the requests; watches go
+// round them: they last, and there is one for each replica.
+func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
@@ -50,6 +52,10 @@ func Connect(kubeconfigPath string) (client.WithWatch, error) {
 	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
 
 	config.QPS, config.Burst = perSecond, burst
+
+	for _, guard := range guards {
+		config.Wrap(aroundWatches(guard))
+	}
 
 	scheme := runtime.NewScheme()
 
@@ -110,6 +116,13 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	}
 
 	return shoot, nil
+}
+
+// Probe reads as little as it can.
+func (c *Client) Probe(ctx context.Context) error {
+	err := c.api.List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
+
+	return explain(err, "listing one Shoot")
 }
 
 // Owned is a Shoot and the runtime that it belongs to.

@@ -68,6 +68,7 @@ type Gardener struct {
 	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
 	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
 	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
+	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // DefaultConfig returns the defaults.
@@ -98,7 +99,7 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
 		Gardener: Gardener{
 			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
-			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second,
+			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
 	}
@@ -118,6 +119,10 @@ func (c Config) check() error {
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {
 		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
+	}
+
+	if c.Gardener.Calls < 1 {
+		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
 	}
 
 	return errors.Join(wrong...)

@@ -10,7 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/enginemetrics"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -37,8 +40,13 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
+	guard := outside.New(outside.Options{
+		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
+		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
+	})
+
 	if garden == nil {
-		if garden, err = gardener.Connect(config.Gardener.KubeconfigPath); err != nil {
+		if garden, err = gardener.Connect(config.Gardener.KubeconfigPath, guard.Transport); err != nil {
 			return nil, err
 		}
 	}
@@ -51,14 +59,16 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden); err != nil {
+	if err := service.build(ctx, config, garden, guard); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch) error {
+func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
+	s.Metrics().MustRegister(guard)
+
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return err
@@ -103,6 +113,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	return s.Serve(ctx, auth.Require(s.Users, auth.RoleOSB, auth.RoleOperator)(handler),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
+		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
+			Guard: guard, Probe: shoots.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+		}.Run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
 		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
 			return RemoveOrphans(ctx, runtimeStore, shoots, s.Log)
@@ -123,6 +136,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
+	limits.Observer = enginemetrics.New(s.Metrics())
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()
