@@ -194,7 +194,9 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 
 	now := e.clock.Now()
 
-	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
+	// A claim that is under way when the engine is told to stop comes to its end: what it has taken is then handed back at once, and
+	// not when its lease is over.
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Lease)
 	defer cancel()
 
 	claimed, err := e.store.Claim(deadline, Claim{

@@ -41,7 +41,8 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	}
 
 	base, err := replica.New(ctx, replica.Config{
-		Address: config.Address, StatusAddress: config.StatusAddress, Users: config.AuthBasicUsers, Database: config.Database,
+		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
+		Users: config.AuthBasicUsers, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "feed", Run: follow.Run},
-		lifecycle.Part{Name: "engine", Run: engine.Run},
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 }
 

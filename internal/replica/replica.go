@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -20,10 +21,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
+// DefaultShutdownDelay is enough for a load balancer that asks every second.
+const DefaultShutdownDelay = 2 * time.Second
+
+// stopLimit bounds the stop of a replica once its listeners have begun to close. It is longer than the engine's grace period.
+const stopLimit = 25 * time.Second
+
 // Config is what every service is told.
 type Config struct {
 	Address       string
 	StatusAddress string
+	// ShutdownDelay is how long a replica that was told to stop goes on answering, so that load balancers notice.
+	ShutdownDelay time.Duration
 	Users         secret.String
 	Database      config.Database
 }
@@ -55,6 +64,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
+	if config.ShutdownDelay < 0 {
+		return nil, errors.New("APP_SHUTDOWN_DELAY: it has to be 0s or longer")
+	}
+
 	keys, err := config.Database.Keys()
 	if err != nil {
 		return nil, err
@@ -74,17 +87,18 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 }
 
 // Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
-// one of its API. They stop in the opposite order, after the service has said that it is not ready any more.
+// one of its API. They stop in the opposite order, after the service has said that it is not ready any more. So whatever a part needs
+// is there until that part has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
-	if r.api, err = serving.Listen(ctx, r.config.Address, handler); err != nil {
+	if r.api, err = serving.Listen(ctx, r.config.Address, handler, r.config.ShutdownDelay); err != nil {
 		return err
 	}
 
 	told := health.New(r.DB.Ping, r.Log)
 
-	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, told.Handler()); err != nil {
+	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, told.Handler(), 0); err != nil {
 		return err
 	}
 
@@ -107,7 +121,7 @@ func (r *Replica) StatusAddress() string { return r.status.Address() }
 func (r *Replica) Run(ctx context.Context) error {
 	r.Log.WithField(logging.Address, r.Address()).Info("service runs")
 
-	return errors.Join(lifecycle.Run(ctx, r.Log, r.parts...), r.DB.Close())
+	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
 // Close gives back what a replica that was never run has taken.

@@ -49,7 +49,8 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	base, err := replica.New(ctx, replica.Config{
-		Address: config.Address, StatusAddress: config.StatusAddress, Users: config.AuthBasicUsers, Database: config.Database,
+		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
+		Users: config.AuthBasicUsers, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "orphan remover", Run: orphanRemover{
 			runtimes: runtimeStore, shoots: shoots, clock: clock.RealClock{}, log: s.Log,
 		}.run},
-		lifecycle.Part{Name: "engine", Run: engine.Run},
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 }
 
