@@ -103,7 +103,7 @@ func roadToGarden(t *testing.T, kubeconfig string) (*tcpRoad, string) {
 		t.Fatal(err)
 	}
 
-	road := newRoad(t, server.Host)
+	road := newRoad(t, func() string { return server.Host })
 	cluster.Server = "https://" + road.address()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 
