@@ -98,7 +98,7 @@ func (f *fleet) freeze(m *member) {
 	}
 
 	for range freezes {
-		before := rows.takenOver()
+		before, refusedBefore := rows.takenOver(), strings.Count(m.running.said(), refused)
 
 		// While no answer comes from outside, every replica soon holds operations.
 		release := road.hold()
@@ -106,10 +106,12 @@ func (f *fleet) freeze(m *member) {
 		m.running.signal(syscall.SIGSTOP)
 		release()
 
-		caught := f.within(3*lease, func() bool { return rows.takenOver() > before })
+		stopped := time.Now()
+		f.within(3*lease, func() bool { return time.Since(stopped) > lease && rows.takenOver() > before })
 		m.running.signal(syscall.SIGCONT)
 
-		if caught && f.within(3*lease, func() bool { return strings.Contains(m.running.said(), refused) }) {
+		if f.within(lease, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
+			f.Logf("%s was frozen for %s; its late writes were refused", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 
 			return
