@@ -166,9 +166,9 @@ func faults(record process.Record, timeline []process.Entry) []string {
 		}
 	}
 
-	for i, entry := range timeline[:len(timeline)-1] {
+	for _, entry := range timeline[:len(timeline)-1] {
 		if slices.Contains([]process.Outcome{process.OperationSucceeded, process.OperationFailed, process.OperationCanceled}, entry.Outcome) {
-			found = append(found, "goes on after its end, in line "+timeline[i+1].Step)
+			found = append(found, "goes on after its end")
 		}
 	}
 
