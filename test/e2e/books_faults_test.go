@@ -32,7 +32,12 @@ func TestFaultsAreFound(t *testing.T) {
 		"finished stage again": {
 			"what is finished is never run again",
 			[]process.Entry{accepted, in("a", process.Done), in("b", process.Waiting), in("a", process.Done), in("b", process.Done), ended},
-			[]string{"enters a again", "enters b again"},
+			[]string{"runs a again", "enters a again"},
+		},
+		"finished stage at once again": {
+			"what is finished is never run again, also not before something else runs",
+			[]process.Entry{accepted, in("a", process.Done), in("a", process.Done), in("b", process.Done), ended},
+			[]string{"runs a again"},
 		},
 		"no begin": {"every operation was accepted once", []process.Entry{in("a", process.Done), ended}, []string{"does not begin with its acceptance"}},
 		"no end":   {"an operation that ended says so", []process.Entry{accepted, in("a", process.Done)}, []string{"is succeeded and ends with done"}},
@@ -48,7 +53,7 @@ func TestFaultsAreFound(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := faults(process.Record{State: process.Succeeded}, c.timeline)
+			got := faults(process.Record{State: process.Succeeded, FinishedStages: []string{"a", "b"}}, c.timeline)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 			}

@@ -138,7 +138,7 @@ func ends() map[process.State]process.Outcome {
 }
 
 // faults tells what is wrong with the timeline of an operation that is at its end: it begins with the acceptance and ends with the end,
-// and no stage is entered again after a later one has begun.
+// and no stage is entered again after it was finished.
 func faults(record process.Record, timeline []process.Entry) []string {
 	var found []string
 
@@ -148,6 +148,12 @@ func faults(record process.Record, timeline []process.Entry) []string {
 
 	if end := timeline[len(timeline)-1].Outcome; end != ends()[record.State] {
 		found = append(found, "is "+string(record.State)+" and ends with "+string(end))
+	}
+
+	for _, stage := range record.FinishedStages {
+		if ranAgain(stage, timeline) {
+			found = append(found, "runs "+stage+" again")
+		}
 	}
 
 	var left []string
@@ -173,6 +179,25 @@ func faults(record process.Record, timeline []process.Entry) []string {
 	}
 
 	return found
+}
+
+// ranAgain reports whether the last step of a finished stage was done more than once: with it the stage was finished.
+func ranAgain(stage string, timeline []process.Entry) bool {
+	last, done := "", 0
+
+	for _, entry := range timeline {
+		if entry.Stage == stage {
+			last = entry.Step
+		}
+	}
+
+	for _, entry := range timeline {
+		if entry.Stage == stage && entry.Step == last && entry.Outcome == process.Done {
+			done++
+		}
+	}
+
+	return done > 1
 }
 
 // delay is how long an operation waited beyond the moment at which something was to be done: after its acceptance, after the end of an
