@@ -35,12 +35,16 @@ func (b blow) String() string {
 
 // plan draws blows and their order. Every kind is in it, on each service where it has one.
 func (f *fleet) plan(random *rand.Rand, orders int) []blow {
-	any := func(r *replicas) *member { return r.members[random.IntN(len(r.members))] }
+	one := func(r *replicas) *member { return r.members[random.IntN(len(r.members))] }
 
 	blows := []blow{
-		{how: killed, victim: any(f.brokers)}, {how: killed, victim: any(f.provisioners)}, {how: killed, victim: any(f.brokers)},
-		{how: frozen, victim: any(f.brokers)}, {how: frozen, victim: any(f.provisioners)},
-		{how: terminated, victim: any(f.brokers)}, {how: terminated, victim: any(f.provisioners)},
+		{how: killed, victim: one(f.brokers)},
+		{how: killed, victim: one(f.provisioners)},
+		{how: killed, victim: one(f.brokers)},
+		{how: frozen, victim: one(f.brokers)},
+		{how: frozen, victim: one(f.provisioners)},
+		{how: terminated, victim: one(f.brokers)},
+		{how: terminated, victim: one(f.provisioners)},
 		{how: databaseAway},
 	}
 	random.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })

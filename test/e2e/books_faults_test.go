@@ -43,11 +43,13 @@ func TestFaultsAreFound(t *testing.T) {
 		"no end":   {"an operation that ended says so", []process.Entry{accepted, in("a", process.Done)}, []string{"is succeeded and ends with done"}},
 		"two begins": {
 			"a repeated request gets the operation that is there",
-			[]process.Entry{accepted, accepted, ended}, []string{"is accepted twice"},
+			[]process.Entry{accepted, accepted, ended},
+			[]string{"is accepted twice"},
 		},
 		"after the end": {
 			"a late write was not refused",
-			[]process.Entry{accepted, ended, in("a", process.Done), ended}, []string{"goes on after its end"},
+			[]process.Entry{accepted, ended, in("a", process.Done), ended},
+			[]string{"goes on after its end"},
 		},
 	}
 

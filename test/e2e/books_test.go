@@ -3,8 +3,9 @@
 package e2e
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,12 +224,12 @@ func delay(timeline []process.Entry) time.Duration {
 
 // readable is a timeline for people.
 func readable(timeline []process.Entry) string {
-	text := ""
+	var text strings.Builder
 
 	for _, entry := range timeline {
-		text += "  " + entry.Began.Format("15:04:05.000") + " to " + entry.End.Format("15:04:05.000") + " " +
-			cmp.Or(entry.Stage+"/"+entry.Step, "operation") + " " + string(entry.Outcome) + " " + entry.Message + "\n"
+		fmt.Fprintf(&text, "  %s to %s %s/%s %s %s\n", entry.Began.Format("15:04:05.000"), entry.End.Format("15:04:05.000"),
+			entry.Stage, entry.Step, entry.Outcome, entry.Message)
 	}
 
-	return text
+	return text.String()
 }
