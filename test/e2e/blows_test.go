@@ -84,8 +84,8 @@ func (f *fleet) strike(b blow) {
 }
 
 const (
-	// stopLimit is how long a replica may take to stop that has no load balancer to wait for, however many long polls are open.
-	stopLimit = 5 * time.Second
+	// stopLimit is how long a replica may take to stop that has no load balancer to wait for, as docs/operator/running.md promises.
+	stopLimit = 25 * time.Second
 	// freezes is how often a replica is frozen at most, until it was caught at work.
 	freezes = 5
 	// refused is what a replica says whose write came too late.

@@ -83,6 +83,19 @@ func (b books) takenOver() int {
 	return b.count(`SELECT count(*) FROM timeline WHERE outcome = ?`, string(process.TakenOver))
 }
 
+// outcomes tells how often each outcome is in the timelines.
+func (b books) outcomes() string {
+	b.Helper()
+
+	lines, err := storage.Select[string](b.Context(), b.db.Reader(),
+		`SELECT outcome || ' ' || count(*) FROM timeline GROUP BY outcome ORDER BY outcome`)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return strings.Join(lines, ", ")
+}
+
 // carriers is how many replicas hold operations.
 func (b books) carriers() int {
 	b.Helper()

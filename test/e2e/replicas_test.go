@@ -122,6 +122,9 @@ func (f *fleet) settle(orders []*order) {
 		f.terminate(m)
 	}
 
+	f.Logf("the broker's timelines: %s", f.brokerBooks.outcomes())
+	f.Logf("the Provisioner's timelines: %s", f.provisionerBooks.outcomes())
+
 	records := f.brokerBooks.all()
 	f.brokerBooks.check(records)
 	f.provisionerBooks.check(f.provisionerBooks.all())
