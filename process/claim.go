@@ -20,7 +20,7 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 
 	for _, ask := range e.asks {
 		room := e.room(ask.kind)
-		if room == 0 {
+		if room == 0 || ctx.Err() != nil {
 			continue
 		}
 
@@ -45,7 +45,9 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 }
 
 func (e *Engine[D]) take(ctx context.Context, ask ask, limit int) ([]Claimed, error) {
-	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
+	// A claim that is under way when the engine is told to stop comes to its end: what it has taken is then handed back at once, and
+	// not when its lease is over.
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Lease)
 	defer cancel()
 
 	now := e.clock.Now()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -14,6 +15,8 @@ type Config struct {
 	Address       string `env:"ADDRESS"        help:"where the Open Service Broker API and the operator API listen"`
 	StatusAddress string `env:"STATUS_ADDRESS" help:"where health, readiness and metrics are told"`
 	LogLevel      string `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
+
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
@@ -55,6 +58,7 @@ func DefaultConfig() Config {
 		Address:       "127.0.0.1:8080",
 		StatusAddress: "127.0.0.1:8071",
 		LogLevel:      "info",
+		ShutdownDelay: replica.DefaultShutdownDelay,
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,

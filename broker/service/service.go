@@ -42,7 +42,8 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	}
 
 	base, err := replica.New(ctx, replica.Config{
-		Address: config.Address, StatusAddress: config.StatusAddress, Users: config.AuthBasicUsers, Database: config.Database,
+		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
+		Users: config.AuthBasicUsers, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -135,6 +136,6 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
 		s.recovery(guard, provisioner, stores.operations, wake),
-		lifecycle.Part{Name: "engine", Run: engine.Run},
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 }

@@ -59,6 +59,10 @@ func TestRefusedConfiguration(t *testing.T) {
 			func(c *service.Config) { c.Address = "0.0.0.0:0" },
 			[]string{"APP_AUTH_BASIC_USERS", "0.0.0.0:0"},
 		},
+		"negative delay": {
+			"a stop does not begin in the past",
+			func(c *service.Config) { c.ShutdownDelay = -1 }, []string{"APP_SHUTDOWN_DELAY"},
+		},
 		"bad users": {
 			"a user who cannot be read could not log in",
 			func(c *service.Config) { c.AuthBasicUsers = "hush" },

@@ -54,7 +54,7 @@ func brokerMetrics(t *testing.T) *prometheus.Registry {
 
 	t.Cleanup(func() { _ = service.Close() })
 
-	return service.Metrics
+	return service.Metrics()
 }
 
 func provisionerMetrics(t *testing.T) *prometheus.Registry {
@@ -75,7 +75,7 @@ func provisionerMetrics(t *testing.T) *prometheus.Registry {
 
 	t.Cleanup(func() { _ = service.Close() })
 
-	return service.Metrics
+	return service.Metrics()
 }
 
 // documented are the rows of the page's table of metrics: labels and meaning by name.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -17,6 +18,8 @@ type Config struct {
 	APIEndpoint           string `env:"API_ENDPOINT"            help:"path of the GraphQL API"`
 	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path at which the playground finds the API"`
 	LogLevel              string `env:"LOG_LEVEL"               help:"debug, info, warning or error"`
+
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
 
@@ -81,6 +84,7 @@ func DefaultConfig() Config {
 		APIEndpoint:           "/graphql",
 		PlaygroundAPIEndpoint: "/graphql",
 		LogLevel:              "info",
+		ShutdownDelay:         replica.DefaultShutdownDelay,
 		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),

@@ -52,7 +52,8 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	base, err := replica.New(ctx, replica.Config{
-		Address: config.Address, StatusAddress: config.StatusAddress, Users: config.AuthBasicUsers, Database: config.Database,
+		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
+		Users: config.AuthBasicUsers, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		operations.Retention{
 			Store: operationStore, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
-		lifecycle.Part{Name: "engine", Run: engine.Run},
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 }
 

@@ -69,6 +69,7 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 
 	provisionerSettings := provisioner.DefaultConfig()
 	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	provisionerSettings.ShutdownDelay = 0
 	provisionerSettings.Database = fresh(t, "provisioner")
 	provisionerSettings.Gardener.Project = garden.DefaultProject
 
@@ -86,6 +87,7 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 
 	settings := broker.DefaultConfig()
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	settings.ShutdownDelay = 0
 	settings.Database = fresh(t, "broker")
 	settings.Provisioner.URL = url
 	settings.Provisioner.Timeout = 2 * time.Second
