@@ -14,7 +14,7 @@ import (
 
 // Config bounds the engine of one replica.
 type Config struct {
-	// Workers is how many operations run at the same time.
+	// Workers is how many operations run at the same time. With 0 the replica claims none.
 	Workers int
 	// Lease is how long a replica that stopped renewing keeps its operations. It is renewed three times as often.
 	Lease time.Duration
@@ -72,8 +72,8 @@ type lease struct {
 // NewEngine checks the processes and returns an engine that is not yet running.
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
-	if config.Workers < 1 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
-		return nil, fmt.Errorf("engine configuration %+v: every value has to be positive", config)
+	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
+		return nil, fmt.Errorf("engine configuration %+v: durations have to be positive, workers not negative", config)
 	}
 
 	engine := &Engine[D]{

@@ -68,31 +68,32 @@ func Database(tb testing.TB) storage.Config {
 		tb.Fatal(shared.err)
 	}
 
-	admin, err := sqlx.Open("postgres", shared.dsn)
-	if err != nil {
-		tb.Fatalf("opening %s: %v", dsnVariable, err)
-	}
-
 	name := "test_" + uuid.NewString()[:8]
-	if _, err := admin.Exec(`CREATE DATABASE ` + name); err != nil {
-		tb.Fatalf("creating a database: %v", err)
-	}
 
-	tb.Cleanup(func() {
-		_, drop := admin.Exec(`DROP DATABASE ` + name + ` WITH (FORCE)`)
-		if err := errors.Join(drop, admin.Close()); err != nil {
-			tb.Errorf("dropping the database: %v", err)
-		}
-	})
-
-	config, err := parse(shared.dsn)
+	config, err := shared.create(tb.Context(), name, standardTemplate)
 	if err != nil {
 		tb.Fatal(err)
 	}
 
-	config.Name = name
+	tb.Cleanup(func() { // the test's context has ended
+		if err := shared.drop(context.Background(), name); err != nil {
+			tb.Error(err)
+		}
+	})
 
 	return config
+}
+
+// withDatabase names another database in the connection string.
+func withDatabase(dsn, name string) (string, error) {
+	address, err := url.Parse(dsn)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", dsnVariable, err)
+	}
+
+	address.Path = "/" + name
+
+	return address.String(), nil
 }
 
 func parse(dsn string) (storage.Config, error) {
