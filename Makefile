@@ -64,6 +64,7 @@ generate: ## Generate code and reference pages. Leaves no diff when nothing has 
 
 .PHONY: bench
 bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
+	go test -run '^$$' -bench . -benchmem ./process/...
 	go run ./test/bench -out docs/operator/benchmarks.md
 
 .PHONY: clean

@@ -14,7 +14,7 @@ import (
 
 // Config bounds the engine of one replica.
 type Config struct {
-	// Workers is how many operations run at the same time. With 0 the replica claims none.
+	// Workers is how many operations run at the same time. With 0 the replica carries none.
 	Workers int
 	// Lease is how long a replica that stopped renewing keeps its operations. It is renewed three times as often.
 	Lease time.Duration

@@ -128,7 +128,7 @@ func (d Database) Keys() (*secret.Keyring, error) {
 
 // Engine bounds a replica's share of the work.
 type Engine struct {
-	Workers          int           `env:"WORKERS"           help:"operations that run at the same time in one replica; 0: it takes requests and carries none"`
+	Workers          int           `env:"WORKERS"           help:"operations that run at the same time in one replica; with 0 it only takes requests"`
 	LeaseDuration    time.Duration `env:"LEASE_DURATION"    help:"how long a replica that has died keeps its operations"`
 	OperationTimeout time.Duration `env:"OPERATION_TIMEOUT" help:"how long an operation may take from its first run"`
 	PendingTimeout   time.Duration `env:"PENDING_TIMEOUT"   help:"how long an operation may wait for its turn"`
@@ -139,7 +139,7 @@ func (e Engine) Check() error {
 	var wrong []error
 
 	if e.Workers < 0 {
-		wrong = append(wrong, fmt.Errorf("%sWORKERS: it has to be at least 0", Prefix))
+		wrong = append(wrong, fmt.Errorf("%sWORKERS: it cannot be negative", Prefix))
 	}
 
 	if e.LeaseDuration <= 0 {

@@ -166,7 +166,7 @@ func TestEngineSettings(t *testing.T) {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 
-	err := config.Engine{}.Check()
+	err := config.Engine{Workers: -1}.Check()
 	for _, variable := range []string{"APP_WORKERS", "APP_LEASE_DURATION", "APP_OPERATION_TIMEOUT", "APP_PENDING_TIMEOUT"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is not told in %v", variable, err)

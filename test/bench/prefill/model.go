@@ -91,7 +91,7 @@ func text(row map[string]any, column string) string {
 func readRows(ctx context.Context, db *sqlx.DB, keys *secret.Keyring, table table) (read rows, err error) {
 	read.table = table
 
-	found, err := db.QueryxContext(ctx, `SELECT * FROM `+table.name)
+	found, err := db.QueryxContext(ctx, `SELECT * FROM `+table.name) //nolint:sqlclosecheck // The deferred function closes them.
 	if err != nil {
 		return rows{}, fmt.Errorf("reading %s: %w", table.name, err)
 	}
