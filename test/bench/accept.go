@@ -16,30 +16,20 @@ const (
 
 // measureAccept measures how many creates a second are accepted: by a broker that does nothing else, and by one that works on them.
 func measureAccept(ctx context.Context, s *scope) ([]line, error) {
-	database, err := s.newDatabase(ctx)
+	paused, err := s.newWorld(ctx, simulated.Behaviour{}, true)
 	if err != nil {
 		return nil, err
 	}
 
-	provisioner, err := s.startProvisioner(ctx, simulated.Behaviour{})
-	if err != nil {
-		return nil, err
-	}
-
-	paused, err := s.startBroker(ctx, brokerOptions{database: database, provisioner: provisioner, paused: true})
-	if err != nil {
-		return nil, err
-	}
-
-	floor, err := s.startFloor(ctx, database, 0)
+	floor, err := s.startFloor(ctx, paused.database, 0)
 	if err != nil {
 		return nil, err
 	}
 
 	rates, err := measure.InTurn(s.runs,
 		s.rate(ctx, "floor", creates(floor.url, manyTenants)),
-		s.rate(ctx, "accept", creates(paused.url, manyTenants)),
-		s.rate(ctx, "one tenant", creates(paused.url, 1)),
+		s.rate(ctx, "accept", creates(paused.broker.url, manyTenants)),
+		s.rate(ctx, "one tenant", creates(paused.broker.url, 1)),
 		measure.Subject[load.Rate]{Name: "workers on", Run: func() (load.Rate, error) { return s.acceptWhileWorking(ctx) }},
 	)
 	if err != nil {
@@ -63,22 +53,12 @@ func measureAccept(ctx context.Context, s *scope) ([]line, error) {
 // acceptWhileWorking measures a broker that begins anew, so that what it leaves undone disturbs nobody.
 func (s *scope) acceptWhileWorking(ctx context.Context) (rate load.Rate, err error) {
 	err = s.scoped(func(s *scope) error {
-		database, err := s.newDatabase(ctx)
+		w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
 		if err != nil {
 			return err
 		}
 
-		provisioner, err := s.startProvisioner(ctx, simulated.Behaviour{})
-		if err != nil {
-			return err
-		}
-
-		broker, err := s.startBroker(ctx, brokerOptions{database: database, provisioner: provisioner})
-		if err != nil {
-			return err
-		}
-
-		rate, err = s.rate(ctx, "workers on", creates(broker.url, manyTenants)).Run()
+		rate, err = s.rate(ctx, "workers on", creates(w.broker.url, manyTenants)).Run()
 
 		return err
 	})

@@ -12,29 +12,19 @@ const catalogShare = 0.8
 
 // measureCatalog measures how often the catalog is told, beside as many bytes that are always the same.
 func measureCatalog(ctx context.Context, s *scope) ([]line, error) {
-	database, err := s.newDatabase(ctx)
+	w, err := s.newWorld(ctx, simulated.Behaviour{}, true)
 	if err != nil {
 		return nil, err
 	}
 
-	provisioner, err := s.startProvisioner(ctx, simulated.Behaviour{})
-	if err != nil {
-		return nil, err
-	}
-
-	broker, err := s.startBroker(ctx, brokerOptions{database: database, provisioner: provisioner, paused: true})
-	if err != nil {
-		return nil, err
-	}
-
-	request := gets(broker.url + "/v2/catalog")
+	request := gets(w.broker.url + "/v2/catalog")
 
 	catalog, err := s.once(ctx, request(0))
 	if err != nil {
 		return nil, err
 	}
 
-	floor, err := s.startFloor(ctx, database, len(catalog.Body))
+	floor, err := s.startFloor(ctx, w.database, len(catalog.Body))
 	if err != nil {
 		return nil, err
 	}

@@ -19,28 +19,32 @@ func figures() []figure {
 		{name: "accept", measure: measureAccept},
 		{name: "last_operation", measure: measureLastOperation},
 		{name: "catalog", measure: measureCatalog},
+		{name: "throughput", measure: measureThroughput},
+		{name: "pickup", measure: measurePickUp},
+		{name: "waiting", measure: measureWaiting},
+		{name: "crowd", measure: measureCrowd},
+		{name: "killed", measure: measureKilled},
+		{name: "finished", measure: measureFinished},
+		{name: "idle", measure: measureIdle},
 	}
 }
 
-// chosen are the figures with the names, comma-separated. Without a name it is all of them.
+// chosen are the figures with the names, comma-separated, in the order of the page. Without a name it is all of them.
 func chosen(names string) ([]figure, error) {
 	all := figures()
 	if names == "" {
 		return all, nil
 	}
 
-	var found []figure
+	wanted := strings.Split(names, ",")
 
-	for name := range strings.SplitSeq(names, ",") {
-		at := slices.IndexFunc(all, func(known figure) bool { return known.name == name })
-		if at < 0 {
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(known figure) bool { return known.name == name }) {
 			return nil, fmt.Errorf("there is no figure %q: use %s", name, knownNames(all))
 		}
-
-		found = append(found, all[at])
 	}
 
-	return found, nil
+	return slices.DeleteFunc(all, func(known figure) bool { return !slices.Contains(wanted, known.name) }), nil
 }
 
 func knownNames(figures []figure) string {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/measure"
 	"github.com/environment-broker/environment-broker/test/bench/prefill"
-	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
 const (
@@ -22,11 +20,6 @@ const (
 func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 	sizes := []int{1_000, 10_000, 100_000}
 	subjects := make([]measure.Subject[load.Rate], 0, 2*len(sizes))
-
-	provisioner, err := s.startProvisioner(ctx, simulated.Behaviour{})
-	if err != nil {
-		return nil, err
-	}
 
 	for _, size := range sizes {
 		filled, err := s.fill(ctx, size, false)
@@ -43,7 +36,7 @@ func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 				return s.startFloor(ctx, filled.database, 0)
 			}),
 			s.looks(ctx, brokerOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
-				return s.startBroker(ctx, brokerOptions{database: filled.database, provisioner: provisioner, paused: true})
+				return s.startBroker(ctx, brokerOptions{database: filled.database, provisioner: filled.provisioner, paused: true})
 			}))
 	}
 
@@ -113,22 +106,16 @@ func (s *scope) fillFloor(ctx context.Context, filled filled) error {
 			return err
 		}
 
-		return s.execute(ctx, filled.database, `INSERT INTO floor_operations (id, instance_id, state, description, payload)
-			SELECT id, instance_id, state, description, payload FROM operations`, `VACUUM ANALYZE`)
-	})
-}
-
-func (s *scope) execute(ctx context.Context, database storage.Config, statements ...string) error {
-	db, err := s.open(database)
-	if err != nil {
-		return err
-	}
-
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("executing %s: %w", statement, err)
+		for _, statement := range []string{
+			`INSERT INTO floor_operations (id, instance_id, state, description, payload)
+				SELECT id, instance_id, state, description, payload FROM operations`,
+			`VACUUM ANALYZE`,
+		} {
+			if _, err := filled.db.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("filling the floor: %w", err)
+			}
 		}
-	}
 
-	return nil
+		return nil
+	})
 }

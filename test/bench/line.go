@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/test/bench/measure"
+	"github.com/environment-broker/environment-broker/test/bench/program"
 )
 
 // line is a line of the table.
@@ -48,3 +49,5 @@ func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 func inMilliseconds(values []time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(measure.Median(values))/float64(time.Millisecond))
 }
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/program.MiB) }

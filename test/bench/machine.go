@@ -3,14 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // machine is where the figures were measured.
@@ -25,23 +22,16 @@ type machine struct {
 }
 
 // machine asks the system and the database.
-func (b *bench) machine(ctx context.Context) (found machine, err error) {
-	found = machine{
+func (s *scope) machine(ctx context.Context) (machine, error) {
+	found := machine{
 		processor: firstField("/proc/cpuinfo", "model name"), cores: runtime.NumCPU(), goVersion: runtime.Version(),
 		memoryGiB: gibibytes(firstField("/proc/meminfo", "MemTotal")),
 	}
 
-	dsn, err := b.postgres.DSN("postgres")
+	db, err := s.open(anyDatabase)
 	if err != nil {
 		return machine{}, err
 	}
-
-	db, err := sqlx.Open("postgres", dsn)
-	if err != nil {
-		return machine{}, fmt.Errorf("opening the database: %w", err)
-	}
-
-	defer func() { err = errors.Join(err, db.Close()) }()
 
 	for setting, value := range map[string]*string{
 		"server_version": &found.postgres, "fsync": &found.fsync, "synchronous_commit": &found.commitMode,

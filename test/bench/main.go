@@ -86,10 +86,12 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 		}
 	}
 
-	machine, err := b.machine(ctx)
-	if err != nil {
-		return "", err
-	}
+	err = b.scoped(func(s *scope) error {
+		machine, err := s.machine(ctx)
+		page = render(machine, runs, lines)
 
-	return render(machine, runs, lines), nil
+		return err
+	})
+
+	return page, err
 }

@@ -43,6 +43,7 @@ type Program struct {
 	log     string
 	ended   chan struct{}
 	err     error
+	killed  bool
 }
 
 // Start runs a program and waits until it is ready.
@@ -117,7 +118,7 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// Stop asks the program to end and waits until it has.
+// Stop asks the program to end and waits until it has. One that has been killed or stopped before is left alone.
 func (p *Program) Stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 
@@ -129,7 +130,7 @@ func (p *Program) Stop() error {
 		return fmt.Errorf("%s did not end within %s", p.command.Path, stopTimeout)
 	}
 
-	if p.err != nil {
+	if p.err != nil && !p.killed {
 		return fmt.Errorf("%s: %w\n%s", p.command.Path, p.err, p.Tail())
 	}
 
@@ -138,6 +139,7 @@ func (p *Program) Stop() error {
 
 // Kill ends the program as a crash does, and waits until it is gone.
 func (p *Program) Kill() {
+	p.killed = true
 	_ = p.command.Process.Kill() // it may have ended
 	<-p.ended
 }
