@@ -33,7 +33,7 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 		return filled{}, err
 	}
 
-	condition := allWait
+	condition := allRest
 	if ready {
 		condition = allSucceeded
 	}

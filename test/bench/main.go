@@ -49,20 +49,22 @@ func run(ctx context.Context, arguments []string, output, told io.Writer) error 
 	}
 
 	page, err := measureAll(ctx, figures, *runs, told)
-	if err != nil {
+
+	switch {
+	case page == "":
 		return err
+	case *path != "":
+		//nolint:gosec // a page of the documentation is for everybody
+		return errors.Join(err, os.WriteFile(*path, []byte(page), 0o644))
+	default:
+		_, written := io.WriteString(output, page)
+
+		return errors.Join(err, written)
 	}
-
-	if *path != "" {
-		return os.WriteFile(*path, []byte(page), 0o644) //nolint:gosec // a page of the documentation is for everybody
-	}
-
-	_, err = io.WriteString(output, page)
-
-	return err
 }
 
-// measureAll measures the figures one after the other and returns the page.
+// measureAll measures the figures one after the other and returns the page. Figures that could not be measured are in the page as such,
+// and in the error.
 func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer) (page string, err error) {
 	b, err := newBench(ctx, runs, told)
 	if err != nil {
@@ -71,7 +73,10 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 
 	defer func() { err = errors.Join(err, b.Close()) }()
 
-	var lines []line
+	var (
+		lines  []line
+		failed []error
+	)
 
 	for _, figure := range figures {
 		b.tell("%s …", figure.name)
@@ -82,7 +87,14 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 
 			return err
 		}); err != nil {
-			return "", fmt.Errorf("measuring %s: %w", figure.name, err)
+			b.tell("%s: %v", figure.name, err)
+
+			failed = append(failed, fmt.Errorf("measuring %s: %w", figure.name, err))
+			lines = append(lines, line{what: figure.name, measured: "could not be measured", reached: verdict(false)})
+		}
+
+		if ctx.Err() != nil {
+			return "", ctx.Err()
 		}
 	}
 
@@ -93,5 +105,5 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 		return err
 	})
 
-	return page, err
+	return page, errors.Join(append(failed, err)...)
 }

@@ -142,8 +142,9 @@ func tellStates(db *sqlx.DB) error {
 // The conditions that are waited for, each on so many operations.
 const (
 	allSucceeded = `count(*) = $1 FROM operations WHERE state = 'succeeded'`
-	// allWait is that the runtimes are being made and no worker is at it.
-	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime' AND lease_owner = ''`
+	// allWait is that the runtimes are being made; a worker may be looking how far one of them is. allRest is that none does.
+	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
+	allRest = allWait + ` AND lease_owner = ''`
 )
 
 // lastEnd is when the last operation came to its end.
