@@ -121,19 +121,24 @@ func (s *scope) among(ctx context.Context, filled filled) (amongFinished, error)
 	return run, err
 }
 
-// turn asks for a page many times, by one client, and tells how long the half of the answers took at most.
+// turn asks for a page by one client, many times or for a while, and tells how long the half of the answers took at most.
 func (s *scope) turn(ctx context.Context, url string) (time.Duration, error) {
 	generator := load.New(1)
 	defer generator.Close()
 
 	request := load.Request{Method: http.MethodGet, URL: url, Header: header(), Want: http.StatusOK}
+	end := time.Now().Add(while)
 
-	answers, err := generator.Count(ctx, pages, func(int) load.Request { return request })
+	var took []time.Duration
 
-	took := make([]time.Duration, 0, len(answers))
-	for _, answer := range answers {
+	for len(took) == 0 || len(took) < pages && time.Now().Before(end) {
+		answer, err := generator.Send(ctx, request)
+		if err != nil {
+			return 0, err
+		}
+
 		took = append(took, answer.Took)
 	}
 
-	return measure.Median(took), err
+	return measure.Median(took), nil
 }
