@@ -69,8 +69,9 @@ generate: ## Generate code and reference pages. Leaves no diff when nothing has 
 	go generate ./...
 
 .PHONY: bench
-bench: ## Run the benchmarks.
+bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
 	go test -run '^$$' -bench . -benchmem ./process/...
+	go run ./test/bench -out docs/operator/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what was built and the sandbox's data.

@@ -3,7 +3,6 @@
 package postgrestest
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // driver "postgres"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -42,7 +39,7 @@ func Main(m Runner) {
 	code := m.Run()
 
 	if shared.own != nil {
-		if err := shared.own.remove(); err != nil {
+		if err := shared.own.Remove(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
@@ -69,36 +66,6 @@ func Database(tb testing.TB) storage.Config {
 	}
 
 	return newDatabase(tb, shared.dsn)
-}
-
-func newDatabase(tb testing.TB, dsn string) storage.Config {
-	tb.Helper()
-
-	admin, err := sqlx.Open("postgres", dsn)
-	if err != nil {
-		tb.Fatalf("opening %s: %v", dsnVariable, err)
-	}
-
-	name := "test_" + uuid.NewString()[:8]
-	if _, err := admin.Exec(`CREATE DATABASE ` + name); err != nil {
-		tb.Fatalf("creating a database: %v", err)
-	}
-
-	tb.Cleanup(func() {
-		_, drop := admin.Exec(`DROP DATABASE ` + name + ` WITH (FORCE)`)
-		if err := errors.Join(drop, admin.Close()); err != nil {
-			tb.Errorf("dropping the database: %v", err)
-		}
-	})
-
-	config, err := parse(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	config.Name = name
-
-	return config
 }
 
 func parse(dsn string) (storage.Config, error) {

@@ -42,13 +42,16 @@ func Own(tb testing.TB, settings ...string) *Server {
 	}
 
 	tb.Cleanup(func() {
-		if err := server.remove(); err != nil {
+		if err := server.Remove(); err != nil {
 			tb.Error(err)
 		}
 	})
 
 	return server
 }
+
+// Launch starts a server for a program that is not a test, with PostgreSQL's own settings: a commit is on disk. Remove ends it.
+func Launch() (*Server, error) { return start() }
 
 // Database makes an empty database for the test.
 func (s *Server) Database(tb testing.TB) storage.Config {
@@ -144,14 +147,14 @@ func start(settings ...string) (*Server, error) {
 	}
 
 	if err := server.Start(); err != nil {
-		return nil, errors.Join(err, server.remove())
+		return nil, errors.Join(err, server.Remove())
 	}
 
 	return server, nil
 }
 
-// remove stops the server and removes its data.
-func (s *Server) remove() error {
+// Remove stops the server and removes its data.
+func (s *Server) Remove() error {
 	return errors.Join(s.Stop(), os.RemoveAll(s.folder))
 }
 
