@@ -69,6 +69,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 
 	if !record.State.Terminal() {
 		shown.NextRun = moment(record.NextRun)
+		shown.Skippable = a.maySkip(record)
 	}
 
 	return shown

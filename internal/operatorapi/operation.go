@@ -26,6 +26,8 @@ type Operation struct {
 	Stage     string     `json:"stage,omitempty"`
 	Step      string     `json:"step,omitempty"`
 	StepBegan *time.Time `json:"stepBegan,omitempty"`
+	// Skippable says that an operator may have the present step left out: nothing after it needs what it does.
+	Skippable bool `json:"skippable,omitempty"`
 	// Attempt counts the runs of the step since it last succeeded. Only the operation by its id tells it.
 	Attempt int `json:"attempt,omitempty"`
 	// Why tells what the operation waits for, in the words of the step that waits. Only the operation by its id tells it.
@@ -60,7 +62,7 @@ type TimelineEntry struct {
 	Began   time.Time `json:"began"`
 	End     time.Time `json:"end"`
 	// Outcome of an attempt is done, waiting, retrying, not completed, skipped, failed or handed back; of the operation accepted,
-	// taken over, cancel requested, skip requested, operation succeeded, operation failed or operation canceled.
+	// taken over, cancel requested, skip requested, operation succeeded, operation failed, operation canceled or retried.
 	Outcome string `json:"outcome"`
 	Message string `json:"message,omitempty"`
 	// NextRun is when the step is tried again, where it is.
@@ -69,9 +71,9 @@ type TimelineEntry struct {
 
 // Intervention is what an operator asks for about an operation: to cancel it, to retry it, or to leave its step out.
 type Intervention struct {
-	// Reason is kept in the timeline, together with the operator's name.
+	// Reason is kept in the timeline, together with the operator's name. It is one line of at most 500 characters.
 	Reason string `json:"reason"`
-	// Step is the step to be left out: by default that with which the operation is busy.
+	// Step is, for a skip only, the step to be left out: by default that with which the operation is busy.
 	Step string `json:"step,omitempty"`
 }
 

@@ -52,6 +52,16 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 	return append(canceled, canceling...), nil
 }
 
+// NoteRetry adds a line to the timeline of an operation that another one retries.
+func (s *Store) NoteRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
+	// An update that changes nothing: nobody else appends to the timeline until the transaction ends.
+	if _, err := storage.Exec(ctx, tx, `UPDATE operations SET updated_at = updated_at WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("noting that operation %s is retried: %w", id, err)
+	}
+
+	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
+}
+
 // Skip has the step left out with which an operation in progress is busy, and makes the operation due now. It reports false, and
 // changes nothing, when the operation is not, or no more, at that step.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
