@@ -109,7 +109,7 @@ func (a *api) routes() map[string]rest.Methods {
 		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
 		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
 		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", withoutStep(a.retryOperation)))},
+		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},
 		"/openapi.yaml":                     {http.MethodGet: coded(describe)},

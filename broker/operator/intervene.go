@@ -27,7 +27,7 @@ type Processes interface {
 // Sentences about operations that stand otherwise than an operator thinks.
 const (
 	textOvertaken = "Another request for the instance was faster. Look at its operations, and decide again."
-	textGoneOn    = "The operation has gone on at this moment. Look at it, and decide again."
+	textGoneOn    = "The operation has gone on, the step is done. Look at it, and decide again."
 	textSealed    = "The data of the operation cannot be opened: its key is not among APP_DATABASE_SECRET_KEYS. Add it there, then retry."
 )
 
@@ -106,7 +106,8 @@ func (a *api) cancelOperation(ctx context.Context, tx storage.Tx, wanted interve
 	return record.ID, err
 }
 
-// retryOperation accepts a new operation that goes on where one failed or was canceled.
+// retryOperation accepts a new operation that goes on where one failed or was canceled, without the step at which that ended if
+// that is named.
 func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -114,6 +115,10 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 	}
 
 	if err := a.mayRetry(ctx, tx, former, wanted.now); err != nil {
+		return "", err
+	}
+
+	if err := a.mayLeaveOut(former, wanted.Step); wanted.Step != "" && err != nil {
 		return "", err
 	}
 
@@ -126,6 +131,13 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 
 	if _, err := a.Operations.Accept(ctx, tx, next); err != nil {
 		return "", err
+	}
+
+	if wanted.Step != "" {
+		skip := process.Skip{Step: wanted.Step, Reason: wanted.why()}
+		if _, err := a.Operations.Skip(ctx, tx, next.ID, skip, wanted.now); err != nil {
+			return "", err
+		}
 	}
 
 	return next.ID, a.Operations.NoteRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
@@ -175,17 +187,12 @@ func (a *api) skipStep(ctx context.Context, tx storage.Tx, wanted intervention) 
 		wanted.Step = record.Step
 	}
 
-	switch {
-	case record.State != process.InProgress:
+	if record.State != process.InProgress {
 		return "", conflict("Only a step of an operation in progress can be skipped. This one is " + string(record.State) + ".")
-	case record.Step == "":
-		return "", conflict("The operation has not come to a step yet.")
-	case wanted.Step != record.Step:
-		return "", conflict(fmt.Sprintf("The operation is not at step %q but at %q.", wanted.Step, record.Step))
-	case record.Finished(record.Stage):
-		return "", conflict(textGoneOn)
-	case !a.maySkip(record):
-		return "", conflict(fmt.Sprintf("Step %q cannot be skipped: what follows needs what it does. Cancel the operation instead.", record.Step))
+	}
+
+	if err := a.mayLeaveOut(record, wanted.Step); err != nil {
+		return "", err
 	}
 
 	accepted, err := a.Operations.Skip(ctx, tx, record.ID, process.Skip{Step: wanted.Step, Reason: wanted.why()}, wanted.now)
@@ -196,7 +203,25 @@ func (a *api) skipStep(ctx context.Context, tx storage.Tx, wanted intervention) 
 	return record.ID, err
 }
 
-// maySkip reports whether the operation is at a step that can be left out. Between two stages it shows the last step of the first.
-func (a *api) maySkip(record process.Record) bool {
-	return record.State == process.InProgress && !record.Finished(record.Stage) && a.Processes.MaySkip(record.Kind, record.Step)
+// mayLeaveOut refuses a step at which the operation is not, or that is needed.
+func (a *api) mayLeaveOut(record process.Record, step string) error {
+	switch {
+	case record.Step == "":
+		return conflict("The operation has not come to a step yet.")
+	case step != record.Step:
+		return conflict(fmt.Sprintf("The operation is not at step %q but at %q.", step, record.Step))
+	case record.Finished(record.Stage):
+		return conflict(textGoneOn)
+	case !a.Processes.MaySkip(record.Kind, step):
+		return conflict(fmt.Sprintf("Step %q cannot be left out: what follows needs what it does.", step))
+	default:
+		return nil
+	}
+}
+
+// skippable reports whether an operator may have the step left out at which the operation is, or at which it failed or was canceled.
+func (a *api) skippable(record process.Record) bool {
+	standing := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
+
+	return standing && a.mayLeaveOut(record, record.Step) == nil
 }

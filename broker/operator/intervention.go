@@ -24,7 +24,7 @@ const (
 	// nobody stands for the operator of a broker without users.
 	nobody = "somebody"
 
-	textIntervention = `The body cannot be read. Send {"reason": "…"} as JSON and nothing else, for a skip with "step" beside it.`
+	textIntervention = `The body cannot be read. Send {"reason": "…"} as JSON and nothing else, for a skip or a retry with "step" beside it.`
 )
 
 // intervention is what an operator wants of an operation.
@@ -46,7 +46,7 @@ type intervening func(ctx context.Context, tx storage.Tx, wanted intervention) (
 func withoutStep(do intervening) intervening {
 	return func(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 		if wanted.Step != "" {
-			return "", invalid("step is only for a skip. Leave it out.")
+			return "", invalid("step is for a skip or a retry. Leave it out.")
 		}
 
 		return do(ctx, tx, wanted)

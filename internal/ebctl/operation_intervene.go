@@ -47,11 +47,17 @@ func newOperationCancelCommand(session *session) *cobra.Command {
 }
 
 func newOperationRetryCommand(session *session) *cobra.Command {
-	return newInterventionCommand(session, &intervention{verb: brokerclient.Retry}, cobra.Command{
+	intervention := &intervention{verb: brokerclient.Retry}
+	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
 			"That is a new operation, whose id is shown. It goes on with what the former one has finished." + helpAudited,
 	})
+	command.Flags().StringVar(&intervention.Step, "skip", "",
+		"the step at which it failed, to be left out; 'ebctl operation explain' says whether that may be")
+	completeBy(command, "skip", session.completeStep)
+
+	return command
 }
 
 func newOperationSkipCommand(session *session) *cobra.Command {

@@ -26,7 +26,8 @@ type Operation struct {
 	Stage     string     `json:"stage,omitempty"`
 	Step      string     `json:"step,omitempty"`
 	StepBegan *time.Time `json:"stepBegan,omitempty"`
-	// Skippable says that an operator may have the present step left out: nothing after it needs what it does.
+	// Skippable says that an operator may have the step left out, by a skip or, where the operation failed or was canceled at it,
+	// by a retry: nothing after it needs what it does.
 	Skippable bool `json:"skippable,omitempty"`
 	// Attempt counts the runs of the step since it last succeeded. Only the operation by its id tells it.
 	Attempt int `json:"attempt,omitempty"`
@@ -73,7 +74,8 @@ type TimelineEntry struct {
 type Intervention struct {
 	// Reason is kept in the timeline, together with the operator's name. It is one line of at most 500 characters.
 	Reason string `json:"reason"`
-	// Step is, for a skip only, the step to be left out: by default that with which the operation is busy.
+	// Step is, for a skip, the step to be left out: by default that with which the operation is busy. For a retry it is the step
+	// at which the former operation ended, if that is to be left out.
 	Step string `json:"step,omitempty"`
 }
 

@@ -62,12 +62,12 @@ func (s *Store) NoteRetry(ctx context.Context, tx storage.Tx, id, why string, no
 	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
 }
 
-// Skip has the step left out with which an operation in progress is busy, and makes the operation due now. It reports false, and
-// changes nothing, when the operation is not, or no more, at that step.
+// Skip has the step left out with which an operation in progress is busy, or to which a pending one will come, and makes the
+// operation due now. It reports false, and changes nothing, when the operation is not, or no more, at that step.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE
-		WHERE id = ? AND step = ? AND state = 'in progress'`, skip.Step, skip.Reason, storage.At(now), id, skip.Step)
+		WHERE id = ? AND (state = 'in progress' AND step = ? OR state = 'pending')`, skip.Step, skip.Reason, storage.At(now), id, skip.Step)
 	if err != nil || changed == 0 {
 		return false, err
 	}

@@ -24,7 +24,7 @@ func (b *Broker) intervene(w http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 
-	if err := decoder.Decode(&wanted); err != nil || wanted.Reason == "" || wanted.Step != "" && verb != "skip" {
+	if err := decoder.Decode(&wanted); err != nil || wanted.Reason == "" || wanted.Step != "" && verb == "cancel" {
 		refuse(w, http.StatusBadRequest, "BadRequest", "reason is missing, or the body cannot be read")
 
 		return

@@ -169,6 +169,17 @@ func TestOf(t *testing.T) {
 				"Or delete it again: ebctl instance delete i",
 			},
 		},
+		"FailedAtSkippable": {
+			reason: "a step that nothing needs is not worth a cluster",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt, o.Step, o.Skippable = "update", "failed", ago(0), "Register", true
+			}),
+			summary: "The update of instance i failed after 5m00s.",
+			advice: []string{
+				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
+				"Or go on without the step: ebctl operation retry op --skip Register --reason WHY",
+			},
+		},
 		"Retried": {
 			reason: "what goes on elsewhere is not retried twice",
 			operation: operation(func(o *operatorapi.Operation) {

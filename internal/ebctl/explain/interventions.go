@@ -51,6 +51,10 @@ func interventions() []rule {
 			advice:  "When the cause is gone, go on from where it failed: ebctl operation retry {operation} --reason WHY",
 		},
 		{
+			applies: func(s situation) bool { return s.mayBeRetried() && s.is(process.Failed) && s.Skippable },
+			advice:  "Or go on without the step: ebctl operation retry {operation} --skip {step} --reason WHY",
+		},
+		{
 			applies: func(s situation) bool { return s.mayBeRetried() && s.is(process.Canceled) },
 			advice:  "Unless a later operation has taken its place, it can go on: ebctl operation retry {operation} --reason WHY",
 		},
