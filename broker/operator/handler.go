@@ -111,7 +111,7 @@ func (a *api) routes() map[string]rest.Methods {
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
 		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
 		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", a.cancelOperation))},
+		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},

@@ -53,6 +53,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		Stage:          record.Stage,
 		Step:           record.Step,
 		StepBegan:      moment(record.StepBegan),
+		Skippable:      a.skippable(record),
 		WaitingFor:     record.WaitingFor,
 		Replica:        record.Lease.Owner,
 		CreatedAt:      record.CreatedAt,

@@ -72,7 +72,8 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 	return api, nil
 }
 
-// Apply creates or changes the Shoot. One of another runtime is left alone: that is failure.Conflict.
+// Apply creates or changes the Shoot, and has Gardener begin anew with one that it has given up. One of another runtime is left
+// alone: that is failure.Conflict.
 func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -97,8 +98,18 @@ func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) erro
 	}
 
 	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err != nil || existing == nil || !givenUp(existing) {
+		return explain(err, "applying the Shoot %q", order.Name)
+	}
 
-	return explain(err, "applying the Shoot %q", order.Name)
+	return c.annotate(ctx, existing, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
+}
+
+// givenUp reports whether Gardener does nothing more about the Shoot unless it is asked, and has not been asked yet.
+func givenUp(shoot *gardencorev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
 // Get returns the Shoot, or failure.NotFound.

@@ -49,7 +49,7 @@ func Run(ctx context.Context) (err error) {
 		return err
 	}
 
-	server, err := serving.Listen(ctx, config.Address, handler)
+	server, err := serving.Listen(ctx, config.Address, handler, 0)
 	if err != nil {
 		return err
 	}
