@@ -52,9 +52,11 @@ func TestMultiply(t *testing.T) {
 			return err
 		}
 
-		return operationStore.Accept(t.Context(), tx, process.New{
+		_, err := operationStore.Accept(t.Context(), tx, process.New{
 			ID: "operation-of-the-model", Kind: environment.KindProvision, InstanceID: model.ID, Payload: payload, At: time.Now(),
 		})
+
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
