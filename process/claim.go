@@ -20,13 +20,14 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 
 	for _, ask := range e.asks {
 		room := e.room(ask.kind)
-		if room == 0 {
+		if room == 0 || ctx.Err() != nil {
 			continue
 		}
 
 		claimed, err := e.take(ctx, ask, room)
 		if err != nil {
 			if ctx.Err() == nil {
+				e.config.Observer.ClaimFailed()
 				e.log.WithError(err).Warn("operations could not be claimed")
 				e.away.failed()
 			}
@@ -47,7 +48,9 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 }
 
 func (e *Engine[D]) take(ctx context.Context, ask ask, limit int) ([]Claimed, error) {
-	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
+	// A claim that is under way when the engine is told to stop comes to its end: what it has taken is then handed back at once, and
+	// not when its lease is over.
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Lease)
 	defer cancel()
 
 	now := e.clock.Now()

@@ -29,6 +29,8 @@ type Config struct {
 	CreatedAfter time.Time
 	// Grace is how long running steps may go on after the engine was told to stop.
 	Grace time.Duration
+	// Observer is told what the engine does; nil for nobody.
+	Observer Observer
 }
 
 // DefaultConfig has the values that the services start from.
@@ -80,6 +82,10 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 ) (*Engine[D], error) {
 	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
 		return nil, fmt.Errorf("engine configuration %+v: durations have to be positive, workers not negative", config)
+	}
+
+	if config.Observer == nil {
+		config.Observer = unobserved{}
 	}
 
 	engine := &Engine[D]{
@@ -225,10 +231,17 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	e.held[work.Record.ID] = held
 	e.mutex.Unlock()
 
+	e.config.Observer.Began(work.Record.Kind)
+
+	if work.TakenFrom == "" {
+		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(work.Record.NextRun)))
+	}
+
 	e.running.Go(func() {
 		defer cancel()
 
 		e.newRun(work, held).carry(ctx)
+		e.config.Observer.Left(work.Record.Kind)
 
 		e.release(held)
 		e.Wake() // a worker is free, and the next operation of the instance may be due

@@ -96,6 +96,25 @@ func TestASkipIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// TestAStepIsSkippedBeforeItsTurn has the skip asked for while the operation is pending, as the retry without a step does.
+func TestAStepIsSkippedBeforeItsTurn(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		broken := failing("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })
+
+		b.accept("op", "instance")
+
+		if !b.skip("op", "Broken") {
+			b.Fatal("the step is not skipped")
+		}
+
+		b.start(b.engine(b.store, stage("first", traced("A")), stage("second", broken)))
+
+		if record := b.await("op"); record.State != process.Succeeded || broken.runs() != 0 {
+			b.Errorf("ended as %s after %d runs of the step", record.State, broken.runs())
+		}
+	})
+}
+
 func TestRetryIsANewOperation(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		broken := true

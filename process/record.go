@@ -115,6 +115,7 @@ const (
 	TakenOver          Outcome = "taken over"
 	CancelRequested    Outcome = "cancel requested"
 	SkipRequested      Outcome = "skip requested"
+	Retried            Outcome = "retried"
 	OperationCanceled  Outcome = "operation canceled"
 	OperationSucceeded Outcome = "operation succeeded"
 	OperationFailed    Outcome = "operation failed"

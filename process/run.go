@@ -27,6 +27,7 @@ type run[D any] struct {
 
 	unreadable  error
 	keepPayload bool
+	uncertain   bool // a write has failed: nothing more is written
 }
 
 func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
@@ -327,10 +328,12 @@ func (r *run[D]) interrupted(attempt Attempt) {
 
 // entry adds a line about an attempt to the timeline.
 func (r *run[D]) entry(attempt Attempt, outcome Outcome, message string, next time.Time) {
+	now := r.engine.clock.Now()
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
 		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
-		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: presentable(message), NextRun: next,
+		Began: attempt.Last, End: now, Outcome: outcome, Message: presentable(message), NextRun: next,
 	})
+	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, now.Sub(attempt.Last))
 }
 
 // note adds a line about the operation as a whole.

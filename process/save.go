@@ -44,6 +44,7 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.note(outcome, message)
 
 	if r.write(ctx) {
+		r.engine.config.Observer.Ended(r.operation.Kind, r.operation.State)
 		r.log.WithFields(map[string]any{logging.State: r.operation.State, logging.Reason: message}).Info("operation ended")
 	}
 }
@@ -79,6 +80,7 @@ func (r *run[D]) write(ctx context.Context) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, ErrLeaseLost):
+		r.engine.config.Observer.LeaseLost()
 		r.log.Warn("the lease was lost, another replica goes on")
 	default:
 		r.log.WithError(err).Error("what was done could not be stored, it begins again once the lease is over")
@@ -87,7 +89,15 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
+// errUncertain ends a run whose last write may or may not be stored. To write once more would tell the same lines twice; whoever
+// claims the operation next reads what is true.
+var errUncertain = errors.New("it is not known whether the last write was stored")
+
 func (r *run[D]) store(ctx context.Context) error {
+	if r.uncertain {
+		return errUncertain
+	}
+
 	payload, err := json.Marshal(r.operation.Data)
 	if err != nil {
 		return fmt.Errorf("encoding the data of the operation: %w", err)
@@ -106,6 +116,8 @@ func (r *run[D]) store(ctx context.Context) error {
 
 	state, err := r.engine.store.Save(deadline, r.progress)
 	if err != nil {
+		r.uncertain = true
+
 		return fmt.Errorf("storing the operation: %w", err)
 	}
 

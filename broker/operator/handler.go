@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -69,6 +70,8 @@ type Options struct {
 	Wake func()
 	// Stages are the stages of the processes in order, by the kind of operation.
 	Stages map[string][]string
+	// Systems are the outside systems that operations may wait for, as this replica sees them.
+	Systems []*outside.Guard
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
 	Otherwise http.Handler
 }
@@ -108,7 +111,7 @@ func (a *api) routes() map[string]rest.Methods {
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
 		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
 		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", a.cancelOperation))},
+		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},

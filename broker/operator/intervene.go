@@ -2,54 +2,38 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // Processes knows what may be done about operations of each kind. The engine implements it.
 type Processes interface {
+	Handles(kind string) bool
 	MaySkip(kind, step string) bool
 	Successor(former process.Record, id string, at time.Time) process.New
 }
 
+// Sentences about operations that stand otherwise than an operator thinks.
 const (
-	// longestReason is how long the reason for an intervention may be, in characters.
-	longestReason = 500
-	// nobody stands for the operator of a broker without users.
-	nobody = "somebody"
+	textOvertaken = "Another request for the instance was faster. Look at its operations, and decide again."
+	textGoneOn    = "The operation has gone on, the step is done. Look at it, and decide again."
+	textSealed    = "The data of the operation cannot be opened: its key is not among APP_DATABASE_SECRET_KEYS. Add it there, then retry."
 )
-
-// intervention is what an operator wants of an operation.
-type intervention struct {
-	operatorapi.Intervention
-
-	operationID string
-	by          string
-	now         time.Time
-}
-
-// why is the line that the timeline keeps.
-func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 
 // intervene answers a request to do something about an operation, in one transaction, and tells of the operation afterwards. Who
 // asked and why is in its timeline; the log has a line in every case.
-func (a *api) intervene(what string, do func(context.Context, storage.Tx, intervention) (concerned string, err error)) rest.Endpoint {
+func (a *api) intervene(done string, do intervening) rest.Endpoint {
 	return func(r *http.Request) (rest.Answer, error) {
 		wanted, err := a.readIntervention(r)
 		audit := a.Log.WithFields(logrus.Fields{
@@ -57,34 +41,22 @@ func (a *api) intervene(what string, do func(context.Context, storage.Tx, interv
 		})
 
 		var record process.Record
-
 		if err == nil {
-			err = a.DB.InTx(r.Context(), func(tx storage.Tx) error {
-				concerned, err := do(r.Context(), tx, wanted)
-				if err != nil {
-					return err
-				}
-
-				record, err = a.Operations.Get(r.Context(), tx, concerned)
-
-				return err
-			})
-		}
-
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			err = notFound(textNoOperation)
-		case storage.IsDuplicate(err):
-			err = conflict("Another request for the instance was faster. Look at its operations, and decide again.")
+			record, err = a.carryOut(r.Context(), do, wanted)
 		}
 
 		if err != nil {
-			audit.WithError(err).Warn("audit: operation not " + what)
+			audit.WithError(err).Warn("audit: operation not " + done)
 
 			return rest.Answer{}, err
 		}
 
-		audit.Info("audit: operation " + what)
+		audit = audit.WithFields(logrus.Fields{logging.InstanceID: record.InstanceID, logging.Kind: record.Kind})
+		if record.ID != wanted.operationID {
+			audit = audit.WithField(logging.SuccessorID, record.ID)
+		}
+
+		audit.Info("audit: operation " + done)
 		rest.Note(r.Context(), logging.OperationID, record.ID)
 		a.Wake()
 
@@ -92,30 +64,31 @@ func (a *api) intervene(what string, do func(context.Context, storage.Tx, interv
 	}
 }
 
-func (a *api) readIntervention(r *http.Request) (intervention, error) {
-	wanted := intervention{by: auth.FromContext(r.Context()).Name, now: a.Clock.Now()}
-	if wanted.by == "" {
-		wanted.by = nobody
+// carryOut does what is wanted, and returns the operation that it concerned as it is then.
+func (a *api) carryOut(ctx context.Context, do intervening, wanted intervention) (process.Record, error) {
+	var record process.Record
+
+	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
+		concerned, err := do(ctx, tx, wanted)
+		if err != nil {
+			return err
+		}
+
+		record, err = a.Operations.Get(ctx, tx, concerned)
+
+		return err
+	})
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		err = notFound(textNoOperation)
+	case errors.Is(err, operations.ErrSealed):
+		err = &rest.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
+	case storage.IsDuplicate(err):
+		err = conflict(textOvertaken)
 	}
 
-	var err error
-	if wanted.operationID, err = segment(r, "operation_id"); err != nil {
-		return wanted, err
-	}
-
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-
-	if err := decoder.Decode(&wanted.Intervention); err != nil && !errors.Is(err, io.EOF) {
-		return wanted, invalid(`The body cannot be read. Send {"reason": "…"} as JSON, for a skip with "step" beside it.`)
-	}
-
-	wanted.Reason = strings.TrimSpace(wanted.Reason)
-	if wanted.Reason == "" || utf8.RuneCountInString(wanted.Reason) > longestReason {
-		return wanted, invalid(fmt.Sprintf("reason is missing or longer than %d characters: say why, others will read it.", longestReason))
-	}
-
-	return wanted, nil
+	return record, err
 }
 
 // cancelOperation has an operation end at its next safe point. What it has made stays until the instance is deleted.
@@ -133,35 +106,20 @@ func (a *api) cancelOperation(ctx context.Context, tx storage.Tx, wanted interve
 	return record.ID, err
 }
 
-// retryOperation accepts a new operation that goes on where one failed or was canceled.
+// retryOperation accepts a new operation that goes on where one failed or was canceled, without the step at which that ended if
+// that is named.
 func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
 		return "", err
 	}
 
-	if former.State != process.Failed && former.State != process.Canceled {
-		return "", conflict("Only an operation that failed or was canceled can be retried. This one is " + string(former.State) + ".")
-	}
-
-	// Who touches the instance keeps platforms from accepting something else for it meanwhile.
-	present, err := a.Instances.Touch(ctx, tx, former.InstanceID, wanted.now)
-	if err != nil {
+	if err := a.mayRetry(ctx, tx, former, wanted.now); err != nil {
 		return "", err
 	}
 
-	if !present {
-		return "", conflict("The instance of the operation is gone. There is nothing to retry.")
-	}
-
-	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
-	if err != nil {
+	if err := a.mayLeaveOut(former, wanted.Step); wanted.Step != "" && err != nil {
 		return "", err
-	}
-
-	if newest := all[0]; newest.ID != former.ID {
-		return "", conflict(fmt.Sprintf("A later operation of the instance has taken its place: %s, a %s that is %s.",
-			newest.ID, newest.Kind, newest.State))
 	}
 
 	if former.Payload, err = a.Operations.Payload(ctx, tx, former.ID); err != nil {
@@ -170,9 +128,52 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 
 	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
 	next.Why = "retry of " + former.ID + " " + wanted.why()
-	_, err = a.Operations.Accept(ctx, tx, next)
 
-	return next.ID, err
+	if _, err := a.Operations.Accept(ctx, tx, next); err != nil {
+		return "", err
+	}
+
+	if wanted.Step != "" {
+		skip := process.Skip{Step: wanted.Step, Reason: wanted.why()}
+		if _, err := a.Operations.Skip(ctx, tx, next.ID, skip, wanted.now); err != nil {
+			return "", err
+		}
+	}
+
+	return next.ID, a.Operations.NoteRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
+}
+
+// mayRetry refuses what would not go on from where the operation ended. What it has found holds until the transaction ends.
+func (a *api) mayRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
+	if former.State != process.Failed && former.State != process.Canceled {
+		return conflict("Only an operation that failed or was canceled can be retried. This one is " + string(former.State) + ".")
+	}
+
+	if !a.Processes.Handles(former.Kind) {
+		return conflict("This broker has no process any more for operations of kind " + former.Kind + ".")
+	}
+
+	// Who touches the instance keeps platforms, and other operators, from accepting something else for it meanwhile.
+	present, err := a.Instances.Touch(ctx, tx, former.InstanceID, now)
+	if err != nil {
+		return err
+	}
+
+	if !present {
+		return conflict("The instance of the operation is gone. There is nothing to retry.")
+	}
+
+	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
+	if err != nil {
+		return err
+	}
+
+	if newest := all[0]; newest.ID != former.ID {
+		return conflict(fmt.Sprintf("A later operation of the instance has taken its place: %s, a %s that is %s.",
+			newest.ID, newest.Kind, newest.State))
+	}
+
+	return nil
 }
 
 // skipStep has the step left out with which an operation is busy.
@@ -186,19 +187,41 @@ func (a *api) skipStep(ctx context.Context, tx storage.Tx, wanted intervention) 
 		wanted.Step = record.Step
 	}
 
-	switch {
-	case record.State != process.InProgress:
+	if record.State != process.InProgress {
 		return "", conflict("Only a step of an operation in progress can be skipped. This one is " + string(record.State) + ".")
-	case wanted.Step != record.Step:
-		return "", conflict(fmt.Sprintf("The operation is not at step %q but at %q.", wanted.Step, record.Step))
-	case !a.Processes.MaySkip(record.Kind, record.Step):
-		return "", conflict(fmt.Sprintf("Step %q cannot be skipped: what follows needs what it does. Cancel the operation instead.", record.Step))
+	}
+
+	if err := a.mayLeaveOut(record, wanted.Step); err != nil {
+		return "", err
 	}
 
 	accepted, err := a.Operations.Skip(ctx, tx, record.ID, process.Skip{Step: wanted.Step, Reason: wanted.why()}, wanted.now)
 	if err == nil && !accepted {
-		err = conflict("The operation has gone on at this moment. Look at it, and decide again.")
+		err = conflict(textGoneOn)
 	}
 
 	return record.ID, err
+}
+
+// mayLeaveOut refuses a step at which the operation is not, or that is needed.
+func (a *api) mayLeaveOut(record process.Record, step string) error {
+	switch {
+	case record.Step == "":
+		return conflict("The operation has not come to a step yet.")
+	case step != record.Step:
+		return conflict(fmt.Sprintf("The operation is not at step %q but at %q.", step, record.Step))
+	case record.Finished(record.Stage):
+		return conflict(textGoneOn)
+	case !a.Processes.MaySkip(record.Kind, step):
+		return conflict(fmt.Sprintf("Step %q cannot be left out: what follows needs what it does.", step))
+	default:
+		return nil
+	}
+}
+
+// skippable reports whether an operator may have the step left out at which the operation is, or at which it failed or was canceled.
+func (a *api) skippable(record process.Record) bool {
+	standing := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
+
+	return standing && a.mayLeaveOut(record, record.Step) == nil
 }

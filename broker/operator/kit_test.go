@@ -52,13 +52,20 @@ type bench struct {
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
 	kubeconfigs *fakeKubeconfigs
+	woken       int
 }
 
 func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
 	t.Helper()
 
+	return benchOn(t, storagetest.SQLite(t), change...)
+}
+
+func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *bench {
+	t.Helper()
+
 	b := &bench{
-		T: t, db: storagetest.SQLite(t),
+		T: t, db: db,
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
 	}
@@ -86,8 +93,9 @@ func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
 	options := operator.Options{
 		DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
-		OIDC:   operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
-		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
+		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
+		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
+		Processes: engineOn(t, b.operations), Wake: func() { b.woken++ },
 	}
 	for _, apply := range change {
 		apply(&options)
@@ -112,7 +120,14 @@ type reply struct {
 func (b *bench) do(user, method, path string) reply {
 	b.Helper()
 
-	request, err := http.NewRequestWithContext(b.Context(), method, b.address+path, http.NoBody)
+	return b.send(user, method, path, http.NoBody)
+}
+
+// send is do with a body.
+func (b *bench) send(user, method, path string, body io.Reader) reply {
+	b.Helper()
+
+	request, err := http.NewRequestWithContext(b.Context(), method, b.address+path, body)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for name, value := range map[string]any{
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
-		"TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{}, "Error": operatorapi.Error{},
+		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
+		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {
 		want := fields(reflect.TypeOf(value))
 		slices.Sort(want)

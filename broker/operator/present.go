@@ -53,6 +53,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		Stage:          record.Stage,
 		Step:           record.Step,
 		StepBegan:      moment(record.StepBegan),
+		Skippable:      a.skippable(record),
 		WaitingFor:     record.WaitingFor,
 		Replica:        record.Lease.Owner,
 		CreatedAt:      record.CreatedAt,
@@ -94,6 +95,7 @@ func (a *api) explained(record process.Record, timeline []process.Entry) operato
 
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = why(record, timeline)
+	shown.System = a.system(record.Problem.Component)
 
 	return shown
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -14,6 +15,8 @@ type Config struct {
 	Address       string `env:"ADDRESS"        help:"where the Open Service Broker API and the operator API listen"`
 	StatusAddress string `env:"STATUS_ADDRESS" help:"where health, readiness and metrics are told"`
 	LogLevel      string `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
+
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
@@ -38,6 +41,7 @@ type Provisioner struct {
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long the Provisioner may take for a runtime"`
 	PollLimit      int           `env:"POLL_LIMIT"      help:"how many operations it is asked about in a second"`
+	Calls          int           `env:"CALLS"           help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // OIDC is how users of runtimes log in, as their kubeconfigs say.
@@ -54,6 +58,7 @@ func DefaultConfig() Config {
 		Address:       "127.0.0.1:8080",
 		StatusAddress: "127.0.0.1:8071",
 		LogLevel:      "info",
+		ShutdownDelay: replica.DefaultShutdownDelay,
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
@@ -61,7 +66,7 @@ func DefaultConfig() Config {
 		},
 		Provisioner: Provisioner{
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
-			RuntimeTimeout: 6 * time.Hour, PollLimit: 50,
+			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",

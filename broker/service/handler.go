@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
@@ -22,6 +23,7 @@ type handlerParts struct {
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
+	systems   []*outside.Guard
 	log       logrus.FieldLogger
 	engine    operator.Processes
 	wake      func()
@@ -54,6 +56,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Processes:   parts.engine,
 		Wake:        parts.wake,
 		Stages:      stages,
+		Systems:     parts.systems,
 	})
 
 	return broker.NewHandler(broker.Options{

@@ -8,11 +8,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // rows gives the steps what they need of the broker's tables, with errors that explain themselves.
 type rows struct {
 	stores
+}
+
+// NewRows gives the processes the broker's tables.
+func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store) Rows {
+	return rows{stores{db: db, operations: operations, instances: instances}}
 }
 
 // Find returns the instance.

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/process/deprovisioning"
-	"github.com/environment-broker/environment-broker/process/provisionerwait"
-	"github.com/environment-broker/environment-broker/process/provisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -41,8 +37,13 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: it has to be at least 1")
 	}
 
+	if config.Provisioner.Calls < 1 {
+		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
+	}
+
 	base, err := replica.New(ctx, replica.Config{
-		Address: config.Address, StatusAddress: config.StatusAddress, Users: config.AuthBasicUsers, Database: config.Database,
+		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
+		Users: config.AuthBasicUsers, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -80,10 +81,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	provisioner, err := provisionerClient(config.Provisioner)
+	guard := guardOf(config.Provisioner)
+
+	provisioner, err := provisionerClient(config.Provisioner, guard)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics().MustRegister(guard)
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -92,23 +97,29 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	follow := feed.New(provisioner, stores.operations, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
-	processes := processes(config, stores, provisioner, follow, access)
+	processes := Processes(config, Parts{
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances), Access: access,
+		Pace: follow.Pace, Kind: follow.Kind,
+	})
 
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
+	limits.Observer = enginemetrics.New(s.Metrics())
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
 		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
+	wake := func() {
+		engine.Wake()
+		notifier.Notify()
+	}
+
 	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, log: s.Log,
-		wake: func() {
-			engine.Wake()
-			notifier.Notify()
-		},
+		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+		log: s.Log, wake: wake,
 	})
 	if err != nil {
 		return err
@@ -124,55 +135,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
-		lifecycle.Part{Name: "engine", Run: engine.Run},
+		s.recovery(guard, provisioner, stores.operations, wake),
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
-}
-
-func provisionerClient(config Provisioner) (*provisionerclient.Client, error) {
-	address, err := url.Parse(config.URL)
-	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
-	}
-
-	if config.User != "" {
-		address.User = url.UserPassword(config.User, config.Password.Reveal())
-	}
-
-	client, err := provisionerclient.New(provisionerclient.Options{URL: address.String(), Timeout: config.Timeout})
-	if err != nil {
-		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
-	}
-
-	return client, nil
-}
-
-// processes are what the broker does with instances.
-func processes(config Config, stores stores, provisioner *provisionerclient.Client, follow *feed.Feed, access runtimeaccess.Access,
-) []process.Process[environment.Data] {
-	waiter := provisionerwait.Waiter{
-		Operations: provisioner,
-		Pace:       follow.Pace,
-		Calls:      rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit),
-		Limit:      config.Provisioner.RuntimeTimeout,
-	}
-	rows := rows{stores}
-
-	return []process.Process[environment.Data]{
-		provisioning.Process(provisioning.Options{
-			Provisioner:   provisioner,
-			Instances:     rows,
-			TargetSecrets: config.TargetSecrets,
-			Access:        access,
-			Waiter:        waiter,
-			Limit:         config.Engine.OperationTimeout,
-		}),
-		deprovisioning.Process(deprovisioning.Options{
-			Provisioner:   provisioner,
-			Instances:     rows,
-			Provisionings: rows,
-			Waiter:        waiter,
-			Kind:          follow.Kind,
-			Limit:         config.Engine.OperationTimeout,
-		}),
-	}
 }

@@ -59,6 +59,10 @@ func TestRefusedConfiguration(t *testing.T) {
 			func(c *service.Config) { c.Address = "0.0.0.0:0" },
 			[]string{"APP_AUTH_BASIC_USERS", "0.0.0.0:0"},
 		},
+		"negative delay": {
+			"a stop does not begin in the past",
+			func(c *service.Config) { c.ShutdownDelay = -1 }, []string{"APP_SHUTDOWN_DELAY"},
+		},
 		"bad users": {
 			"a user who cannot be read could not log in",
 			func(c *service.Config) { c.AuthBasicUsers = "hush" },
@@ -67,6 +71,7 @@ func TestRefusedConfiguration(t *testing.T) {
 		"driver":       {"a misspelt driver is told", func(c *service.Config) { c.Database.Driver = "postgresql" }, []string{"APP_DATABASE_DRIVER", "postgresql"}},
 		"port":         {"a port is a number", func(c *service.Config) { c.Database.Port = "http" }, []string{"APP_DATABASE_PORT"}},
 		"no polls":     {"nothing would ever be noticed to be done", func(c *service.Config) { c.Provisioner.PollLimit = 0 }, []string{"APP_PROVISIONER_POLL_LIMIT"}},
+		"no calls":     {"nothing would ever be ordered", func(c *service.Config) { c.Provisioner.Calls = 0 }, []string{"APP_PROVISIONER_CALLS"}},
 		"no address":   {"there is nobody to order from", func(c *service.Config) { c.Provisioner.URL = "" }, []string{"APP_PROVISIONER_URL"}},
 		"bad address":  {"an address may hold a password", func(c *service.Config) { c.Provisioner.URL = "http://me:hush@[::1" }, []string{"APP_PROVISIONER_URL"}},
 		"other scheme": {"it is reached by HTTP", func(c *service.Config) { c.Provisioner.URL = "ftp://me:hush@provisioner" }, []string{"APP_PROVISIONER_URL"}},

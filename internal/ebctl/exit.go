@@ -74,6 +74,10 @@ func ends() []end {
 			isConcurrency, ExitConflict,
 			"Another operation of the instance runs: 'ebctl operation list --instance ID' shows it.",
 		},
+		{
+			isRefusedIntervention, ExitConflict,
+			"'ebctl operation explain {operation}' tells how it stands and what one can do.",
+		},
 		{answered(http.StatusConflict), ExitConflict, "'ebctl instance list' shows what there is."},
 		{
 			answered(http.StatusUnauthorized), ExitError,
@@ -81,7 +85,7 @@ func ends() []end {
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
-			"The user lacks the role: osb for instances, viewer to look around, admin for kubeconfigs.",
+			"The user lacks the role: osb for instances, viewer to look around, operator to intervene, admin for kubeconfigs.",
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,
@@ -111,6 +115,10 @@ func (e end) hintFor(command *cobra.Command, err error) string {
 		operation = ended.Operation.ID
 	}
 
+	if refused := (*interventionError)(nil); errors.As(err, &refused) {
+		operation = refused.operationID
+	}
+
 	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation).Replace(e.hint)
 }
 
@@ -128,6 +136,10 @@ func answered(wanted ...int) func(error) bool {
 
 		return errors.As(err, &answer) && slices.Contains(wanted, answer.Status)
 	}
+}
+
+func isRefusedIntervention(err error) bool {
+	return is[*interventionError](err) && answered(http.StatusConflict)(err)
 }
 
 func isConcurrency(err error) bool {

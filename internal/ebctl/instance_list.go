@@ -13,6 +13,11 @@ import (
 )
 
 func newInstanceListCommand(session *session) *cobra.Command {
+	return newRuntimesCommand(session, "List instances, the newest first", session.runtimesText)
+}
+
+// newRuntimesCommand lists runtimes, which are instances with their clusters, as the text shows them.
+func newRuntimesCommand(session *session, short string, text func(operatorapi.RuntimeList) output.Text) *cobra.Command {
 	var (
 		filter   brokerclient.RuntimeFilter
 		allPages bool
@@ -20,7 +25,7 @@ func newInstanceListCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List instances, the newest first",
+		Short: short,
 		Args:  arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			list, err := session.runtimes(command.Context(), filter, allPages)
@@ -30,7 +35,7 @@ func newInstanceListCommand(session *session) *cobra.Command {
 
 			session.noteMore(list.Page)
 
-			return session.print(list, session.runtimesText(list))
+			return session.print(list, text(list))
 		},
 	}
 

@@ -39,6 +39,9 @@ const (
 	ReasonAlreadyExists   = "err_db_already_exists"
 	ReasonConflict        = "err_db_conflict"
 	ReasonClusterNotFound = "err_cluster_not_found"
+	// ReasonSystemAway and ReasonBusy: a call was not made, because the system does not answer, or answers too many others.
+	ReasonSystemAway = "err_system_unavailable"
+	ReasonBusy       = "err_too_many_calls"
 
 	ComponentBroker             = "keb"
 	ComponentBrokerDatabase     = "db - keb"

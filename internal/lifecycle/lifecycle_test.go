@@ -56,6 +56,9 @@ func (d *diary) part(name string, err error) lifecycle.Part {
 	}}
 }
 
+// limit bounds the stops of the tests.
+const limit = 30 * time.Second
+
 // begin runs the parts, and returns how to tell them to stop and how they ended.
 func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
@@ -63,7 +66,7 @@ func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ende
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 
-	go func() { done <- lifecycle.Run(ctx, logging.Discard(), parts...) }()
+	go func() { done <- lifecycle.Run(ctx, logging.Discard(), limit, parts...) }()
 
 	return cancel, done
 }
@@ -92,6 +95,37 @@ func TestPartsRunTogetherAndStopOneAfterTheOther(t *testing.T) {
 
 		if diff := cmp.Diff(lastFirst, d.read()[3:]); diff != "" {
 			t.Errorf("each part has to be at an end before the one that it needs is stopped, -want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestPartThatIsToldAtOnceIsWaitedForInItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		worker := d.part("worker", nil)
+		worker.AtOnce = true
+
+		stop, ended := begin(t, d.part("needed", nil), worker, d.part("door", nil))
+
+		synctest.Wait()
+		stop()
+
+		asked := time.Now()
+
+		if err := <-ended; err != nil {
+			t.Errorf("a stop that was asked for gives %v", err)
+		}
+
+		if took := time.Since(asked); took != 2*time.Second {
+			t.Errorf("the stop took %s, want a second for door and worker together and one for what the worker needs", took)
+		}
+
+		got := d.read()[3:]
+		slices.Sort(got[:4]) // door and worker do each of their steps at the same moment
+
+		want := []string{"door ended", "door stops", "worker ended", "worker stops", "needed stops", "needed ended"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what the worker needs has to run until it has ended, -want +got:\n%s", diff)
 		}
 	})
 }
@@ -153,12 +187,12 @@ func TestPartThatDoesNotStopIsLeftBehind(t *testing.T) {
 		stop()
 
 		err := <-ended
-		if err == nil || !strings.Contains(err.Error(), "deaf did not stop within 30s") {
+		if err == nil || !strings.Contains(err.Error(), "deaf did not stop, the limit for all is 30s") {
 			t.Errorf("got %v, want an error that names the part", err)
 		}
 
-		if took := time.Since(asked); took != 32*time.Second {
-			t.Errorf("the stop took %s, want a second for each of the others and half a minute for the deaf one", took)
+		if took := time.Since(asked); took != limit+time.Second {
+			t.Errorf("the stop took %s, want the limit, which the deaf one uses up, and the second that the last one needs", took)
 		}
 
 		if diff := cmp.Diff([]string{"c stops", "c ended", "a stops", "a ended"}, d.read()[2:]); diff != "" {
@@ -175,7 +209,7 @@ func TestPartsGetTheValuesOfTheContext(t *testing.T) {
 	var got any
 
 	ctx := context.WithValue(t.Context(), key{}, "trace")
-	err := lifecycle.Run(ctx, logging.Discard(), lifecycle.Part{Name: "only", Run: func(ctx context.Context) error {
+	err := lifecycle.Run(ctx, logging.Discard(), limit, lifecycle.Part{Name: "only", Run: func(ctx context.Context) error {
 		got = ctx.Value(key{})
 
 		return nil

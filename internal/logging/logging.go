@@ -12,6 +12,7 @@ import (
 const (
 	Service     = "service"
 	OperationID = "operationID"
+	SuccessorID = "successorID"
 	InstanceID  = "instanceID"
 	RuntimeID   = "runtimeID"
 	PlanID      = "planID"

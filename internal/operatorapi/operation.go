@@ -26,10 +26,16 @@ type Operation struct {
 	Stage     string     `json:"stage,omitempty"`
 	Step      string     `json:"step,omitempty"`
 	StepBegan *time.Time `json:"stepBegan,omitempty"`
+	// Skippable says that an operator may have the step left out, by a skip or, where the operation failed or was canceled at it,
+	// by a retry: nothing after it needs what it does.
+	Skippable bool `json:"skippable,omitempty"`
 	// Attempt counts the runs of the step since it last succeeded. Only the operation by its id tells it.
 	Attempt int `json:"attempt,omitempty"`
 	// Why tells what the operation waits for, in the words of the step that waits. Only the operation by its id tells it.
 	Why string `json:"why,omitempty"`
+	// System is the outside system whose failure holds it up, as the replica that answers sees it. Only the operation by its id
+	// tells it.
+	System *System `json:"system,omitempty"`
 	// WaitingFor is the key of the event that wakes the operation before NextRun.
 	WaitingFor string     `json:"waitingFor,omitempty"`
 	NextRun    *time.Time `json:"nextRun,omitempty"`
@@ -65,7 +71,7 @@ type TimelineEntry struct {
 	Began        time.Time `json:"began"`
 	End          time.Time `json:"end"`
 	// Outcome of an attempt is done, waiting, retrying, not completed, skipped, failed or handed back; of the operation accepted,
-	// taken over, cancel requested, skip requested, operation succeeded, operation failed or operation canceled.
+	// taken over, cancel requested, skip requested, operation succeeded, operation failed, operation canceled or retried.
 	Outcome string `json:"outcome"`
 	Message string `json:"message,omitempty"`
 	// NextRun is when the step is tried again, where it is.
@@ -74,9 +80,10 @@ type TimelineEntry struct {
 
 // Intervention is what an operator asks for about an operation: to cancel it, to retry it, or to leave its step out.
 type Intervention struct {
-	// Reason is kept in the timeline, together with the operator's name.
+	// Reason is kept in the timeline, together with the operator's name. It is one line of at most 500 characters.
 	Reason string `json:"reason"`
-	// Step is the step to be left out: by default that with which the operation is busy.
+	// Step is, for a skip, the step to be left out: by default that with which the operation is busy. For a retry it is the step
+	// at which the former operation ended, if that is to be left out.
 	Step string `json:"step,omitempty"`
 }
 

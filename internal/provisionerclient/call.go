@@ -128,6 +128,11 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 			Because(failure.ReasonTimeout, failure.ComponentProvisioner)
 	}
 
+	// A request that was not let through explains itself.
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		return known
+	}
+
 	inner := err
 
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {

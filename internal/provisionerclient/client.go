@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/Khan/genqlient/graphql"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -32,11 +34,15 @@ type Options struct {
 	Timeout time.Duration
 	// HTTPClient sends the requests; nil means one that follows no redirects, which would carry requests to a stranger.
 	HTTPClient *http.Client
+	// Guard, if set, wraps what sends the requests. Those of Changes go round it: they last, and there is one at a time.
+	Guard func(http.RoundTripper) http.RoundTripper
 }
 
 // Client asks one Provisioner. It may be used by many goroutines.
 type Client struct {
 	options Options
+	// guarded sends all requests but those of Changes.
+	guarded *http.Client
 }
 
 // New returns a client, or an error when the options cannot be right. It calls nobody.
@@ -56,7 +62,26 @@ func New(options Options) (*Client, error) {
 		}
 	}
 
-	return &Client{options: options}, nil
+	guarded := *options.HTTPClient
+
+	if options.Guard != nil {
+		next := guarded.Transport
+		if next == nil {
+			next = http.DefaultTransport
+		}
+
+		guarded.Transport = options.Guard(next)
+	}
+
+	return &Client{options: options, guarded: &guarded}, nil
+}
+
+// Probe asks what any GraphQL server can answer.
+func (c *Client) Probe(ctx context.Context) error {
+	var answer struct{}
+
+	return c.call("answer", Caller{}).MakeRequest(ctx, &graphql.Request{Query: "query Probe { __typename }", OpName: "Probe"},
+		&graphql.Response{Data: &answer})
 }
 
 // ProvisionRuntime orders a runtime. With an IdempotencyKey it may be repeated: our Provisioner answers with the same
@@ -156,7 +181,7 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
 	call := c.call("tell what changed", Caller{})
-	call.timeout = wait + feedAllowance
+	call.client, call.timeout = c.options.HTTPClient, wait+feedAllowance
 
 	var cursor *string
 	if after != "" {
@@ -177,6 +202,6 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
-		client: c.options.HTTPClient, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,
+		client: c.guarded, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,
 	}
 }

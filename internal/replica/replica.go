@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -21,10 +22,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is what every service is told.
+// DefaultShutdownDelay is enough for a load balancer that asks every second.
+const DefaultShutdownDelay = 2 * time.Second
+
+// stopLimit bounds the stop of a replica once its listeners have begun to close. It is longer than the engine's grace period.
+const stopLimit = 25 * time.Second
+
+// Config is what every service is r.health.
 type Config struct {
 	Address       string
 	StatusAddress string
+	// ShutdownDelay is how long a replica that was told to stop goes on answering, so that load balancers notice.
+	ShutdownDelay time.Duration
 	Users         secret.String
 	Database      config.Database
 }
@@ -57,6 +66,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
+	if config.ShutdownDelay < 0 {
+		return nil, errors.New("APP_SHUTDOWN_DELAY: it has to be 0s or longer")
+	}
+
 	keys, err := config.Database.Keys()
 	if err != nil {
 		return nil, err
@@ -76,18 +89,19 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 }
 
 // Metrics is where the parts register what they measure.
-func (r *Replica) Metrics() prometheus.Registerer { return r.health.Registry() }
+func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
 // Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
-// one of its API. They stop in the opposite order, after the service has said that it is not ready any more.
+// one of its API. They stop in the opposite order, after the service has said that it is not ready any more. So whatever a part needs
+// is there until that part has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
-	if r.api, err = serving.Listen(ctx, r.config.Address, handler); err != nil {
+	if r.api, err = serving.Listen(ctx, r.config.Address, handler, r.config.ShutdownDelay); err != nil {
 		return err
 	}
 
-	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler()); err != nil {
+	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
 		return err
 	}
 
@@ -103,14 +117,14 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 // Address is where the API is.
 func (r *Replica) Address() string { return r.api.Address() }
 
-// StatusAddress is where health, readiness and metrics are told.
+// StatusAddress is where health, readiness and metrics are r.health.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
 // Run serves and works until the context ends, then stops in order.
 func (r *Replica) Run(ctx context.Context) error {
 	r.Log.WithField(logging.Address, r.Address()).Info("service runs")
 
-	return errors.Join(lifecycle.Run(ctx, r.Log, r.parts...), r.DB.Close())
+	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
 // Close gives back what a replica that was never run has taken.

@@ -73,6 +73,7 @@ func (c Config) check() error {
 func (c Config) provisioner(keys secret.String) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
+	config.ShutdownDelay = 0 // no load balancer stands before it
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
 	config.Gardener.Project = garden.DefaultProject
@@ -83,6 +84,7 @@ func (c Config) provisioner(keys secret.String) provisioner.Config {
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
+	config.ShutdownDelay = 0
 	config.Database.Path = filepath.Join(c.Dir, brokerDatabase)
 	config.Database.SecretKeys = keys
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"

@@ -25,8 +25,10 @@ const (
 	// readyTimeout is how long the services may take to answer.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
-	logFile      = "sandbox.log"
-	ownerOnly    = 0o700
+	// stopLimit bounds the stop: two services, each with a limit of its own, and the garden.
+	stopLimit = 90 * time.Second
+	logFile   = "sandbox.log"
+	ownerOnly = 0o700
 )
 
 // Run runs the sandbox until the context ends. With a program it takes that for the garden, else the garden is in memory. When
@@ -85,7 +87,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 
-		return errors.Join(err, lifecycle.Run(canceled, log, parts...))
+		return errors.Join(err, lifecycle.Run(canceled, log, stopLimit, parts...))
 	}
 
 	parts = append(parts,
@@ -96,7 +98,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		}},
 	)
 
-	return lifecycle.Run(ctx, log, parts...)
+	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
 // services are what the sandbox runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -18,17 +19,24 @@ const (
 	idleTimeout  = 2 * time.Minute
 	// shutdownTimeout is how long answers under way are waited for.
 	shutdownTimeout = 10 * time.Second
-	maxHeaderBytes  = 64 << 10
+	// unusedTimeout is how long a connection may then still be silent on which there was no request yet.
+	unusedTimeout  = 500 * time.Millisecond
+	maxHeaderBytes = 64 << 10
 )
 
 // Server is an HTTP server whose address is bound already.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
+	delay    time.Duration
+
+	mutex  sync.Mutex
+	unused map[net.Conn]struct{}
 }
 
-// Listen binds the address; port 0 takes a free one. The server answers once Run is called.
-func Listen(ctx context.Context, address string, handler http.Handler) (*Server, error) {
+// Listen binds the address; port 0 takes a free one. The server answers once Run is called, and for the delay after it was told to
+// stop: load balancers take a moment to see that it leaves.
+func Listen(ctx context.Context, address string, handler http.Handler, delay time.Duration) (*Server, error) {
 	var config net.ListenConfig
 
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -36,14 +44,18 @@ func Listen(ctx context.Context, address string, handler http.Handler) (*Server,
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
 
-	return &Server{listener: listener, server: &http.Server{
-		Handler:           handler,
+	server := &Server{listener: listener, delay: delay, unused: map[net.Conn]struct{}{}}
+	server.server = &http.Server{
+		Handler:           farewell(handler),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-	}}, nil
+		ConnState:         server.note,
+	}
+
+	return server, nil
 }
 
 // Address is host and port that the server is bound to.
@@ -58,10 +70,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run answers requests until the context ends, and then waits for the answers under way.
+// Run answers requests until the context ends and the delay has passed, and then waits for the answers under way.
 func (s *Server) Run(ctx context.Context) error {
-	// Requests get a context that ends with the server, so a long poll does not hold up the stop.
-	requests, end := context.WithCancel(context.WithoutCancel(ctx))
+	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), leaving{}, ctx.Done()))
 	defer end()
 
 	s.server.BaseContext = func(net.Listener) context.Context { return requests }
@@ -71,12 +82,11 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() {
 		<-ctx.Done()
 
-		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
+		if s.delay > 0 {
+			<-time.After(s.delay)
+		}
 
-		time.AfterFunc(shutdownTimeout/2, end)
-
-		stopped <- s.server.Shutdown(deadline)
+		stopped <- s.shutdown(context.WithoutCancel(ctx), end)
 	}()
 
 	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -85,6 +95,22 @@ func (s *Server) Run(ctx context.Context) error {
 
 	if err := <-stopped; err != nil {
 		return fmt.Errorf("stopping %s: %w", s.Address(), err)
+	}
+
+	return nil
+}
+
+// shutdown closes the listener, and each connection once nothing is under way on it. Requests that take long find their context
+// ended while there is time left to answer.
+func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
+	deadline, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+
+	defer time.AfterFunc(unusedTimeout, s.closeUnused).Stop()
+	defer time.AfterFunc(shutdownTimeout/2, end).Stop()
+
+	if err := s.server.Shutdown(deadline); err != nil {
+		return errors.Join(err, s.server.Close())
 	}
 
 	return nil

@@ -69,9 +69,14 @@ type running struct {
 // serve runs a server with the handler on fake time until the test ends.
 func serve(t *testing.T, handler http.Handler, test func(r running)) {
 	t.Helper()
+	serveWithDelay(t, handler, 0, test)
+}
+
+func serveWithDelay(t *testing.T, handler http.Handler, delay time.Duration, test func(r running)) {
+	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
-		server, err := Listen(t.Context(), "127.0.0.1:0", handler)
+		server, err := Listen(t.Context(), "127.0.0.1:0", handler, delay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,6 +179,14 @@ func TestStop(t *testing.T) {
 			},
 		},
 		"long poll": {
+			reason: "whoever holds a request open is told at once, and answers", wantBody: "nothing new",
+			handle: func(w http.ResponseWriter, r *http.Request) {
+				<-Leaving(r.Context())
+
+				_, _ = io.WriteString(w, "nothing new")
+			},
+		},
+		"long work": {
 			reason: "a handler that waits for something else is told, and can answer", wantBody: "nothing new", wantTook: 5 * time.Second,
 			handle: func(w http.ResponseWriter, r *http.Request) {
 				<-r.Context().Done()
@@ -208,8 +221,81 @@ func TestStop(t *testing.T) {
 				if _, err := r.pipes.Accept(); !errors.Is(err, net.ErrClosed) {
 					r.Errorf("%s: the address is still bound: %v", c.reason, err)
 				}
+
+				time.Sleep(time.Minute) // fake time: what was left behind ends, or the bubble would
 			})
 		})
+	}
+}
+
+func TestConnectionsWithoutARequestDoNotHoldUpTheStop(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		use    func(r running)
+		within time.Duration
+	}{
+		"idle": {
+			reason: "its last answer was read", within: 0,
+			use: func(r running) {
+				if answer := <-r.ask(get); answer.status != http.StatusNotFound {
+					r.Errorf("the answer is %d, %v", answer.status, answer.err)
+				}
+			},
+		},
+		"unused": {
+			reason: "clients open some in advance", within: time.Second,
+			use: func(r running) { r.pipes.dial(r.T) },
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			serve(t, http.NotFoundHandler(), func(r running) {
+				c.use(r)
+				synctest.Wait()
+
+				if took, err := r.end(); err != nil || took > c.within {
+					r.Errorf("%s: the stop took %s, want at most %s; error %v", c.reason, took, c.within, err)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
+	const delay = 3 * time.Second
+
+	serveWithDelay(t, http.NotFoundHandler(), delay, func(r running) {
+		request := strings.Replace(get, "GET", "HEAD", 1)
+
+		before, err := http.ReadResponse(r.send(request), nil)
+		if err != nil || before.Close {
+			r.Fatalf("a connection to a server that stays is closed: %+v, %v", before, err)
+		}
+
+		r.stop()
+		time.Sleep(delay - time.Second) // fake time
+
+		during, err := http.ReadResponse(r.send(request), nil)
+		if err != nil || !during.Close {
+			r.Fatalf("got %+v, %v, want an answer that sends the client to another replica", during, err)
+		}
+
+		select {
+		case err := <-r.ended:
+			r.Fatalf("the server ended before its delay was over: %v", err)
+		default:
+		}
+
+		if took, err := r.end(); err != nil || took != time.Second {
+			r.Errorf("the stop took another %s, want what is left of the delay; error %v", took, err)
+		}
+	})
+}
+
+func TestNobodyLeavesOutsideOfAServer(t *testing.T) {
+	if Leaving(t.Context()) != nil {
+		t.Error("a request that no server got is told that its server leaves")
 	}
 }
 
@@ -315,12 +401,12 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	server, err := Listen(t.Context(), "127.0.0.1:0", http.NotFoundHandler())
+	server, err := Listen(t.Context(), "127.0.0.1:0", http.NotFoundHandler(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := Listen(t.Context(), server.Address(), nil); err == nil || !strings.Contains(err.Error(), server.Address()) {
+	if _, err := Listen(t.Context(), server.Address(), nil, 0); err == nil || !strings.Contains(err.Error(), server.Address()) {
 		t.Errorf("an address that is taken gives %v, want an error that names it", err)
 	}
 

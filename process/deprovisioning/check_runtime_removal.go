@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -19,8 +20,8 @@ func (checkRuntimeRemoval) Name() string { return "Check_Runtime_Removal" }
 
 // Run implements process.Step.
 func (s checkRuntimeRemoval) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if operation.Data.ProvisionerOperationID == "" {
-		return operation, 0, nil // there was nothing to remove
+	if operation.Data.ProvisionerOperationID == "" || slices.Contains(operation.SkippedSteps, removeRuntime{}.Name()) {
+		return operation, 0, nil // nothing was asked to be removed
 	}
 
 	return s.waiter.Await(ctx, operation)

@@ -28,6 +28,7 @@ func (removeRuntime) Name() string { return "Remove_Runtime" }
 // Run implements process.Step.
 func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
+	operation.Data.ProvisionerOperationID = "" // a retry brings that of the operation that failed
 
 	if instance.RuntimeID == "" {
 		if !operation.Data.Ordered {

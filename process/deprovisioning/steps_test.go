@@ -234,6 +234,24 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
+// TestRetriedRemoval has a retry, which brings the data of the operation that failed.
+func TestRetriedRemoval(t *testing.T) {
+	w := newWorld(environment.Data{})
+	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
+	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed"}
+
+	asked := done(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}, newOperation(failed))
+	done(t, checkRuntimeRemoval{waiter: w.waiter()}, asked)
+
+	skipped := newOperation(failed)
+	skipped.SkippedSteps = []string{removeRuntime{}.Name()}
+	done(t, checkRuntimeRemoval{waiter: w.waiter()}, skipped)
+
+	if len(w.calls) != 0 {
+		t.Errorf("where nothing was asked to be removed, the removal that failed is waited for: %v", w.calls)
+	}
+}
+
 func TestRemoveInstance(t *testing.T) {
 	w := newWorld(environment.Data{})
 	step := removeInstance{instances: w}

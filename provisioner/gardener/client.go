@@ -3,6 +3,7 @@ package gardener
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
@@ -40,8 +41,9 @@ func New(api client.WithWatch, namespace string) *Client {
 	return &Client{api: api, namespace: namespace}
 }
 
-// Connect returns access to the Gardener API that the kubeconfig file names.
-func Connect(kubeconfigPath string) (client.WithWatch, error) {
+// Connect returns access to the Gardener API that the kubeconfig file names. The guards wrap what sends the requests; watches go
+// round them: they last, and there is one for each replica.
+func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
@@ -50,6 +52,10 @@ func Connect(kubeconfigPath string) (client.WithWatch, error) {
 	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
 
 	config.QPS, config.Burst = perSecond, burst
+
+	for _, guard := range guards {
+		config.Wrap(aroundWatches(guard))
+	}
 
 	scheme := runtime.NewScheme()
 
@@ -66,7 +72,8 @@ func Connect(kubeconfigPath string) (client.WithWatch, error) {
 	return api, nil
 }
 
-// Apply creates or changes the Shoot. One of another runtime is left alone: that is failure.Conflict.
+// Apply creates or changes the Shoot, and has Gardener begin anew with one that it has given up. One of another runtime is left
+// alone: that is failure.Conflict.
 func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -91,8 +98,18 @@ func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) erro
 	}
 
 	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err != nil || existing == nil || !givenUp(existing) {
+		return explain(err, "applying the Shoot %q", order.Name)
+	}
 
-	return explain(err, "applying the Shoot %q", order.Name)
+	return c.annotate(ctx, existing, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
+}
+
+// givenUp reports whether Gardener does nothing more about the Shoot unless it is asked, and has not been asked yet.
+func givenUp(shoot *gardencorev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
 // Get returns the Shoot, or failure.NotFound.
@@ -110,6 +127,13 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	}
 
 	return shoot, nil
+}
+
+// Probe reads as little as it can.
+func (c *Client) Probe(ctx context.Context) error {
+	err := c.api.List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
+
+	return explain(err, "listing one Shoot")
 }
 
 // Owned is a Shoot and the runtime that it belongs to.

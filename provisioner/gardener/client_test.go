@@ -78,6 +78,40 @@ func TestApplyTakesBackWhatOthersHaveChanged(t *testing.T) {
 	}
 }
 
+func TestApplyHasGardenerBeginAnew(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		state  gardencorev1beta1.LastOperationState
+		want   int64 // how often two calls ask Gardener
+	}{
+		"given up":  {"what has failed for good is begun anew, once", gardencorev1beta1.LastOperationStateFailed, 1},
+		"in error":  {"Gardener goes on by itself", gardencorev1beta1.LastOperationStateError, 0},
+		"succeeded": {"there is nothing to do", gardencorev1beta1.LastOperationStateSucceeded, 0},
+	}
+
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			b := newBench(t)
+			b.apply(runtimeID)
+
+			before := b.get()
+			before.Status.ObservedGeneration = before.Generation
+			before.Status.LastOperation = &gardencorev1beta1.LastOperation{State: c.state}
+
+			if err := b.garden.Client().Status().Update(t.Context(), before); err != nil {
+				t.Fatal(err)
+			}
+
+			b.apply(runtimeID)
+			b.apply(runtimeID)
+
+			if asked := b.get().Generation - before.Generation; asked != c.want {
+				t.Errorf("%s: asked %d times, want %d", c.reason, asked, c.want)
+			}
+		})
+	}
+}
+
 func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -15,6 +15,11 @@ func explain(err error, doing string, args ...any) error {
 		return nil
 	}
 
+	// A request that was not let through explains itself.
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).Because(known.Reason, known.Component)
+	}
+
 	kind, said := failure.Transient, "Gardener does not answer as it should"
 
 	switch {

@@ -2,10 +2,12 @@ package gardener
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -13,8 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchTimeout has the API server end a watch, so that a dead connection is noticed.
-const watchTimeout = 5 * time.Minute
+const (
+	// watchTimeout has the API server end a watch, so that a dead connection is noticed.
+	watchTimeout = 5 * time.Minute
+	// watchPause is how long after Gardener did not answer it is asked again. Left to the informer that would grow to a minute, for
+	// which nobody notices that clusters are ready.
+	watchPause = 2 * time.Second
+)
 
 // Watch calls changed with the name of each Shoot that appears, changes or goes, until the context ends. It lists anew after a
 // lost connection, so no change is missed, but several may be told as one.
@@ -24,13 +31,24 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			shoots := &gardencorev1beta1.ShootList{}
-			err := c.api.List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+			err := untilAnswered(ctx, func() error {
+				return c.api.List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+			})
 
 			return shoots, explain(err, "listing Shoots")
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.TimeoutSeconds = &seconds
-			events, err := c.api.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+
+			var events watch.Interface
+
+			err := untilAnswered(ctx, func() error {
+				var err error
+
+				events, err = c.api.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+
+				return err
+			})
 
 			return events, explain(err, "watching Shoots")
 		},
@@ -60,6 +78,24 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	informer.RunWithContext(ctx)
 
 	return nil
+}
+
+// untilAnswered repeats a call until the API server answers it, be it with an error.
+func untilAnswered(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+
+		var answer apierrors.APIStatus
+		if err == nil || errors.As(err, &answer) {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(watchPause):
+		}
+	}
 }
 
 // slim drops what the watch does not need, so that thousands of Shoots fit into memory.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/serving"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/storage"
@@ -288,6 +291,60 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 		b.bulk("one", 1, time.Now())
 		f.expect("the next request misses nothing", "one-0000 Pending")
 	})
+}
+
+// TestWaitEndsWhenTheServerLeaves has a broker wait at a replica that is told to stop: it gets a cursor at once, and goes on with it at
+// another one.
+func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
+	b := newBench(t, storagetest.SQLite(t))
+	f := b.follow()
+	asked := make(chan struct{})
+
+	server, err := serving.Listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+
+		cursor, changes, err := b.service.Changes(r.Context(), f.cursor, time.Hour)
+		if err != nil || len(changes) != 0 {
+			t.Errorf("got %v, %v, want neither changes nor an error", changes, err)
+		}
+
+		_, _ = io.WriteString(w, cursor)
+	}), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+
+	ended := make(chan error, 1)
+
+	go func() { ended <- server.Run(ctx) }()
+
+	go func() {
+		<-asked
+		stop()
+	}()
+
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+
+	response, err := client.Get("http://" + server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	cursor, err := io.ReadAll(response.Body)
+	if err != nil || string(cursor) != f.cursor {
+		t.Errorf("got the cursor %q, %v, want to go on from %q", cursor, err, f.cursor)
+	}
+
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+
+	b.bulk("one", 1, time.Now())
+	f.expect("the next request misses nothing", "one-0000 Pending")
 }
 
 func TestCursorThatIsNone(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -17,6 +18,8 @@ type Config struct {
 	APIEndpoint           string `env:"API_ENDPOINT"            help:"path of the GraphQL API"`
 	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path at which the playground finds the API"`
 	LogLevel              string `env:"LOG_LEVEL"               help:"debug, info, warning or error"`
+
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
 
@@ -68,6 +71,7 @@ type Gardener struct {
 	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
 	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
 	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
+	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // DefaultConfig returns the defaults.
@@ -80,6 +84,7 @@ func DefaultConfig() Config {
 		APIEndpoint:           "/graphql",
 		PlaygroundAPIEndpoint: "/graphql",
 		LogLevel:              "info",
+		ShutdownDelay:         replica.DefaultShutdownDelay,
 		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
@@ -98,7 +103,7 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
 		Gardener: Gardener{
 			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
-			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second,
+			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
 	}
@@ -118,6 +123,10 @@ func (c Config) check() error {
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {
 		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
+	}
+
+	if c.Gardener.Calls < 1 {
+		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
 	}
 
 	return errors.Join(wrong...)

@@ -29,6 +29,11 @@ type orphanRemover struct {
 	log      logrus.FieldLogger
 }
 
+// RemoveOrphans looks for orphans, at once and then every ten minutes, until the context ends.
+func RemoveOrphans(ctx context.Context, runtimes *stored.Store, shoots *gardener.Client, log logrus.FieldLogger) error {
+	return orphanRemover{runtimes: runtimes, shoots: shoots, clock: clock.RealClock{}, log: log}.run(ctx)
+}
+
 // run looks for orphans until the context ends.
 func (o orphanRemover) run(ctx context.Context) error {
 	ticker := o.clock.NewTicker(orphanCheck)

@@ -48,6 +48,7 @@ func start(t *testing.T, creation time.Duration) landscape {
 
 	config := service.DefaultConfig()
 	config.Address, config.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.ShutdownDelay = 0
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
 	config.Database.SecretKeys = secret.NewKey("test")
 	config.Gardener.Project = garden.DefaultProject

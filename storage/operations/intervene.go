@@ -52,12 +52,22 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 	return append(canceled, canceling...), nil
 }
 
-// Skip has the step left out with which an operation in progress is busy, and makes the operation due now. It reports false, and
-// changes nothing, when the operation is not, or no more, at that step.
+// NoteRetry adds a line to the timeline of an operation that another one retries.
+func (s *Store) NoteRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
+	// An update that changes nothing: nobody else appends to the timeline until the transaction ends.
+	if _, err := storage.Exec(ctx, tx, `UPDATE operations SET updated_at = updated_at WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("noting that operation %s is retried: %w", id, err)
+	}
+
+	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
+}
+
+// Skip has the step left out with which an operation in progress is busy, or to which a pending one will come, and makes the
+// operation due now. It reports false, and changes nothing, when the operation is not, or no more, at that step.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE
-		WHERE id = ? AND step = ? AND state = 'in progress'`, skip.Step, skip.Reason, storage.At(now), id, skip.Step)
+		WHERE id = ? AND (state = 'in progress' AND step = ? OR state = 'pending')`, skip.Step, skip.Reason, storage.At(now), id, skip.Step)
 	if err != nil || changed == 0 {
 		return false, err
 	}

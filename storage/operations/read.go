@@ -23,7 +23,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Payload returns the data of an operation, or storage.ErrNotFound. It fails when the key is gone by which it is sealed.
+// Payload returns the data of an operation, storage.ErrNotFound, or ErrSealed when the key is gone by which it is
+// sealed.
 func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
 	sealed, err := storage.Get[string](ctx, tx, `SELECT payload FROM operations WHERE id = ?`, id)
 	if err != nil {

@@ -3,6 +3,7 @@ package operations
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -98,11 +99,14 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// open returns the payload of an operation in clear.
+// ErrSealed tells that the data of an operation cannot be opened with the keys at hand.
+var ErrSealed = errors.New("the data is sealed")
+
+// open returns the payload of an operation in clear, or ErrSealed.
 func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
 	opened, err := s.keys.Open(payload, payloadPlace(operationID))
 	if err != nil {
-		return nil, fmt.Errorf("reading operation %s: %w", operationID, err)
+		return nil, fmt.Errorf("reading operation %s: %w: %w", operationID, ErrSealed, err)
 	}
 
 	return opened, nil

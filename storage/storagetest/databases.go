@@ -2,6 +2,7 @@
 package storagetest
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -23,6 +24,25 @@ func SQLite(tb testing.TB) *storage.DB {
 	tb.Helper()
 
 	return Open(tb, storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(tb.TempDir(), "test.db")})
+}
+
+// Volatile opens a new SQLite file in memory, where the system has a folder there, for tests with thousands of commits: what a disk does
+// with them is not what they test.
+func Volatile(tb testing.TB) *storage.DB {
+	tb.Helper()
+
+	dir, err := os.MkdirTemp("/dev/shm", "test")
+	if err != nil {
+		return SQLite(tb)
+	}
+
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return Open(tb, storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")})
 }
 
 // Open opens the database and closes it with the test.

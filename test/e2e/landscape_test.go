@@ -55,7 +55,9 @@ type landscape struct {
 }
 
 // start runs a landscape whose clusters take the time to be made. The broker finds the Provisioner through the detour, if any.
-func start(t *testing.T, fresh database, creation time.Duration, detour func(provisionerURL string) string) landscape {
+func start(t *testing.T, fresh database, creation time.Duration, detour func(provisionerURL string) string,
+	changes ...func(*provisioner.Config),
+) landscape {
 	t.Helper()
 
 	memory, err := garden.Open(t.Context(), garden.Options{
@@ -69,8 +71,13 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 
 	provisionerSettings := provisioner.DefaultConfig()
 	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	provisionerSettings.ShutdownDelay = 0
 	provisionerSettings.Database = fresh(t, "provisioner")
 	provisionerSettings.Gardener.Project = garden.DefaultProject
+
+	for _, change := range changes {
+		change(&provisionerSettings)
+	}
 
 	runtimes, err := provisioner.New(t.Context(), provisionerSettings, memory.Client(), logging.Discard())
 	if err != nil {
@@ -86,6 +93,7 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 
 	settings := broker.DefaultConfig()
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	settings.ShutdownDelay = 0
 	settings.Database = fresh(t, "broker")
 	settings.Provisioner.URL = url
 	settings.Provisioner.Timeout = 2 * time.Second

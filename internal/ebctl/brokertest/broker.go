@@ -55,6 +55,7 @@ func New(scenario Scenario) (*Broker, error) {
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
+	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)
 
 	return broker, nil
 }

@@ -25,6 +25,8 @@ type Scenario struct {
 	Deprovision string `json:"deprovision"`
 	// Kubeconfig is given out as every runtime's.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
+	// Interventions are what may be done about operations. Everything else is a conflict.
+	Interventions []Intervention `json:"interventions"`
 	// Faults are answers to calls in place of the right ones.
 	Faults []Fault `json:"faults"`
 }
@@ -33,6 +35,15 @@ type Scenario struct {
 type Script struct {
 	ID     string  `json:"id"`
 	Frames []Frame `json:"frames"`
+}
+
+// Intervention is something that may be done about an operation.
+type Intervention struct {
+	// Operation is its id, Verb is cancel, retry or skip.
+	Operation string `json:"operation"`
+	Verb      string `json:"verb"`
+	// Successor is, for a retry, the id of the operation that goes on. It is told from its first frame.
+	Successor string `json:"successor"`
 }
 
 // Frame is one answer to the question for an operation.

@@ -26,6 +26,8 @@ type Explanation struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Problem is why the operation failed, or what holds it up.
 	Problem *operatorapi.Problem `json:"problem,omitempty"`
+	// System is the outside system whose failure holds the operation up, as the replica that was asked sees it.
+	System *operatorapi.System `json:"system,omitempty"`
 	// SkippedSteps gave up without failing the operation.
 	SkippedSteps []string `json:"skippedSteps,omitempty"`
 	// Advice is what one can do, a sentence each.
@@ -72,6 +74,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		Place:        place(operation),
 		Wait:         wait(operation),
 		Problem:      operation.Problem,
+		System:       operation.System,
 		SkippedSteps: operation.SkippedSteps,
 		Advice:       advice(operation, now),
 		Timeline:     operation.Timeline,

@@ -48,7 +48,10 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) { o.State = "pending" }),
 			summary:   "The provision of instance i waits for its turn.",
 			why:       "another operation of the instance has to end first",
-			advice:    []string{"See what else is done to the instance: ebctl operation list --instance i"},
+			advice: []string{
+				"See what else is done to the instance: ebctl operation list --instance i",
+				"If it is not wanted any more, end it: ebctl operation cancel op --reason WHY",
+			},
 		},
 		"Running": {
 			reason:    "while a replica carries it nothing is waited for",
@@ -94,7 +97,30 @@ func TestOf(t *testing.T) {
 			advice: []string{
 				"Nothing is lost: it tries again by itself. " + watch,
 				"If this lasts, check that the Provisioner runs and that the broker reaches it (APP_PROVISIONER_URL).",
+				"If it is not wanted any more, end it: ebctl operation cancel op --reason WHY",
 			},
+		},
+		"Skippable": {
+			reason: "a step that nothing needs may be left out, also one that waits for what never comes",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Skippable, o.Step, o.StepBegan, o.NextRun = true, "Check", ago(3600), ago(-5)
+			}),
+			summary: "The provision of instance i waits.",
+			goesOn:  "in 5s",
+			advice: []string{
+				"Nothing needs to be done. " + watch,
+				"If what the step does is of no use any more, have it left out: ebctl operation skip op --step Check --reason WHY",
+				"If it is not wanted any more, end it: ebctl operation cancel op --reason WHY",
+			},
+		},
+		"NotYetStuck": {
+			reason: "what takes its time is left alone",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Skippable, o.Step, o.StepBegan, o.NextRun = true, "Check", ago(3599), ago(-5)
+			}),
+			summary: "The provision of instance i waits.",
+			goesOn:  "in 5s",
+			advice:  []string{"Nothing needs to be done. " + watch},
 		},
 		"Canceling": {
 			reason:    "a cancellation takes effect between two steps",
@@ -114,11 +140,11 @@ func TestOf(t *testing.T) {
 			}),
 			summary: "The provision of instance i succeeded after 2m10s.",
 			advice: []string{
-				"Steps were skipped because they kept failing; the timeline tells why. Their work has to be done by hand.",
+				"Steps were skipped; the timeline tells why. Their work has to be done by hand.",
 			},
 		},
 		"Failed": {
-			reason: "after a failed creation its remains are removed first; the log has what users must not see",
+			reason: "a failed creation goes on, or its remains are removed; the log has what users must not see",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.State, o.FinishedAt = "failed", ago(0)
 				o.Problem = &operatorapi.Problem{Message: "internal error", Reason: "err_keb_internal", Component: "keb"}
@@ -126,7 +152,8 @@ func TestOf(t *testing.T) {
 			summary: "The provision of instance i failed after 5m00s.",
 			advice: []string{
 				"The cause stands in the log of the broker, in the lines with operation op.",
-				"Remove what there is of it, then create it anew: ebctl instance delete i",
+				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
+				"Or remove what there is of it, then create it anew: ebctl instance delete i",
 			},
 		},
 		"FailedDeletion": {
@@ -138,14 +165,37 @@ func TestOf(t *testing.T) {
 			summary: "The deprovision of instance i failed after 5m00s.",
 			advice: []string{
 				"Look into the runtime: ebctl instance kubeconfig i",
-				"When the cause is gone, delete it again: ebctl instance delete i",
+				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
+				"Or delete it again: ebctl instance delete i",
 			},
 		},
+		"FailedAtSkippable": {
+			reason: "a step that nothing needs is not worth a cluster",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt, o.Step, o.Skippable = "update", "failed", ago(0), "Register", true
+			}),
+			summary: "The update of instance i failed after 5m00s.",
+			advice: []string{
+				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
+				"Or go on without the step: ebctl operation retry op --skip Register --reason WHY",
+			},
+		},
+		"Retried": {
+			reason: "what goes on elsewhere is not retried twice",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt, o.Timeline = "failed", ago(0), []operatorapi.TimelineEntry{{Outcome: "retried"}}
+			}),
+			summary: "The provision of instance i failed after 5m00s.",
+			advice:  []string{"It was retried: the end of the timeline names the operation that goes on."},
+		},
 		"Canceled": {
-			reason:    "what canceled it is another operation of the instance",
+			reason:    "what canceled it is another operation of the instance, or an operator",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "canceled", ago(240) }),
 			summary:   "The provision of instance i was canceled after 1m00s.",
-			advice:    []string{"See what else is done to the instance: ebctl operation list --instance i"},
+			advice: []string{
+				"See what else is done to the instance: ebctl operation list --instance i",
+				"Unless a later operation has taken its place, it can go on: ebctl operation retry op --reason WHY",
+			},
 		},
 	}
 

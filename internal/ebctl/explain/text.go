@@ -65,6 +65,7 @@ func (e Explanation) fields() output.Fields {
 	}
 
 	add("Problem", "%s", ProblemText(e.Problem))
+	add("System", "%s", e.SystemText())
 	add("Skipped", "%s", strings.Join(e.SkippedSteps, ", "))
 	add("Accepted", "%s (%s ago)", output.Time(e.AcceptedAt), output.Duration(e.At.Sub(e.AcceptedAt)))
 	add("Ended", "%s", output.TimeOf(e.EndedAt))
@@ -103,6 +104,10 @@ func (e Explanation) GoesOn() string {
 
 	if e.Wait.Event != "" {
 		text += " or when told of a change"
+	}
+
+	if away(e.System) {
+		text += " or as soon as " + e.System.Name + " answers again"
 	}
 
 	return text

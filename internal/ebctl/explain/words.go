@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
@@ -79,7 +78,8 @@ func (s situation) from(components ...string) bool {
 	return false
 }
 
-// rule is advice for a situation. {instance} and {operation} stand for the ids.
+// rule is advice for a situation. {instance} and {operation} stand for the ids, {step} for the
+// step.
 type rule struct {
 	applies func(situation) bool
 	advice  string
@@ -123,16 +123,8 @@ func rules() []rule {
 			advice:  "It is overdue and nobody carries it: check that the broker runs and has workers to spare (APP_WORKERS).",
 		},
 		{
-			applies: func(s situation) bool { return s.is(process.Failed) && s.Kind == environment.KindProvision },
-			advice:  "Remove what there is of it, then create it anew: ebctl instance delete {instance}",
-		},
-		{
-			applies: func(s situation) bool { return s.is(process.Failed) && s.Kind == environment.KindDeprovision },
-			advice:  "When the cause is gone, delete it again: ebctl instance delete {instance}",
-		},
-		{
 			applies: func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 },
-			advice:  "Steps were skipped because they kept failing; the timeline tells why. Their work has to be done by hand.",
+			advice:  "Steps were skipped; the timeline tells why. Their work has to be done by hand.",
 		},
 	}
 }
@@ -140,9 +132,9 @@ func rules() []rule {
 func advice(operation operatorapi.Operation, now time.Time) []string {
 	var given []string
 
-	ids := strings.NewReplacer("{instance}", operation.InstanceID, "{operation}", operation.ID)
+	ids := strings.NewReplacer("{instance}", operation.InstanceID, "{operation}", operation.ID, "{step}", operation.Step)
 
-	for _, rule := range rules() {
+	for _, rule := range append(rules(), interventions()...) {
 		if rule.applies(situation{Operation: operation, now: now}) {
 			given = append(given, ids.Replace(rule.advice))
 		}

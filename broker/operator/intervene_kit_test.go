@@ -1,0 +1,217 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// named is a step that is never run here.
+type named string
+
+func (n named) Name() string { return string(n) }
+
+func (named) Run(_ context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
+) (process.Operation[environment.Data], time.Duration, error) {
+	return operation, 0, nil
+}
+
+// engineOn is an engine that carries nothing. It has the processes whose operations the tests store; step Probe may be skipped.
+func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Data] {
+	t.Helper()
+
+	stage := func(name, retryFrom string, steps []process.Task[environment.Data]) process.Stage[environment.Data] {
+		return process.Stage[environment.Data]{Name: name, Retry: process.DefaultRetry(), RetryFrom: retryFrom, Steps: steps}
+	}
+
+	provision := process.Process[environment.Data]{
+		Kind: environment.KindProvision, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+			stage("start", "", process.Steps[environment.Data](named("Starting"))),
+			stage("create_runtime", "", process.Steps[environment.Data](named("Order"))),
+			stage("check_runtime", "create_runtime", process.Steps[environment.Data](named("Check"))),
+			stage("post_actions", "", process.Skippable[environment.Data](named("Probe"))),
+		},
+	}
+	deprovision := process.Process[environment.Data]{
+		Kind: environment.KindDeprovision, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+			stage("remove", "", process.Steps[environment.Data](named("Remove"))),
+		},
+	}
+
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), provision, deprovision)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return engine
+}
+
+// onEach runs the test on both databases.
+func onEach(t *testing.T, test func(b *bench)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		t.Helper()
+		test(benchOn(t, db))
+	})
+}
+
+// intervene asks as the operator for something to be done about an operation.
+func (b *bench) intervene(verb, id, body string) reply {
+	b.Helper()
+
+	// Without its length the body is only found too long when it is read.
+	return b.send("operator", "POST", "/operations/"+id+"/"+verb, io.MultiReader(strings.NewReader(body)))
+}
+
+// because is a body that says why, and no more.
+const because = `{"reason": "the quota was raised"}`
+
+// at has an operation in progress stand at a step, its lease given back or not, with the stages before it finished.
+func at(stage, step string, released bool, finished ...string) func(*process.Progress) {
+	return func(progress *process.Progress) {
+		progress.Record.Stage, progress.Record.Step, progress.Record.FinishedStages = stage, step, finished
+		progress.Release = released
+	}
+}
+
+// everything is all that the database has of operations and instances, to be compared.
+func (b *bench) everything() map[string][]string {
+	b.Helper()
+
+	rows := map[string][]string{}
+
+	for table, query := range map[string]string{
+		"operations": `SELECT id || state || step || skip_step || skip_reason || position || woken || next_run_at || updated_at FROM operations ORDER BY id`,
+		"timeline":   `SELECT operation_id || seq || outcome || message FROM timeline ORDER BY operation_id, seq`,
+		"instances":  `SELECT id || updated_at FROM instances ORDER BY id`,
+	} {
+		read, err := storage.Select[string](b.Context(), b.db.Reader(), query)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		rows[table] = read
+	}
+
+	return rows
+}
+
+// story is the timeline of an operation.
+func (b *bench) story(id string) []string {
+	b.Helper()
+
+	timeline, err := b.operations.Timeline(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var story []string
+	for _, entry := range timeline {
+		story = append(story, string(entry.Outcome)+": "+entry.Message)
+	}
+
+	return story
+}
+
+// wantStory compares the timeline of an operation.
+func (b *bench) wantStory(reason, id string, want ...string) {
+	b.Helper()
+
+	if diff := cmp.Diff(want, b.story(id)); diff != "" {
+		b.Errorf("\n%s\ntimeline: -want +got\n%s", reason, diff)
+	}
+}
+
+// audit is an audit line of the log.
+type audit struct {
+	Level, Message, User, Operation, Successor, Instance, Kind, Reason string
+}
+
+func (b *bench) audited() []audit {
+	b.Helper()
+
+	var lines []audit
+
+	for _, entry := range b.log.AllEntries() {
+		if !strings.HasPrefix(entry.Message, "audit: ") {
+			continue
+		}
+
+		field := func(name string) string {
+			text, _ := entry.Data[name].(string)
+
+			return text
+		}
+
+		lines = append(lines, audit{
+			Level: entry.Level.String(), Message: entry.Message, User: field(logging.User), Operation: field(logging.OperationID),
+			Successor: field(logging.SuccessorID), Instance: field(logging.InstanceID), Kind: field(logging.Kind), Reason: field(logging.Reason),
+		})
+	}
+
+	return lines
+}
+
+// answered decodes an operation that an intervention answers with.
+func (b *bench) answered(reason string, got reply) operatorapi.Operation {
+	b.Helper()
+
+	return read[operatorapi.Operation](b, b.want(reason, got, http.StatusAccepted))
+}
+
+// payload is what an operation knows.
+func (b *bench) payload(id string) json.RawMessage {
+	b.Helper()
+
+	payload, err := b.operations.Payload(b.Context(), b.operations.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return payload
+}
+
+// inTx runs the work in a transaction.
+func (b *bench) inTx(work func(tx storage.Tx) error) {
+	b.Helper()
+
+	if err := b.db.InTx(b.Context(), work); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// drop removes the row of an instance.
+func (b *bench) drop(id string) {
+	b.Helper()
+	b.inTx(func(tx storage.Tx) error {
+		_, err := storage.Exec(b.Context(), tx, `DELETE FROM instances WHERE id = ?`, id)
+
+		return err
+	})
+}
+
+// spoil seals what an operation knows with a key that nobody has any more.
+func (b *bench) spoil(id string) {
+	b.Helper()
+	b.inTx(func(tx storage.Tx) error {
+		_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET payload = 'lost:' || payload WHERE id = ?`, id)
+
+		return err
+	})
+}

@@ -1,0 +1,87 @@
+package operator_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// broken is the road to a system that is away.
+type broken struct{}
+
+func (broken) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
+
+// awayGuard is of a system that is not called for now.
+func awayGuard(t *testing.T, component string) *outside.Guard {
+	t.Helper()
+
+	guard := outside.New(outside.Options{System: component, Component: component, Title: "it", Calls: 3})
+	client := http.Client{Transport: guard.Transport(broken{})}
+
+	for guard.Status().State == outside.Closed {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://system", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if response, err := client.Do(request); err == nil {
+			_ = response.Body.Close()
+
+			t.Fatal("the system answered")
+		}
+	}
+
+	return guard
+}
+
+func TestSystemThatHoldsAnOperationUp(t *testing.T) {
+	guard := awayGuard(t, "provisioner")
+	status := guard.Status()
+	since, next := status.FailingSince.UTC(), status.NextTry.UTC()
+
+	away := &operatorapi.System{
+		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: &since,
+		LastFault: "it could not be reached", NextTry: &next,
+	}
+
+	cases := map[string]struct {
+		reason    string
+		component string
+		state     process.State
+		want      *operatorapi.System
+	}{
+		"HeldUp":    {"who asks why it waits wants to know how the system stands", "provisioner", process.InProgress, away},
+		"Other":     {"the problem is none of a system that the broker calls", "gardener", process.InProgress, nil},
+		"NoProblem": {"nothing holds it up", "", process.InProgress, nil},
+		"Ended":     {"what is the matter now is not what was the matter then", "provisioner", process.Failed, nil},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(options *operator.Options) {
+				options.Systems = []*outside.Guard{awayGuard(t, "other"), guard}
+			})
+
+			id := b.operation("one", environment.KindProvision, test.state, func(progress *process.Progress) {
+				progress.Record.Problem.Message, progress.Record.Problem.Component = "not called", test.component
+			})
+
+			got := read[operatorapi.Operation](b, b.want(test.reason, b.do("viewer", "GET", "/operations/"+id), http.StatusOK)).System
+			if got != nil && got.State == "half-open" { // the pause is over already
+				got.State, got.NextTry = away.State, away.NextTry
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				b.Errorf("%s: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}

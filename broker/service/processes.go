@@ -1,0 +1,59 @@
+package service
+
+import (
+	"golang.org/x/time/rate"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+	"github.com/environment-broker/environment-broker/process/provisioning"
+)
+
+// Parts are what the broker's processes reach outside of their operations. The crash matrix hands in parts whose calls go wrong, so
+// a process has no other way to the outside.
+type Parts struct {
+	Provisioner *provisionerclient.Client
+	Rows        Rows
+	Access      provisioning.RuntimeAccess
+	// Pace and Kind are what the feed knows of the Provisioner.
+	Pace provisionerwait.Pace
+	Kind func() provisionerclient.Kind
+}
+
+// Rows are the broker's tables, as the processes use them.
+type Rows interface {
+	provisioning.Instances
+	deprovisioning.Instances
+	deprovisioning.Provisionings
+}
+
+// Processes are what the broker does with instances. Every kind of operation is registered here.
+func Processes(config Config, parts Parts) []process.Process[environment.Data] {
+	waiter := provisionerwait.Waiter{
+		Operations: parts.Provisioner,
+		Pace:       parts.Pace,
+		Calls:      rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit),
+		Limit:      config.Provisioner.RuntimeTimeout,
+	}
+
+	return []process.Process[environment.Data]{
+		provisioning.Process(provisioning.Options{
+			Provisioner:   parts.Provisioner,
+			Instances:     parts.Rows,
+			TargetSecrets: config.TargetSecrets,
+			Access:        parts.Access,
+			Waiter:        waiter,
+			Limit:         config.Engine.OperationTimeout,
+		}),
+		deprovisioning.Process(deprovisioning.Options{
+			Provisioner:   parts.Provisioner,
+			Instances:     parts.Rows,
+			Provisionings: parts.Rows,
+			Waiter:        waiter,
+			Kind:          parts.Kind,
+			Limit:         config.Engine.OperationTimeout,
+		}),
+	}
+}

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// guardOf stands between the broker and the Provisioner.
+func guardOf(config Provisioner) *outside.Guard {
+	return outside.New(outside.Options{
+		System: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
+		Calls: config.Calls, Variable: "APP_PROVISIONER_CALLS",
+	})
+}
+
+// provisionerClient returns a client whose calls pass the guard.
+func provisionerClient(config Provisioner, guard *outside.Guard) (*provisionerclient.Client, error) {
+	address, err := url.Parse(config.URL)
+	if err != nil {
+		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
+	}
+
+	if config.User != "" {
+		address.User = url.UserPassword(config.User, config.Password.Reveal())
+	}
+
+	client, err := provisionerclient.New(provisionerclient.Options{
+		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(config.Calls), Guard: guard.Transport,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
+	}
+
+	return client, nil
+}
+
+// httpClient keeps a connection for each call that may run at the same time, and one for the feed. It follows no redirects, which
+// would carry requests to a stranger.
+func httpClient(calls int) *http.Client {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if standard, ok := http.DefaultTransport.(*http.Transport); ok {
+		transport = standard.Clone()
+	}
+
+	transport.MaxIdleConnsPerHost = calls + 1
+	transport.MaxIdleConns = 0
+
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// recovery has operations go on as soon as the Provisioner answers again.
+func (s *Service) recovery(guard *outside.Guard, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
+) lifecycle.Part {
+	return lifecycle.Part{Name: "recovery of the Provisioner", Run: outside.Recovery{
+		Guard: guard, Probe: provisioner.Probe, Operations: store, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+	}.Run}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const metricsPage = "../../docs/operator/metrics.md"
+
+// TestEveryMetricIsDocumented holds the page against what both services register.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	for service, registry := range map[string]*prometheus.Registry{"broker": brokerMetrics(t), "provisioner": provisionerMetrics(t)} {
+		if diff := cmp.Diff(documented(t), registered(t, registry)); diff != "" {
+			t.Errorf("%s has other metrics than %s tells: -want +got\n%s", service, metricsPage, diff)
+		}
+	}
+}
+
+func database(t *testing.T) config.Database {
+	t.Helper()
+
+	settings := config.DefaultDatabase(storage.DriverSQLite, "service")
+	settings.Path = filepath.Join(t.TempDir(), "service.db")
+	settings.SecretKeys = secret.NewKey("test")
+
+	return settings
+}
+
+func brokerMetrics(t *testing.T) *prometheus.Registry {
+	t.Helper()
+
+	settings := broker.DefaultConfig()
+	settings.Address, settings.StatusAddress, settings.Database = "127.0.0.1:0", "127.0.0.1:0", database(t)
+
+	service, err := broker.New(t.Context(), settings, logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = service.Close() })
+
+	return service.Metrics()
+}
+
+func provisionerMetrics(t *testing.T) *prometheus.Registry {
+	t.Helper()
+
+	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	settings := provisioner.DefaultConfig()
+	settings.Address, settings.StatusAddress, settings.Database = "127.0.0.1:0", "127.0.0.1:0", database(t)
+
+	service, err := provisioner.New(t.Context(), settings, memory.Client(), logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = service.Close() })
+
+	return service.Metrics()
+}
+
+// documented are the rows of the page's table of metrics: labels and meaning by name.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows := map[string][]string{}
+
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if name := strings.TrimSpace(cells[0]); len(cells) == 3 && strings.HasPrefix(name, "environment_broker_") {
+			labels := strings.FieldsFunc(cells[1], func(r rune) bool { return r == ',' || r == ' ' })
+			slices.Sort(labels)
+
+			rows[name] = []string{strings.Join(labels, " "), strings.TrimSpace(cells[2])}
+		}
+	}
+
+	return rows
+}
+
+// description is how a metric describes itself: it has no other way to be asked.
+var (
+	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+	constant    = regexp.MustCompile(`(\w+)="[^"]*"`)
+)
+
+// registered are the metrics of a service, but for those of the runtime: labels and help by name.
+func registered(t *testing.T, registry *prometheus.Registry) map[string][]string {
+	t.Helper()
+
+	descriptions := make(chan *prometheus.Desc)
+
+	go func() {
+		defer close(descriptions)
+		registry.Describe(descriptions)
+	}()
+
+	found := map[string][]string{}
+
+	for each := range descriptions {
+		parts := description.FindStringSubmatch(each.String())
+		if parts == nil {
+			t.Fatalf("%s is described in another form than the test reads", each)
+		}
+
+		name := parts[1]
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
+		}
+
+		labels := strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' || r == ' ' })
+		for _, label := range constant.FindAllStringSubmatch(parts[3], -1) {
+			labels = append(labels, label[1])
+		}
+
+		slices.Sort(labels)
+
+		found[name] = []string{strings.Join(labels, " "), parts[2]}
+	}
+
+	return found
+}

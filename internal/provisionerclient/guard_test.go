@@ -1,0 +1,63 @@
+package provisionerclient_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+// refusing lets no request through.
+type refusing struct{ err error }
+
+func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
+
+// behind is a client of a server that answers everything with the text, behind a guard that lets nothing through because of the error.
+func behind(t *testing.T, err error, answer string) *provisionerclient.Client {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	t.Cleanup(server.Close)
+
+	return newClient(t, provisionerclient.Options{
+		URL: server.URL, Timeout: time.Minute,
+		Guard: func(http.RoundTripper) http.RoundTripper { return refusing{err} },
+	})
+}
+
+func TestRefusedRequestExplainsItself(t *testing.T) {
+	refused := failure.New(failure.Transient, "it is not called for now").Because("away", "garden")
+	client := behind(t, refused, "")
+
+	_, err := client.OperationStatus(t.Context(), "tenant", "operation")
+	if known := failure.Of(err); !errors.Is(err, refused) || known.Text != refused.Text || known.Reason != "away" {
+		t.Errorf("got %v, want the guard's own words", err)
+	}
+}
+
+func TestRequestForChangesGoesRoundTheGuard(t *testing.T) {
+	client := behind(t, errors.New("no request passes"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
+
+	changes, err := client.Changes(t.Context(), "", time.Second)
+	if err != nil || changes.Cursor != "c-1" {
+		t.Errorf("got %+v, %v", changes, err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	client, got := playProvisioner(t, http.StatusOK, `{"data":{"__typename":"Query"}}`)
+
+	if err := client.Probe(t.Context()); err != nil || got.Query != "query Probe { __typename }" {
+		t.Errorf("%v, asked %q", err, got.Query)
+	}
+
+	client, _ = playProvisioner(t, http.StatusBadGateway, "no")
+	if err := client.Probe(t.Context()); !failure.Is(err, failure.Transient) {
+		t.Errorf("a Provisioner in trouble gives %v", err)
+	}
+}

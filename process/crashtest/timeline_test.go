@@ -1,0 +1,81 @@
+package crashtest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+)
+
+// attempt is a line about an attempt that takes the second.
+func attempt(stage, step string, number, second int, outcome process.Outcome) process.Entry {
+	began := time.Unix(int64(second), 0)
+
+	return process.Entry{Stage: stage, Step: step, Attempt: number, Outcome: outcome, Began: began, End: began.Add(time.Second)}
+}
+
+func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
+
+func TestGaps(t *testing.T) {
+	accepted, succeeded := whole(process.Accepted), whole(process.OperationSucceeded)
+
+	cases := map[string]struct {
+		reason   string
+		timeline []process.Entry
+		want     string // part of the only gap, or empty
+	}{
+		"sound": {
+			reason: "attempts are counted on until the step is done",
+			timeline: []process.Entry{
+				accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 2, 2, process.HandedBack), whole(process.TakenOver),
+				attempt("s", "A", 2, 3, process.Done), attempt("t", "B", 1, 4, process.Done), succeeded,
+			},
+		},
+		"stage begins anew": {
+			reason: "a step that was done runs again when a later one of its stage comes back",
+			timeline: []process.Entry{
+				accepted, attempt("s", "A", 1, 1, process.Done), attempt("s", "B", 1, 2, process.Waiting),
+				attempt("s", "A", 1, 3, process.Done), attempt("s", "B", 2, 4, process.Done), succeeded,
+			},
+		},
+		"empty":          {"what was accepted says so", nil, "does not begin"},
+		"no end":         {"the end is told", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},
+		"another end":    {"the end is the one that it had", []process.Entry{accepted, whole(process.OperationFailed)}, "ends with"},
+		"after the end":  {"nothing happens after the end", []process.Entry{accepted, succeeded, whole(process.TakenOver), succeeded}, "goes on"},
+		"accepted twice": {"it is accepted once", []process.Entry{accepted, accepted, succeeded}, "accepted again"},
+		"attempt lost": {
+			"no attempt is missing",
+			[]process.Entry{accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 3, 2, process.Done), succeeded}, "want attempt 2",
+		},
+		"told twice": {
+			"each attempt is told once",
+			[]process.Entry{
+				accepted, {Stage: "s", Step: "A", Attempt: 1, Outcome: process.Done}, {Stage: "s", Step: "A", Attempt: 1, Outcome: process.Done}, succeeded,
+			},
+			"told twice",
+		},
+		"at the same time": {
+			"no two attempts run at the same time",
+			[]process.Entry{accepted, attempt("s", "A", 1, 5, process.Done), attempt("s", "B", 1, 5, process.Done), succeeded}, "after one that ended",
+		},
+		"finished stage": {
+			"a stage that another one has followed is not entered again",
+			[]process.Entry{
+				accepted, attempt("s", "A", 1, 1, process.Done), attempt("t", "B", 1, 2, process.Waiting), attempt("s", "A", 1, 3, process.Done), succeeded,
+			},
+			"was left before",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			gaps := crashtest.Gaps(process.Succeeded, c.timeline)
+
+			if c.want == "" && len(gaps) > 0 || c.want != "" && (len(gaps) != 1 || !strings.Contains(gaps[0], c.want)) {
+				t.Errorf("%s: gaps %q, want one with %q", c.reason, gaps, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package process
+
+import "time"
+
+// Observer is told what an engine does, for metrics. It must not block.
+type Observer interface {
+	// Began tells that a worker took up an operation.
+	Began(kind string)
+	// PickedUp tells for how long an operation was due before a worker took it up. Those taken over from a replica are left out.
+	PickedUp(kind string, delay time.Duration)
+	// Left tells that the worker is free again.
+	Left(kind string)
+	// Attempted tells what came of a run of a step.
+	Attempted(kind, step string, outcome Outcome, took time.Duration)
+	// Ended tells that an operation came to its end.
+	Ended(kind string, state State)
+	// ClaimFailed tells that the store could not be asked for work.
+	ClaimFailed()
+	// LeaseLost tells that a run ended because another replica has claimed its operation.
+	LeaseLost()
+}
+
+// unobserved is the observer of an engine that has none.
+type unobserved struct{}
+
+func (unobserved) Began(string)                                     {}
+func (unobserved) PickedUp(string, time.Duration)                   {}
+func (unobserved) Left(string)                                      {}
+func (unobserved) Attempted(string, string, Outcome, time.Duration) {}
+func (unobserved) Ended(string, State)                              {}
+func (unobserved) ClaimFailed()                                     {}
+func (unobserved) LeaseLost()                                       {}

@@ -1,0 +1,54 @@
+package operations_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestResumeMakesDueWhatASystemHeldUp(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		component string
+		state     process.State
+		next      time.Duration
+		want      bool
+	}{
+		"held up":   {"it need not wait for its own next try", "provisioner", process.InProgress, time.Hour, true},
+		"other":     {"another system held it up", "gardener", process.InProgress, time.Hour, false},
+		"waits":     {"nothing is wrong, it waits for something else", "", process.InProgress, time.Hour, false},
+		"ended":     {"what failed stays failed", "provisioner", process.Failed, time.Hour, false},
+		"due today": {"it is due already", "provisioner", process.InProgress, 0, false},
+	}
+
+	each(t, func(b bench) {
+		now := start.Add(time.Minute)
+
+		for name, c := range cases {
+			b.accept(name, name)
+			record := b.claimOne("replica-a", name, start)
+			record.State, record.NextRun = c.state, now.Add(c.next)
+			record.Problem.Component = c.component
+			b.save(process.Progress{Record: record, Release: true, Now: start})
+		}
+
+		resumed, err := b.store.Resume(b.Context(), "provisioner", now)
+		if err != nil || resumed != 1 {
+			b.Fatalf("resumed %d, %v; want 1", resumed, err)
+		}
+
+		for name, c := range cases {
+			want := now.Add(c.next)
+			if c.want {
+				want = now
+			}
+
+			if diff := cmp.Diff(want, b.get(name).NextRun); diff != "" {
+				b.Errorf("%s: %s: next run: -want +got\n%s", name, c.reason, diff)
+			}
+		}
+	})
+}

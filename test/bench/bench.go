@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+const (
+	// clients is how many requests are on their way at a time.
+	clients = 32
+	// warmUp is for connections, plans of queries and caches; while is how long a rate is measured.
+	warmUp = 500 * time.Millisecond
+	while  = 2 * time.Second
+)
+
+// bench is what the figures share.
+type bench struct {
+	postgres *postgrestest.Server
+	// folder holds logs until the end.
+	folder string
+	broker string
+	// keys seal the rows of all databases, so that one may be made from another.
+	keys secret.String
+	runs int
+	// told is where the progress is told.
+	told io.Writer
+
+	databases int
+}
+
+// newBench starts PostgreSQL and builds the broker. Close ends what it started.
+func newBench(ctx context.Context, runs int, told io.Writer) (*bench, error) {
+	folder, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+
+	b := &bench{folder: folder, keys: secret.NewKey("bench"), runs: runs, told: told, broker: filepath.Join("bin", "broker")}
+
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.broker, "./cmd/broker")
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("building the broker: %w\n%s", err, output), b.Close())
+	}
+
+	if b.postgres, err = postgrestest.Launch(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+
+	return b, nil
+}
+
+// Close stops PostgreSQL and removes the logs.
+func (b *bench) Close() error {
+	var stopped error
+	if b.postgres != nil {
+		stopped = b.postgres.Remove()
+	}
+
+	return errors.Join(stopped, os.RemoveAll(b.folder))
+}
+
+// tell writes a line about the progress.
+func (b *bench) tell(format string, args ...any) {
+	fmt.Fprintf(b.told, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+// scope is what a figure has started.
+type scope struct {
+	*bench
+
+	endings []func() error
+}
+
+// scoped runs work and then ends what it has started, the last one first.
+func (b *bench) scoped(work func(s *scope) error) (err error) {
+	s := &scope{bench: b}
+
+	defer func() {
+		for _, end := range slices.Backward(s.endings) {
+			err = errors.Join(err, end())
+		}
+	}()
+
+	return work(s)
+}
+
+// atEnd has the function called when the scope ends.
+func (s *scope) atEnd(end func() error) { s.endings = append(s.endings, end) }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/test/bench/prefill"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+// filled is a world with many instances, whose broker does not run.
+type filled struct {
+	world
+
+	instances []prefill.Copy
+}
+
+// fill makes a database with as many instances, whose runtimes are ready or still being made. It has the broker make one instance, and
+// copies that.
+func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error) {
+	keys, err := secret.ParseKeyring(s.keys)
+	if err != nil {
+		return filled{}, fmt.Errorf("reading the keys: %w", err)
+	}
+
+	w, err := s.newWorld(ctx, simulated.Behaviour{Hold: !ready}, false)
+	if err != nil {
+		return filled{}, err
+	}
+
+	if _, err := s.once(ctx, creates(w.broker.url, 1)(0)); err != nil {
+		return filled{}, err
+	}
+
+	condition := allRest
+	if ready {
+		condition = allSucceeded
+	}
+
+	if _, err := holds(ctx, w.db, condition, 1); err != nil {
+		return filled{}, err
+	}
+
+	if err := w.broker.Stop(); err != nil {
+		return filled{}, err
+	}
+
+	instances, err := prefill.Multiply(ctx, w.db, keys, count)
+
+	return filled{world: w, instances: instances}, err
+}

@@ -1,0 +1,117 @@
+package floor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/google/uuid"
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/serving"
+)
+
+// ReadyPath is answered without a user and without work.
+const ReadyPath = "/ready"
+
+// Run serves the floors until the program is told to stop.
+func Run(ctx context.Context) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	config, err := ConfigFromEnvironment()
+	if err != nil {
+		return err
+	}
+
+	rows, err := openRows(ctx, config.DSN)
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, rows.db.Close()) }()
+
+	handler, err := newHandler(config, rows)
+	if err != nil {
+		return err
+	}
+
+	server, err := serving.Listen(ctx, config.Address, handler, 0)
+	if err != nil {
+		return err
+	}
+
+	return server.Run(ctx)
+}
+
+func newHandler(config Config, rows rows) (http.Handler, error) {
+	users, err := auth.ParseUsers(secret.String(config.Users))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", usersVariable, err)
+	}
+
+	log, err := logging.New("floor", "info", os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+
+	served := http.NewServeMux()
+	served.Handle("GET /v2/catalog", fixed(config.FixedBytes))
+	served.Handle("PUT /v2/service_instances/{instance_id}", rest.Endpoint(rows.provision))
+	served.Handle("GET /v2/service_instances/{instance_id}/last_operation", rest.Endpoint(rows.lastOperation))
+
+	all := http.NewServeMux()
+	all.HandleFunc("GET "+ReadyPath, func(http.ResponseWriter, *http.Request) {})
+	all.Handle("/v2/", rest.Wrap(served, rest.Log(log, clock.RealClock{}), auth.Require(users, auth.RoleOSB)))
+
+	return all, nil
+}
+
+// fixed answers with the same bytes each time.
+func fixed(length int) rest.Endpoint {
+	answer := rest.OK(bytes.Repeat([]byte("x"), length))
+
+	return func(*http.Request) (rest.Answer, error) { return answer, nil }
+}
+
+func (r rows) provision(request *http.Request) (rest.Answer, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return rest.Answer{}, fmt.Errorf("reading the request: %w", err)
+	}
+
+	var details domain.ProvisionDetails
+	if err := json.Unmarshal(body, &details); err != nil {
+		return rest.Answer{}, fmt.Errorf("decoding the request: %w", err)
+	}
+
+	operation := uuid.NewString()
+
+	if err := r.accept(request.Context(), request.PathValue("instance_id"), details.OrganizationGUID, operation, string(body)); err != nil {
+		return rest.Answer{}, err
+	}
+
+	return rest.Answer{Status: http.StatusAccepted, Body: apiresponses.ProvisioningResponse{OperationData: operation}}, nil
+}
+
+func (r rows) lastOperation(request *http.Request) (rest.Answer, error) {
+	found, err := r.operation(request.Context(), request.URL.Query().Get("operation"))
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	return rest.OK(found), nil
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/test/bench/program"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+const (
+	idleFor         = 10 * time.Second
+	idleMemoryLimit = 60 * program.MiB
+)
+
+// measureIdle measures the memory of a broker that has nothing to do.
+func measureIdle(ctx context.Context, s *scope) ([]line, error) {
+	w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+	if err != nil {
+		return nil, err
+	}
+
+	memory, err := w.calm(ctx, idleFor)
+	if err != nil {
+		return nil, err
+	}
+
+	return []line{{
+		what: "idle broker: resident memory (one run)", measured: mebibytes(memory.Resident), must: "< 60 MiB",
+		reached: verdict(memory.Resident < idleMemoryLimit),
+	}}, nil
+}
+
+// calm leaves the broker alone for a while and tells its memory then.
+func (w world) calm(ctx context.Context, while time.Duration) (program.Memory, error) {
+	select {
+	case <-ctx.Done():
+		return program.Memory{}, ctx.Err()
+	case <-time.After(while):
+	}
+
+	return w.broker.Memory()
+}

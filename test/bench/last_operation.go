@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/measure"
+	"github.com/environment-broker/environment-broker/test/bench/prefill"
+)
+
+const (
+	lastOperationShare = 0.7
+	// flatShare is what must be left of the rate when there are a hundred times as many operations.
+	flatShare = 0.85
+)
+
+// measureLastOperation measures how many platforms' looks at operations under way are answered, with few and with many operations.
+func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
+	sizes := []int{1_000, 10_000, 100_000}
+	subjects := make([]measure.Subject[load.Rate], 0, 2*len(sizes))
+
+	for _, size := range sizes {
+		filled, err := s.fill(ctx, size, false)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := s.fillFloor(ctx, filled); err != nil {
+			return nil, err
+		}
+
+		subjects = append(subjects,
+			s.looks(ctx, floorOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
+				return s.startFloor(ctx, filled.database, 0)
+			}),
+			s.looks(ctx, brokerOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
+				return s.startBroker(ctx, brokerOptions{database: filled.database, provisioner: filled.provisioner, paused: true})
+			}))
+	}
+
+	rates, err := measure.InTurn(s.runs, subjects...)
+	if err != nil {
+		return nil, err
+	}
+
+	var lines []line
+
+	for _, size := range sizes {
+		lines = append(lines, besideFloor(fmt.Sprintf("last_operation/s at %d operations", size),
+			perSecond(rates[brokerOf(size)]), perSecond(rates[floorOf(size)]), lastOperationShare))
+	}
+
+	few, many := perSecond(rates[brokerOf(sizes[0])]), perSecond(rates[brokerOf(sizes[len(sizes)-1])])
+	flat := measure.Median(measure.Ratios(many, few))
+
+	return append(lines, line{
+		what: "the same at 100,000 beside 1,000", measured: percent(flat), must: "≥ " + percent(flatShare), reached: verdict(flat >= flatShare),
+	}), nil
+}
+
+func floorOf(size int) string  { return fmt.Sprintf("floor at %d", size) }
+func brokerOf(size int) string { return fmt.Sprintf("last_operation at %d", size) }
+
+// looks measures a server that is started for it: all of them together would have more connections than PostgreSQL takes.
+func (s *scope) looks(ctx context.Context, name string, instances []prefill.Copy,
+	start func(context.Context, *scope) (server, error),
+) measure.Subject[load.Rate] {
+	return measure.Subject[load.Rate]{Name: name, Run: func() (rate load.Rate, err error) {
+		err = s.scoped(func(s *scope) error {
+			server, err := start(ctx, s)
+			if err != nil {
+				return err
+			}
+
+			rate, err = s.rate(ctx, name, lastOperations(server.url, instances)).Run()
+
+			return err
+		})
+
+		return rate, err
+	}}
+}
+
+// lastOperations asks for one operation after the other, neighbours being far apart.
+func lastOperations(url string, instances []prefill.Copy) func(number int) load.Request {
+	const stride = 7919 // a prime: it meets every instance
+
+	header := header()
+
+	return func(number int) load.Request {
+		asked := instances[number*stride%len(instances)]
+
+		return load.Request{
+			Method: http.MethodGet, Header: header, Want: http.StatusOK,
+			URL: url + "/v2/service_instances/" + asked.Instance + "/last_operation?operation=" + asked.Operation,
+		}
+	}
+}
+
+// fillFloor gives the floor the operations of the broker's database.
+func (s *scope) fillFloor(ctx context.Context, filled filled) error {
+	return s.scoped(func(s *scope) error {
+		if _, err := s.startFloor(ctx, filled.database, 0); err != nil { // it makes its tables
+			return err
+		}
+
+		for _, statement := range []string{
+			`INSERT INTO floor_operations (id, instance_id, state, description, payload)
+				SELECT id, instance_id, state, description, payload FROM operations`,
+			`VACUUM ANALYZE`,
+		} {
+			if _, err := filled.db.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("filling the floor: %w", err)
+			}
+		}
+
+		return nil
+	})
+}

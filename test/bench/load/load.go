@@ -1,0 +1,180 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const requestTimeout = time.Minute
+
+// Request is what a client sends.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte
+	// Want is the status of the answer. Any other one ends the run: what fails fast is not fast.
+	Want int
+}
+
+// Answer is what came of a request.
+type Answer struct {
+	// Number counts the requests of a run, from 0 on.
+	Number int
+	// Took is from the sending of the request to the end of its answer, which was at At.
+	Took time.Duration
+	At   time.Time
+	Body []byte
+}
+
+// Generator has a number of clients with a connection each, which is kept.
+type Generator struct {
+	clients int
+	client  *http.Client
+}
+
+// New returns a generator. Close closes its connections.
+func New(clients int) *Generator {
+	transport := &http.Transport{MaxIdleConns: clients, MaxIdleConnsPerHost: clients, MaxConnsPerHost: clients}
+
+	return &Generator{clients: clients, client: &http.Client{Transport: transport, Timeout: requestTimeout}}
+}
+
+// Close closes the connections.
+func (g *Generator) Close() { g.client.CloseIdleConnections() }
+
+// Count sends as many requests and returns their answers in the order of their numbers. The function makes the requests; several
+// clients call it at a time.
+func (g *Generator) Count(ctx context.Context, total int, request func(number int) Request) ([]Answer, error) {
+	answers := make([]Answer, total)
+
+	err := g.run(ctx, func(number int) (Request, bool) {
+		if number >= total {
+			return Request{}, false
+		}
+
+		return request(number), true
+	}, func(answer Answer) { answers[answer.Number] = answer })
+
+	return answers, err
+}
+
+// Rate is what was answered in a while.
+type Rate struct {
+	PerSecond float64
+	Latencies []time.Duration
+}
+
+// For sends requests for a while and returns what was answered in it, besides what was answered in the time of warming up before.
+func (g *Generator) For(ctx context.Context, warmUp, while time.Duration, request func(number int) Request) (Rate, error) {
+	var (
+		rate  Rate
+		mutex sync.Mutex
+	)
+
+	begin := time.Now().Add(warmUp)
+	end := begin.Add(while)
+
+	err := g.run(ctx, func(number int) (Request, bool) {
+		if !time.Now().Before(end) {
+			return Request{}, false
+		}
+
+		return request(number), true
+	}, func(answer Answer) {
+		if answer.At.Before(begin) || answer.At.After(end) {
+			return
+		}
+
+		mutex.Lock()
+		defer mutex.Unlock()
+
+		rate.Latencies = append(rate.Latencies, answer.Took)
+	})
+
+	rate.PerSecond = float64(len(rate.Latencies)) / while.Seconds()
+
+	return rate, err
+}
+
+// run has every client send the next request until there is none. The first error stops all of them.
+func (g *Generator) run(ctx context.Context, next func(number int) (Request, bool), answered func(Answer)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	var (
+		clients sync.WaitGroup
+		numbers atomic.Int64
+	)
+
+	for range g.clients {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				number := int(numbers.Add(1)) - 1
+
+				request, more := next(number)
+				if !more {
+					return
+				}
+
+				answer, err := g.send(ctx, request)
+				if err != nil {
+					stop(err)
+
+					return
+				}
+
+				answer.Number = number
+				answered(answer)
+			}
+		})
+	}
+
+	clients.Wait()
+
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("sending requests: %w", err)
+	}
+
+	return nil
+}
+
+// Send sends one request.
+func (g *Generator) Send(ctx context.Context, request Request) (Answer, error) {
+	return g.send(ctx, request)
+}
+
+func (g *Generator) send(ctx context.Context, request Request) (Answer, error) {
+	sent, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
+	if err != nil {
+		return Answer{}, fmt.Errorf("making a request: %w", err)
+	}
+
+	sent.Header = request.Header
+	began := time.Now()
+
+	response, err := g.client.Do(sent)
+	if err != nil {
+		return Answer{}, err
+	}
+
+	body, err := io.ReadAll(response.Body)
+	at := time.Now()
+
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return Answer{}, fmt.Errorf("reading the answer of %s: %w", request.URL, err)
+	}
+
+	if response.StatusCode != request.Want {
+		return Answer{}, fmt.Errorf("%s %s is answered with %s: %s", request.Method, request.URL, response.Status, body)
+	}
+
+	return Answer{Took: at.Sub(began), At: at, Body: body}, nil
+}

@@ -1,0 +1,110 @@
+package load_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const clients = 4
+
+// serve runs a server until the test ends, and counts the connections to it.
+func serve(t *testing.T, handler http.HandlerFunc) (url string, connections *atomic.Int64) {
+	t.Helper()
+
+	connections = &atomic.Int64{}
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+
+	return server.URL, connections
+}
+
+func newGenerator(t *testing.T) *load.Generator {
+	t.Helper()
+
+	generator := load.New(clients)
+	t.Cleanup(generator.Close)
+
+	return generator
+}
+
+// TestCount holds that each request is sent once, over connections that are kept, and that answers stand at their requests' places.
+func TestCount(t *testing.T) {
+	const total = 200
+
+	url, connections := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+
+	answers, err := newGenerator(t).Count(t.Context(), total, func(number int) load.Request {
+		return load.Request{Method: http.MethodPut, URL: url, Body: []byte(strconv.Itoa(number)), Want: http.StatusOK}
+	})
+	if err != nil || len(answers) != total {
+		t.Fatalf("want %d answers, got %d and %v", total, len(answers), err)
+	}
+
+	for number, answer := range answers {
+		if answer.Number != number || string(answer.Body) != strconv.Itoa(number) || answer.Took <= 0 || answer.At.IsZero() {
+			t.Errorf("request %d has the answer %+v", number, answer)
+		}
+	}
+
+	if made := connections.Load(); made > clients {
+		t.Errorf("%d clients made %d connections: they do not keep them", clients, made)
+	}
+}
+
+// TestFor holds that the time of warming up does not count, neither its answers nor its seconds.
+func TestFor(t *testing.T) {
+	var served atomic.Int64
+
+	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
+
+	const while = 200 * time.Millisecond
+
+	rate, err := newGenerator(t).For(t.Context(), while, while, func(int) load.Request {
+		return load.Request{Method: http.MethodGet, URL: url, Want: http.StatusOK}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	counted := int64(len(rate.Latencies))
+	if counted == 0 || counted >= served.Load() {
+		t.Errorf("of %d answers, half of them in the time of warming up, %d are counted", served.Load(), counted)
+	}
+
+	if want := float64(counted) / while.Seconds(); rate.PerSecond != want {
+		t.Errorf("%d answers in %s make %g a second, got %g", counted, while, want, rate.PerSecond)
+	}
+}
+
+// TestRefusal holds that answers of another status are no answers: the run fails and says what came.
+func TestRefusal(t *testing.T) {
+	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+	})
+
+	_, err := newGenerator(t).For(t.Context(), 0, time.Minute, func(int) load.Request {
+		return load.Request{Method: http.MethodGet, URL: url, Want: http.StatusOK}
+	})
+	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the database does not answer") {
+		t.Errorf("the run with refusals ends with %v", err)
+	}
+}

@@ -1,0 +1,171 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// startTimeout is how long a program may take until it is ready, stopTimeout until it has ended.
+	startTimeout = time.Minute
+	stopTimeout  = time.Minute
+	// look is how often a program that starts is asked whether it is ready: often, for the start is measured.
+	look = 2 * time.Millisecond
+)
+
+// Options say what to run.
+type Options struct {
+	Path      string
+	Arguments []string
+	// Environment is all that the program gets.
+	Environment []string
+	// Log is the file that its output is appended to.
+	Log string
+	// Ready is a URL that is answered with 200 once the program is ready.
+	Ready string
+}
+
+// Program is a running program.
+type Program struct {
+	// Started is when it was started, StartTook how long it took to be ready.
+	Started   time.Time
+	StartTook time.Duration
+
+	command *exec.Cmd
+	log     string
+	ended   chan struct{}
+	err     error
+	killed  bool
+}
+
+// Start runs a program and waits until it is ready.
+func Start(ctx context.Context, options Options) (*Program, error) {
+	log, err := os.OpenFile(options.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", options.Path, err)
+	}
+	defer log.Close()
+
+	command := exec.Command(options.Path, options.Arguments...)
+	command.Env, command.Stdout, command.Stderr = options.Environment, log, log
+
+	p := &Program{command: command, log: options.Log, ended: make(chan struct{}), Started: time.Now()}
+
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", options.Path, err)
+	}
+
+	go func() {
+		p.err = command.Wait()
+		close(p.ended)
+	}()
+
+	if err := p.waitUntilReady(ctx, options.Ready); err != nil {
+		p.Kill()
+
+		return nil, err
+	}
+
+	p.StartTook = time.Since(p.Started)
+
+	return p, nil
+}
+
+func (p *Program) waitUntilReady(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+
+	for {
+		if answers(ctx, client, url) {
+			return nil
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", p.command.Path, ctx.Err())
+		case <-p.ended:
+			return fmt.Errorf("%s has ended: %w\n%s", p.command.Path, errors.Join(p.err), p.Tail())
+		case <-tick.C:
+		}
+	}
+}
+
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Stop asks the program to end and waits until it has. One that has been killed or stopped before is left alone.
+func (p *Program) Stop() error {
+	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
+
+	select {
+	case <-p.ended:
+	case <-time.After(stopTimeout):
+		p.Kill()
+
+		return fmt.Errorf("%s did not end within %s", p.command.Path, stopTimeout)
+	}
+
+	if p.err != nil && !p.killed {
+		return fmt.Errorf("%s: %w\n%s", p.command.Path, p.err, p.Tail())
+	}
+
+	return nil
+}
+
+// Kill ends the program as a crash does, and waits until it is gone.
+func (p *Program) Kill() {
+	p.killed = true
+	_ = p.command.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// Tail is the end of the program's log.
+func (p *Program) Tail() string {
+	const lines = 20
+
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+
+	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// FreeAddress is an address on the loopback that nobody listens on at this moment.
+func FreeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free address: %w", err)
+	}
+
+	return listener.Addr().String(), listener.Close()
+}

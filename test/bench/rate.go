@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/measure"
+)
+
+// rate measures how many of the requests are answered in a second. Each time it makes its connections anew.
+func (s *scope) rate(ctx context.Context, name string, request func(number int) load.Request) measure.Subject[load.Rate] {
+	return measure.Subject[load.Rate]{Name: name, Run: func() (load.Rate, error) {
+		generator := load.New(clients)
+		defer generator.Close()
+
+		rate, err := generator.For(ctx, warmUp, while, request)
+		s.tell("%s: %.0f/s, p99 %s", name, rate.PerSecond, measure.Percentile(rate.Latencies, 0.99).Round(time.Millisecond/10))
+
+		return rate, err
+	}}
+}
+
+func perSecond(rates []load.Rate) []float64 {
+	values := make([]float64, 0, len(rates))
+	for _, rate := range rates {
+		values = append(values, rate.PerSecond)
+	}
+
+	return values
+}
+
+// percentiles are those of the latencies, run by run.
+func percentiles(rates []load.Rate, share float64) []time.Duration {
+	values := make([]time.Duration, 0, len(rates))
+	for _, rate := range rates {
+		values = append(values, measure.Percentile(rate.Latencies, share))
+	}
+
+	return values
+}

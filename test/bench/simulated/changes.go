@@ -1,0 +1,75 @@
+package simulated
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// The feed looks as seldom and tells as much at a time as that of our Provisioner.
+const (
+	feedPause = 250 * time.Millisecond
+	feedPage  = 500
+)
+
+// change sets the state of an operation and has the feed tell it. The caller holds the mutex.
+func (r *runtimes) change(id string, state model.OperationState) {
+	r.states[id] = state
+	r.changes = append(r.changes, model.OperationChange{
+		ID: id, RuntimeID: id, Operation: model.OperationTypeProvisionNoInstall, State: state,
+	})
+}
+
+// Changes implements graph.Runtimes. A cursor is the number of the changes that were told.
+func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
+	r.calls.feeds.Add(1)
+
+	deadline := time.Now().Add(wait)
+
+	for {
+		next, changes, err := r.changesAfter(after)
+		if err != nil || after == "" || len(changes) > 0 || !time.Now().Before(deadline) {
+			return next, changes, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return after, nil, nil
+		case <-time.After(feedPause):
+		}
+	}
+}
+
+func (r *runtimes) changesAfter(after string) (string, []model.OperationChange, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	if after == "" {
+		return strconv.Itoa(len(r.changes)), nil, nil
+	}
+
+	told, err := strconv.Atoi(after)
+	if err != nil || told > len(r.changes) {
+		return "", nil, failure.New(failure.Invalid, "after: this is no cursor")
+	}
+
+	next := min(told+feedPage, len(r.changes))
+	latest := map[string]bool{}
+
+	var changes []model.OperationChange
+
+	for _, change := range r.changes[told:next] {
+		if !latest[change.ID] {
+			latest[change.ID] = true
+			change.State = r.states[change.ID]
+			changes = append(changes, change)
+		}
+	}
+
+	r.calls.changes.Add(int64(len(changes)))
+
+	return strconv.Itoa(next), changes, nil
+}

@@ -1,0 +1,136 @@
+package simulated
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+const (
+	endpoint = "/graphql"
+	// noFeed is what a GraphQL server answers whose schema does not know the feed.
+	noFeed = `{"errors":[{"message":"Cannot query field \"operationChanges\" on type \"Query\"."}],"data":null}`
+)
+
+// Provisioner is a simulated Provisioner that runs.
+type Provisioner struct {
+	runtimes *runtimes
+	calls    *counters
+	api      *http.Server
+	address  string
+	served   sync.WaitGroup
+	access   *access
+	release  sync.Once
+}
+
+// Start serves a Provisioner. Stop ends it.
+func Start(ctx context.Context, behaviour Behaviour) (*Provisioner, error) {
+	apiListener, err := listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	runtimesListener, err := listen(ctx)
+	if err != nil {
+		return nil, errors.Join(err, apiListener.Close())
+	}
+
+	calls := &counters{}
+
+	access, err := newAccess(runtimesListener, calls)
+	if err != nil {
+		return nil, errors.Join(err, apiListener.Close(), runtimesListener.Close())
+	}
+
+	runtimes := newRuntimes(behaviour, access, calls)
+
+	handler := graph.NewHandler(graph.Options{
+		Runtimes: runtimes, Rules: validation.Rules{Project: "bench"}, Log: logging.Discard(),
+		Endpoint: endpoint, PlaygroundEndpoint: endpoint,
+	})
+	if behaviour.Former {
+		handler = withoutFeed(handler, calls)
+	}
+
+	p := &Provisioner{
+		runtimes: runtimes, calls: calls, access: access, address: apiListener.Addr().String(),
+		api: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},
+	}
+
+	p.served.Go(func() { _ = p.api.Serve(apiListener) }) // always ends with an error, by Stop
+	p.served.Go(func() { _ = access.serve() })
+
+	return p, nil
+}
+
+func listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for the simulated Provisioner: %w", err)
+	}
+
+	return listener, nil
+}
+
+// withoutFeed refuses to tell changes.
+func withoutFeed(next http.Handler, calls *counters) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+
+			return
+		}
+
+		if bytes.Contains(body, []byte("operationChanges")) {
+			calls.feeds.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, noFeed)
+
+			return
+		}
+
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Stop ends the server and every connection to it.
+func (p *Provisioner) Stop() error {
+	p.Release()
+
+	err := errors.Join(p.api.Close(), p.access.server.Close())
+	p.served.Wait()
+
+	return err
+}
+
+// URL is where the GraphQL API is.
+func (p *Provisioner) URL() string { return "http://" + p.address + endpoint }
+
+// Release ends what Behaviour holds up.
+func (p *Provisioner) Release() { p.release.Do(p.runtimes.release) }
+
+// Calls are the calls up to now.
+func (p *Provisioner) Calls() Calls { return p.calls.read() }
+
+// Ordered tells when each order came first, by its key: the id of the broker's operation.
+func (p *Provisioner) Ordered() map[string]time.Time {
+	p.runtimes.mutex.Lock()
+	defer p.runtimes.mutex.Unlock()
+
+	return maps.Clone(p.runtimes.orders)
+}

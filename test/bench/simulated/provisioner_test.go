@@ -1,0 +1,167 @@
+package simulated_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
+	"github.com/environment-broker/environment-broker/internal/runtimeorder"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const tenant = "acme"
+
+// start runs a Provisioner until the test ends and returns the broker's client of it.
+func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner, *provisionerclient.Client) {
+	t.Helper()
+
+	provisioner, err := simulated.Start(t.Context(), behaviour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := provisioner.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	client, err := provisionerclient.New(provisionerclient.Options{URL: provisioner.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return provisioner, client
+}
+
+// instance is one that can be ordered.
+func instance() environment.Instance {
+	return environment.Instance{
+		ID: "instance-1", GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "gcp", Region: "europe-west3",
+		Name: "first", ShootName: "c-1234567",
+		Request: environment.Request{Cluster: environment.Cluster{
+			KubernetesVersion: "1.35.4", MachineType: "n2-standard-2", VolumeType: "pd-balanced", VolumeSizeGB: 80,
+			AutoScalerMin: 2, AutoScalerMax: 9, MaxSurge: 3, MaxUnavailable: 1, Zones: []string{"europe-west3-a"},
+			NodesCIDR: "10.250.0.0/16", PodsCIDR: "10.96.0.0/13", ServicesCIDR: "10.104.0.0/13", Purpose: "development",
+			Administrators: []string{"a@example.com"},
+		}},
+	}
+}
+
+// order orders the instance's runtime under the key.
+func order(t *testing.T, client *provisionerclient.Client, key string) provisionerclient.Operation {
+	t.Helper()
+
+	input, err := runtimeorder.New(instance())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	input.ClusterConfig.GardenerConfig.TargetSecret = "gcp"
+
+	ordered, err := client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return ordered
+}
+
+func state(t *testing.T, client *provisionerclient.Client, id string) wire.OperationState {
+	t.Helper()
+
+	operation, err := client.OperationStatus(t.Context(), tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return operation.State
+}
+
+// TestAtOnce holds what the throughput is measured with: a runtime is ready when its order is answered, it answers to its kubeconfig,
+// and every call is counted.
+func TestAtOnce(t *testing.T) {
+	provisioner, client := start(t, simulated.Behaviour{})
+
+	ordered := order(t, client, "key")
+
+	if again := order(t, client, "key"); again.RuntimeID != ordered.RuntimeID {
+		t.Errorf("an order that is repeated makes the runtime %s besides %s", again.RuntimeID, ordered.RuntimeID)
+	}
+
+	if got := state(t, client, ordered.ID); got != wire.OperationStateSucceeded {
+		t.Errorf("the state is %s", got)
+	}
+
+	reached := instance()
+	reached.RuntimeID = ordered.RuntimeID
+
+	if err := runtimeaccess.New(client).Probe(t.Context(), reached); err != nil {
+		t.Errorf("the runtime does not answer: %v", err)
+	}
+
+	want := simulated.Calls{Orders: 2, Statuses: 1, Kubeconfigs: 1, Probes: 1}
+	if diff := cmp.Diff(want, provisioner.Calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+
+	if at := provisioner.Ordered(); len(at) != 1 || at["key"].IsZero() {
+		t.Errorf("the first order of the key came at %v", at)
+	}
+}
+
+// TestHold holds that runtimes get ready by Release and not before, and that the feed tells it.
+func TestHold(t *testing.T) {
+	provisioner, client := start(t, simulated.Behaviour{Hold: true})
+
+	begin, err := client.Changes(t.Context(), "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ordered := order(t, client, "key")
+	if got := state(t, client, ordered.ID); got != wire.OperationStateInprogress {
+		t.Errorf("before it is released the state is %s", got)
+	}
+
+	provisioner.Release()
+
+	if got := state(t, client, ordered.ID); got != wire.OperationStateSucceeded {
+		t.Errorf("after it is released the state is %s", got)
+	}
+
+	changes, err := client.Changes(t.Context(), begin.Cursor, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(changes.Operations) != 1 || changes.Operations[0].OperationID != ordered.ID {
+		t.Errorf("the feed tells %+v", changes.Operations)
+	}
+
+	if late := order(t, client, "late"); state(t, client, late.ID) != wire.OperationStateSucceeded {
+		t.Error("a runtime that is ordered after the release is not ready")
+	}
+}
+
+// TestFormer holds that a former Provisioner has no feed, as the broker understands it, and answers all else.
+func TestFormer(t *testing.T) {
+	_, client := start(t, simulated.Behaviour{Former: true})
+
+	if _, err := client.Changes(t.Context(), "", 0); !errors.Is(err, provisionerclient.ErrNoFeed) {
+		t.Errorf("asking for changes gives %v", err)
+	}
+
+	if got := state(t, client, order(t, client, "key").ID); got != wire.OperationStateSucceeded {
+		t.Errorf("the state is %s", got)
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/measure"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+const (
+	throughputLeast = 200
+	commitsMost     = 10
+)
+
+// finished is what it took to carry a number of operations.
+type finished struct {
+	perSecond float64
+	// commits and calls are those of one operation.
+	commits, calls float64
+	kinds          simulated.Calls
+}
+
+// measureThroughput measures how many operations a second come to their end when nobody outside takes any time.
+func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
+	sizes := []int{1_000, 5_000}
+	subjects := make([]measure.Subject[finished], 0, len(sizes))
+
+	for _, size := range sizes {
+		name := createsOf(size)
+		subjects = append(subjects, measure.Subject[finished]{Name: name, Run: func() (run finished, err error) {
+			err = s.scoped(func(s *scope) error {
+				run, err = s.finishAll(ctx, size)
+
+				return err
+			})
+			s.tell("%s: %.0f operations/s, %.1f commits and %.1f calls an operation", name, run.perSecond, run.commits, run.calls)
+
+			return run, err
+		}})
+	}
+
+	runs, err := measure.InTurn(s.runs, subjects...)
+	if err != nil {
+		return nil, err
+	}
+
+	var lines []line
+
+	for _, size := range sizes {
+		lines = append(lines, throughputLines(createsOf(size), size, runs[createsOf(size)])...)
+	}
+
+	return lines, nil
+}
+
+func createsOf(size int) string { return fmt.Sprintf("%d creates", size) }
+
+func throughputLines(name string, size int, runs []finished) []line {
+	var rates, commits, calls []float64
+
+	for _, run := range runs {
+		rates, commits, calls = append(rates, run.perSecond), append(commits, run.commits), append(calls, run.calls)
+	}
+
+	rate, commit := measure.Median(rates), measure.Median(commits)
+	kinds := runs[len(runs)-1].kinds
+
+	return []line{
+		{
+			what: name + ", accepted to all done: operations/s", measured: rounded(rate),
+			must: fmt.Sprintf("≥ %d", throughputLeast), reached: verdict(rate >= throughputLeast),
+		},
+		{
+			what: "the same: commits an operation", measured: fmt.Sprintf("%.1f", commit),
+			must: fmt.Sprintf("≤ %d", commitsMost), reached: verdict(commit <= commitsMost),
+		},
+		{
+			what: fmt.Sprintf("the same: calls an operation (of %d in the last run: orders %d, states %d, kubeconfigs %d, runtimes %d, changes %d)",
+				size, kinds.Orders, kinds.Statuses, kinds.Kubeconfigs, kinds.Probes, kinds.Feeds),
+			measured: fmt.Sprintf("%.1f", measure.Median(calls)),
+		},
+	}
+}
+
+// finishAll creates as many instances and waits until all of them are there.
+func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
+	w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+	if err != nil {
+		return finished{}, err
+	}
+
+	before, err := s.commits(ctx, w.database.Name)
+	if err != nil {
+		return finished{}, err
+	}
+
+	generator := load.New(clients)
+	defer generator.Close()
+
+	began := time.Now()
+
+	if _, err := generator.Count(ctx, size, creates(w.broker.url, manyTenants)); err != nil {
+		return finished{}, err
+	}
+
+	looks, err := holds(ctx, w.db, allSucceeded, size)
+	if err != nil {
+		return finished{}, err
+	}
+
+	calls := w.provisioner.Calls()
+
+	ended, err := w.lastEnd(ctx)
+	if err != nil {
+		return finished{}, err
+	}
+
+	// A connection that is closed has told what it did; one that is open may be a while behind.
+	if err := w.broker.Stop(); err != nil {
+		return finished{}, err
+	}
+
+	after, err := s.commits(ctx, w.database.Name)
+	if err != nil {
+		return finished{}, err
+	}
+
+	return finished{
+		perSecond: float64(size) / ended.Sub(began).Seconds(),
+		commits:   float64(after-before-looks) / float64(size),
+		calls:     float64(calls.All()) / float64(size),
+		kinds:     calls,
+	}, nil
+}
+
+// commits are the transactions that were committed in the database, those that only read included.
+func (s *scope) commits(ctx context.Context, database string) (commits int, err error) {
+	err = s.scoped(func(s *scope) error {
+		// Asked from another database, the question itself does not count.
+		elsewhere, err := s.open(anyDatabase)
+		if err != nil {
+			return err
+		}
+
+		return elsewhere.GetContext(ctx, &commits, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting commits: %w", err)
+	}
+
+	return commits, nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+const (
+	slowRuntimes = 200
+	slowTakes    = time.Minute
+	slowLimit    = 66 * time.Second
+)
+
+// measureWaiting measures how long runtimes take that all take a minute, and are more than there are workers. A Provisioner with a feed
+// and one without are measured at the same time, for they are mostly waited for.
+func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
+	kinds := []string{"with the feed", "polled"}
+	took, errs := make([]time.Duration, len(kinds)), make([]error, len(kinds))
+
+	var measured sync.WaitGroup
+
+	worlds := make([]world, len(kinds))
+
+	for i := range kinds {
+		w, err := s.newWorld(ctx, simulated.Behaviour{Takes: slowTakes, Former: i == 1}, false)
+		if err != nil {
+			return nil, err
+		}
+
+		worlds[i] = w
+	}
+
+	for i, w := range worlds {
+		measured.Go(func() { took[i], errs[i] = w.finishSlowly(ctx) })
+	}
+
+	measured.Wait()
+
+	lines := make([]line, 0, len(kinds))
+
+	for i, kind := range kinds {
+		if errs[i] != nil {
+			return nil, fmt.Errorf("%s: %w", kind, errs[i])
+		}
+
+		s.tell("%d runtimes of %s, %s: %s", slowRuntimes, slowTakes, kind, took[i])
+		lines = append(lines, line{
+			what:     fmt.Sprintf("%d runtimes that take 60 s each, %s: all done (one run)", slowRuntimes, kind),
+			measured: fmt.Sprintf("%.1f s", took[i].Seconds()), must: "≤ 66 s", reached: verdict(took[i] <= slowLimit),
+		})
+	}
+
+	return lines, nil
+}
+
+// finishSlowly tells how long it is from the first request to the end of the last operation.
+func (w world) finishSlowly(ctx context.Context) (time.Duration, error) {
+	generator := load.New(clients)
+	defer generator.Close()
+
+	began := time.Now()
+
+	if _, err := generator.Count(ctx, slowRuntimes, creates(w.broker.url, manyTenants)); err != nil {
+		return 0, err
+	}
+
+	if _, err := holds(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
+		return 0, err
+	}
+
+	ended, err := w.lastEnd(ctx)
+
+	return ended.Sub(began), err
+}

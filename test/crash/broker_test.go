@@ -1,0 +1,340 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+const (
+	instance = "/v2/service_instances/0f5b2c7e-1111-4222-8333-444455556666?accepts_incomplete=true" + plan
+	plan     = "&service_id=47c9dcbf-ff30-448e-ab36-d3bad66ba281&plan_id=361c511f-f939-4621-b228-d0fb79a1fe15"
+
+	// pace is how often the broker asks the Provisioner.
+	pace = 5 * time.Second
+)
+
+// brokerWorld is the broker's database and its API. The Provisioner that it works with has a database and a replica of its own, which
+// nothing befalls.
+type brokerWorld struct {
+	*testing.T
+
+	db          *storage.DB
+	operations  *operations.Store
+	instances   *instances.Store
+	api         http.Handler
+	provisioner *provisioner
+	graphql     http.Handler
+}
+
+func newBroker(t *testing.T, db *storage.DB, memory *garden.Memory, offer *catalog.Catalog) *brokerWorld {
+	t.Helper()
+
+	keys := storagetest.Keys(t)
+
+	ops, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows, err := instances.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w := &brokerWorld{T: t, db: db, operations: ops, instances: rows, provisioner: newProvisioner(t, scratch(t), memory)}
+	w.graphql = w.provisioner.handler()
+	w.provisioner.run()
+	w.api = broker.NewHandler(broker.Options{
+		DB: db, Instances: rows, Operations: ops, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
+		DefaultRegion: "cf-eu10",
+	})
+
+	return w
+}
+
+// run carries the Provisioner's operations until the world ends.
+func (p *provisioner) run() {
+	p.Helper()
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(p.Context()))
+	ended := make(chan error, 1)
+
+	config := process.DefaultConfig()
+	config.Poll = 3 * time.Second
+
+	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Undisturbed())...)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	go func() {
+		time.Sleep(370 * time.Millisecond) // two things at the same moment may happen in either order
+		ended <- engine.Run(ctx)
+	}()
+
+	p.T.Cleanup(func() {
+		stop()
+
+		if err := <-ended; err != nil {
+			p.Error(err)
+		}
+	})
+}
+
+// processes are what a replica of the broker registers.
+func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environment.Data] {
+	client, err := provisionerclient.New(provisionerclient.Options{
+		URL: "http://provisioner.example.com/graphql", HTTPClient: line.Client(w.graphql, operationName),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	return service.Processes(service.DefaultConfig(), service.Parts{
+		Provisioner: client,
+		Rows:        rows{service.NewRows(w.db, w.operations, w.instances), line},
+		Access:      access{client, line},
+		Pace:        func(time.Duration) time.Duration { return pace },
+		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
+	})
+}
+
+// operationName is what a GraphQL request asks for.
+func operationName(request *http.Request) string {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return err.Error()
+	}
+
+	request.Body = io.NopCloser(bytes.NewReader(body))
+
+	var asked struct {
+		OperationName string `json:"operationName"`
+	}
+
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return err.Error()
+	}
+
+	return asked.OperationName
+}
+
+// rows are the broker's tables at the end of a replica's line. What is only read may be lost like what is written.
+type rows struct {
+	service.Rows
+
+	line *crashtest.Line
+}
+
+func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
+	var found environment.Instance
+
+	err := r.call(ctx, "Find", func(ctx context.Context) error {
+		var err error
+
+		found, err = r.Rows.Find(ctx, id)
+
+		return err
+	})
+
+	return found, err
+}
+
+func (r rows) LastProvisioning(ctx context.Context, id string) (environment.Data, error) {
+	var found environment.Data
+
+	err := r.call(ctx, "LastProvisioning", func(ctx context.Context) error {
+		var err error
+
+		found, err = r.Rows.LastProvisioning(ctx, id)
+
+		return err
+	})
+
+	return found, err
+}
+
+func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
+	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, instance, runtimeID) })
+}
+
+func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
+	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, instance) })
+}
+
+// call explains what goes wrong on the line as the tables do.
+func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
+	err := r.line.Outside(ctx, name, call)
+	if errors.Is(err, crashtest.ErrLost) {
+		return failure.Wrap(failure.Transient, err, "the database does not answer as it should")
+	}
+
+	return err
+}
+
+// access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there.
+type access struct {
+	provisioner *provisionerclient.Client
+	line        *crashtest.Line
+}
+
+// Probe implements provisioning.RuntimeAccess.
+func (a access) Probe(ctx context.Context, instance environment.Instance) error {
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return err
+	}
+
+	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {
+		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
+	}
+
+	return nil
+}
+
+// ask sends a platform's request and returns the id of the operation that it began.
+func (w *brokerWorld) ask(method string) string {
+	w.Helper()
+
+	body := `{"service_id": "47c9dcbf-ff30-448e-ab36-d3bad66ba281", "plan_id": "361c511f-f939-4621-b228-d0fb79a1fe15",
+		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`
+	request := httptest.NewRequestWithContext(w.Context(), method, instance, bytes.NewBufferString(body))
+	request.Header.Set("X-Broker-Api-Version", "2.17")
+	request.Header.Set("Content-Type", "application/json")
+
+	answer := httptest.NewRecorder()
+	w.api.ServeHTTP(answer, request)
+
+	var told struct {
+		Operation string `json:"operation"`
+	}
+
+	if err := json.Unmarshal(answer.Body.Bytes(), &told); err != nil || answer.Code != http.StatusAccepted {
+		w.Fatalf("%s is answered with %d %s, %v", method, answer.Code, answer.Body, err)
+	}
+
+	return told.Operation
+}
+
+// outside is what there is outside of the broker, and the instance's row.
+type outside struct {
+	Clusters  clusters
+	Instances int
+	// Runtime says that the instance's runtime is one that the Provisioner has.
+	Runtime bool
+	// Unfinished are the Provisioner's operations that have not ended.
+	Unfinished int
+}
+
+func (w *brokerWorld) outside(chance bool) outside {
+	w.Helper()
+
+	count := func(db *storage.DB, query string, args ...any) int {
+		count, err := storage.Get[int](w.Context(), db.Reader(), query, args...)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		return count
+	}
+
+	told := outside{
+		Clusters:   w.provisioner.clusters(chance),
+		Instances:  count(w.db, `SELECT count(*) FROM instances`),
+		Unfinished: count(w.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
+	}
+
+	if told.Instances == 1 {
+		runtimeID, err := storage.Get[string](w.Context(), w.db.Reader(), `SELECT runtime_id FROM instances`)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, runtimeID) == 1
+	}
+
+	return told
+}
+
+type brokerPlay = crashtest.Play[environment.Data]
+
+func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtest.Scene[environment.Data] {
+	t.Helper()
+
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
+
+	// scene is one on new databases. In some it is a matter of chance how far the creation gets that is ended.
+	scene := func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data] {
+		return crashtest.Scene[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[environment.Data] {
+			t.Helper()
+
+			w := newBroker(t, open(t), memory, offer)
+
+			return crashtest.World[environment.Data]{
+				Store: w.operations, Processes: w.processes, Outside: func() any { return w.outside(chance) },
+				AnyData: chance, Random: shootName,
+				Tell: func(play *brokerPlay) []string { return tell(w, play) },
+			}
+		}}
+	}
+
+	return []crashtest.Scene[environment.Data]{
+		scene("provision", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Begin()
+
+			id := w.ask(http.MethodPut)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+
+			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-during-creation", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Begin()
+			w.ask(http.MethodPut)
+			play.Sleep(creation)
+
+			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+	}
+}

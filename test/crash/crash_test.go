@@ -1,0 +1,50 @@
+package crash
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+// With other values the same tests search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
+var (
+	pairs = flag.Int("pairs", 10, "how many pairs of faults each scene is played with")
+	seed  = flag.Uint64("seed", 1, "which pairs these are")
+)
+
+// nth is which part of the matrix is played on PostgreSQL too.
+const nth = 13
+
+func TestEveryRegisteredProcessHasAScene(t *testing.T) {
+	memory := openGarden(t)
+
+	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, memory, scratch)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), nil, nil), provisionerScenes(memory, scratch)...)
+}
+
+func TestBroker(t *testing.T) { crashtest.Matrix(t, brokerScenes(t, openGarden(t), scratch)...) }
+
+func TestProvisioner(t *testing.T) { crashtest.Matrix(t, provisionerScenes(openGarden(t), scratch)...) }
+
+func TestBrokerPairs(t *testing.T) {
+	crashtest.Pairs(t, *seed, *pairs, brokerScenes(t, openGarden(t), scratch)...)
+}
+
+func TestProvisionerPairs(t *testing.T) {
+	crashtest.Pairs(t, *seed, *pairs, provisionerScenes(openGarden(t), scratch)...)
+}
+
+func TestBrokerOnPostgreSQL(t *testing.T) {
+	postgres(t) // the server is started on real time
+
+	crashtest.Sample(t, nth, brokerScenes(t, openGarden(t), postgres)...)
+}
+
+func TestProvisionerOnPostgreSQL(t *testing.T) {
+	postgres(t)
+
+	crashtest.Sample(t, nth, provisionerScenes(openGarden(t), postgres)...)
+}

@@ -1,0 +1,238 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+)
+
+const (
+	// creation is how long Gardener takes for a cluster, deletion how long to remove it.
+	creation = 6 * time.Second
+	deletion = 4 * time.Second
+)
+
+// openGarden lays out the garden that all worlds of a test share: it takes long, and each world leaves it empty.
+func openGarden(t *testing.T) *garden.Memory {
+	t.Helper()
+
+	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return memory
+}
+
+// gardener works on the Shoots of one world, on fake time, and counts those that were made.
+type gardener struct {
+	*testing.T
+	client.WithWatch
+
+	namespace string
+	mutex     sync.Mutex
+	made      int // clusters that were ever made
+	most      int // clusters that were there at the same time
+}
+
+func newGardener(t *testing.T, memory *garden.Memory) *gardener {
+	t.Helper()
+
+	g := &gardener{T: t, namespace: memory.Namespace()}
+	g.WithWatch = interceptor.NewClient(memory.Client(), interceptor.Funcs{Apply: g.apply})
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+
+	var working sync.WaitGroup
+
+	working.Go(func() {
+		time.Sleep(130 * time.Millisecond) // two things at the same moment may happen in either order
+		g.work(ctx)
+	})
+	t.Cleanup(func() {
+		stop()
+		working.Wait()
+		g.clear()
+	})
+
+	return g
+}
+
+// apply counts what is made anew.
+func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	before := len(g.shoots())
+
+	if err := c.Apply(ctx, object, options...); err != nil {
+		return err
+	}
+
+	if now := len(g.shoots()); now > before {
+		g.mutex.Lock()
+		defer g.mutex.Unlock()
+
+		g.made++
+		g.most = max(g.most, now)
+	}
+
+	return nil
+}
+
+func (g *gardener) shoots() []gardencorev1beta1.Shoot {
+	g.Helper()
+
+	list := &gardencorev1beta1.ShootList{}
+	if err := g.List(context.Background(), list, client.InNamespace(g.namespace)); err != nil {
+		g.Fatal(err)
+	}
+
+	return list.Items
+}
+
+// count tells how many clusters were ever made, how many there were at the same time, and how many are left.
+func (g *gardener) count() (made, most, left int) {
+	g.Helper()
+
+	left = len(g.shoots())
+
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	return g.made, g.most, left
+}
+
+// work brings clusters up and takes them down.
+func (g *gardener) work(ctx context.Context) {
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+
+		for _, shoot := range g.shoots() {
+			if err := g.reconcile(ctx, &shoot); err != nil && !apierrors.IsConflict(err) {
+				g.Errorf("working on the Shoot %s: %v", shoot.Name, err)
+			}
+		}
+	}
+}
+
+func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	switch {
+	case shoot.DeletionTimestamp != nil && time.Since(shoot.DeletionTimestamp.Time) > deletion:
+		return g.finish(ctx, shoot)
+	case shoot.DeletionTimestamp != nil:
+		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateProcessing)
+	case len(shoot.Finalizers) == 0:
+		before := shoot.DeepCopy()
+		shoot.Finalizers = []string{gardencorev1beta1.GardenerName}
+		shoot.Spec.DNS = &gardencorev1beta1.DNS{Domain: new(shoot.Name + ".example.com")}
+
+		return g.Patch(ctx, shoot, client.MergeFrom(before))
+	case time.Since(shoot.CreationTimestamp.Time) > creation:
+		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationStateSucceeded)
+	default:
+		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationStateProcessing)
+	}
+}
+
+func (g *gardener) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, doing gardencorev1beta1.LastOperationType,
+	state gardencorev1beta1.LastOperationState,
+) error {
+	if last := shoot.Status.LastOperation; last != nil && last.Type == doing && last.State == state {
+		return nil
+	}
+
+	progress := int32(50)
+	if state == gardencorev1beta1.LastOperationStateSucceeded {
+		progress = 100
+	}
+
+	shoot.Status.ObservedGeneration = shoot.Generation
+	shoot.Status.TechnicalID = "shoot--" + shoot.Name
+	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: doing, State: state, Progress: progress, Description: fmt.Sprintf("%s %s", doing, state), LastUpdateTime: metav1.Now(),
+	}
+
+	return g.Status().Update(ctx, shoot)
+}
+
+// finish lets a cluster go that is to be deleted.
+func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	if err := g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateSucceeded); err != nil {
+		return err
+	}
+
+	before := shoot.DeepCopy()
+	shoot.Finalizers = nil
+
+	return client.IgnoreNotFound(g.Patch(ctx, shoot, client.MergeFrom(before)))
+}
+
+// clear leaves the garden empty for the next world.
+func (g *gardener) clear() {
+	ctx := context.Background()
+
+	for _, shoot := range g.shoots() {
+		before := shoot.DeepCopy()
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
+
+		if err := g.Patch(ctx, &shoot, client.MergeFrom(before)); err != nil {
+			g.Fatal(err)
+		}
+
+		if err := g.Delete(ctx, &shoot); err != nil {
+			g.Fatal(err)
+		}
+	}
+
+	for _, shoot := range g.shoots() {
+		if err := g.finish(ctx, &shoot); err != nil {
+			g.Fatal(err)
+		}
+	}
+}
+
+// by is the garden at the end of a replica's line.
+func (g *gardener) by(line *crashtest.Line) client.WithWatch {
+	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			return line.Outside(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return line.Outside(ctx, "list", func(ctx context.Context) error { return c.List(ctx, list, options...) })
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return line.Outside(ctx, "create", func(ctx context.Context) error { return c.Create(ctx, object, options...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			return line.Outside(ctx, "apply", func(ctx context.Context) error { return c.Apply(ctx, object, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return line.Outside(ctx, "update", func(ctx context.Context) error { return c.Update(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return line.Outside(ctx, "patch", func(ctx context.Context) error { return c.Patch(ctx, object, patch, options...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return line.Outside(ctx, "delete", func(ctx context.Context) error { return c.Delete(ctx, object, options...) })
+		},
+	})
+}

@@ -1,0 +1,226 @@
+package crash
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	gardenerclient "github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/runtimes"
+	"github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"k8s.io/utils/clock"
+)
+
+// provisioner is the Provisioner's database, its API and the garden that it works in.
+type provisioner struct {
+	*gardener
+
+	operations *operations.Store
+	runtimes   *stored.Store
+	db         *storage.DB
+	service    *runtimes.Service
+}
+
+func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
+	t.Helper()
+
+	keys := storagetest.Keys(t)
+
+	ops, err := operations.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows, err := stored.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db}
+	p.service = runtimes.New(runtimes.Options{
+		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
+		Wake:  func() {},
+		Check: func(stored.Runtime) error { return nil },
+	})
+
+	return p
+}
+
+// AdminKubeconfig implements runtimes.Kubeconfigs.
+func (p *provisioner) AdminKubeconfig(_ context.Context, shootName string, _ time.Duration) ([]byte, error) {
+	return []byte("kubeconfig of " + shootName), nil
+}
+
+// handler is the API.
+func (p *provisioner) handler() http.Handler {
+	return graph.NewHandler(graph.Options{
+		Runtimes: p.service, Rules: validation.Rules{Project: garden.DefaultProject}, Log: logging.Discard(), Endpoint: "/graphql",
+	})
+}
+
+// processes are what a replica of the Provisioner registers.
+func (p *provisioner) processes(line *crashtest.Line) []process.Process[operation.Data] {
+	config := service.DefaultConfig()
+	config.Gardener.Project = garden.DefaultProject
+	config.Gardener.PollInterval = 5 * time.Second
+
+	return service.Processes(config, gardenerclient.New(p.by(line), p.namespace), ends{p.runtimes, line})
+}
+
+// ends is where the ends of runtimes are recorded, at the end of a replica's line.
+type ends struct {
+	store *stored.Store
+	line  *crashtest.Line
+}
+
+// MarkDeleted implements deprovisioning.Runtimes.
+func (e ends) MarkDeleted(ctx context.Context, id string, at time.Time) error {
+	return e.line.Outside(ctx, "MarkDeleted", func(ctx context.Context) error { return e.store.MarkDeleted(ctx, id, at) })
+}
+
+func (p *provisioner) order() (operationID, runtimeID string) {
+	p.Helper()
+
+	status, err := p.service.Provision(p.Context(), graph.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, order("c-first"))
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return *status.ID, *status.RuntimeID
+}
+
+func (p *provisioner) remove(runtimeID string) string {
+	p.Helper()
+
+	id, err := p.service.Deprovision(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "removal"}, runtimeID)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return id
+}
+
+// order asks for a cluster of the name.
+func order(name string) model.ProvisionRuntimeInput {
+	return model.ProvisionRuntimeInput{
+		RuntimeInput: &model.RuntimeInput{Name: name},
+		ClusterConfig: &model.ClusterConfigInput{GardenerConfig: &model.GardenerConfigInput{
+			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
+			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
+			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
+			ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+				VpcCIDR: "10.250.0.0/16",
+				AWSZones: []*model.AWSZoneInput{{
+					Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
+				}},
+			}},
+		}},
+	}
+}
+
+// clusters is what there is outside of the Provisioner.
+type clusters struct {
+	// Made counts the clusters that were ever made, unless it is a matter of chance whether there was one.
+	Made     int
+	Left     int
+	Runtimes int
+}
+
+// removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
+func (p *provisioner) removeOrphans() {
+	p.Helper()
+
+	ctx, stop := context.WithTimeout(p.Context(), 3*deletion)
+	defer stop()
+
+	if err := service.RemoveOrphans(ctx, p.runtimes, gardenerclient.New(p, p.namespace), logging.Discard()); err != nil {
+		p.Error(err)
+	}
+}
+
+func (p *provisioner) clusters(chance bool) clusters {
+	p.Helper()
+
+	if _, _, left := p.count(); left > 0 {
+		p.removeOrphans()
+	}
+
+	made, most, left := p.count()
+	if most > 1 {
+		p.Errorf("there were %d clusters at the same time", most)
+	}
+
+	if chance {
+		made = 0
+	}
+
+	live, err := storage.Get[int](p.Context(), p.db.Reader(), `SELECT count(*) FROM runtimes WHERE deleted_at IS NULL`)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return clusters{Made: made, Left: left, Runtimes: live}
+}
+
+type provisionerPlay = crashtest.Play[operation.Data]
+
+func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
+	// scene is one on a new database. In some it is a matter of chance how far the creation gets that is ended.
+	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string) crashtest.Scene[operation.Data] {
+		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
+			t.Helper()
+
+			p := newProvisioner(t, open(t), memory)
+
+			return crashtest.World[operation.Data]{
+				Store: p.operations, Processes: p.processes, Outside: func() any { return p.clusters(chance) }, AnyData: chance,
+				Tell: func(play *provisionerPlay) []string { return tell(p, play) },
+			}
+		}}
+	}
+
+	return []crashtest.Scene[operation.Data]{
+		scene("provision", operation.KindProvisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
+			play.Begin()
+
+			id, _ := p.order()
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision", operation.KindDeprovisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Begin()
+
+			id := p.remove(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
+			play.Begin()
+
+			_, runtimeID := p.order()
+			play.Sleep(creation)
+
+			id := p.remove(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+	}
+}
