@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +60,10 @@ func attemptGaps(timeline []process.Entry) []string {
 
 		what := fmt.Sprintf("line %d, %s attempt %d %s", i, entry.Step, entry.Attempt, entry.Outcome)
 
-		if want := max(next[entry.Step], 1); entry.Attempt != want && entry.Outcome != process.Skipped {
+		// Attempts that came to the same share a line.
+		first := cmp.Or(entry.FirstAttempt, entry.Attempt)
+
+		if want := max(next[entry.Step], 1); first != want && entry.Outcome != process.Skipped {
 			gaps = append(gaps, fmt.Sprintf("%s: want attempt %d", what, want))
 		}
 
