@@ -2,10 +2,15 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
 	"os"
+	"sync"
 
 	"github.com/gardener/gardener/cmd/gardener-apiserver/app"
 	"github.com/gardener/gardener/pkg/apiserver/features"
+	"github.com/gardener/gardener/pkg/utils/secrets"
 	_ "k8s.io/component-base/logs/json/register" // lets --logging-format=json work
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 )
@@ -13,7 +18,32 @@ import (
 func main() {
 	features.RegisterFeatureGates()
 
+	secrets.GenerateKey = sharedKeys()
+
 	if err := app.NewCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
 		os.Exit(1)
+	}
+}
+
+// sharedKeys makes one key of a size and gives it to whoever asks. Gardener makes a key for each admin kubeconfig, which takes half a
+// second of CPU: with hundreds of runtimes on one machine that is most of the work.
+func sharedKeys() func(io.Reader, int) (*rsa.PrivateKey, error) {
+	var (
+		mutex sync.Mutex
+		made  = map[int]*rsa.PrivateKey{}
+	)
+
+	return func(_ io.Reader, bits int) (*rsa.PrivateKey, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+
+		if made[bits] == nil {
+			key, err := rsa.GenerateKey(rand.Reader, bits)
+			if err != nil {
+				return nil, err
+			}
+			made[bits] = key
+		}
+		return made[bits], nil
 	}
 }
