@@ -27,8 +27,8 @@ const (
 	readyPause   = 20 * time.Millisecond
 	// stopLimit bounds the stop: two services, each with a limit of its own, and the garden.
 	stopLimit = 90 * time.Second
-	logFile      = "sandbox.log"
-	ownerOnly    = 0o700
+	logFile   = "sandbox.log"
+	ownerOnly = 0o700
 )
 
 // Run runs the sandbox until the context ends. With a program it takes that for the garden, else the garden is in memory. When
