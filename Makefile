@@ -44,6 +44,12 @@ test-garden: postgres garden ## Run the end-to-end tests, on the real garden and
 	go test -tags garden -timeout 20m ./test/e2e/...
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
+SOAK_DURATION ?= 10m
+
+.PHONY: soak
+soak: postgres garden ## Run the replica story again and again for SOAK_DURATION (10m), each time with another plan. STORY_SEED repeats one.
+	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^TestReplicas$$' ./test/e2e
+
 .PHONY: postgres
 postgres: ## Make sure that the tests find a PostgreSQL.
 	@test/postgres.sh

@@ -65,10 +65,10 @@ func newWorld(t *testing.T, kubeconfig string) *world {
 	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
 	brokerVariables := append(variables(onPostgres(t, "broker")),
 		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
-		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s")
+		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s", "APP_SHUTDOWN_DELAY=0s")
 	provisionerVariables := append(variables(onPostgres(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad)
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad, "APP_SHUTDOWN_DELAY=0s")
 
 	w := &world{
 		T: t, platform: platform{TB: t, url: "http://" + address, user: user, password: password}, garden: api, road: road,
@@ -103,7 +103,7 @@ func roadToGarden(t *testing.T, kubeconfig string) (*tcpRoad, string) {
 		t.Fatal(err)
 	}
 
-	road := newRoad(t, server.Host)
+	road := newRoad(t, func() string { return server.Host })
 	cluster.Server = "https://" + road.address()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 

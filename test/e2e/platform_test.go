@@ -107,6 +107,10 @@ func (p platform) send(method, path string, body any, want int) answer {
 
 func instancePath(id string) string { return "/v2/service_instances/" + id }
 
+func removalPath(id, planID string) string {
+	return instancePath(id) + "?accepts_incomplete=true&service_id=" + serviceID + "&plan_id=" + planID
+}
+
 func orderOf(planID string) map[string]any {
 	return map[string]any{
 		"service_id": serviceID, "plan_id": planID, "organization_guid": "organization-1", "space_guid": "space-1", "parameters": nil,
@@ -124,9 +128,7 @@ func (p platform) create(id, planID string) string {
 func (p platform) remove(id, planID string) string {
 	p.Helper()
 
-	path := instancePath(id) + "?accepts_incomplete=true&service_id=" + serviceID + "&plan_id=" + planID
-
-	return p.send(http.MethodDelete, path, nil, http.StatusAccepted).text("operation")
+	return p.send(http.MethodDelete, removalPath(id, planID), nil, http.StatusAccepted).text("operation")
 }
 
 // succeeded polls until the instance's operation has succeeded. A broker that is away meanwhile is waited for.

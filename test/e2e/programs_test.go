@@ -36,6 +36,7 @@ type program struct {
 	*testing.T
 
 	command *exec.Cmd
+	log     string
 	lines   chan string
 	ended   chan struct{}
 }
@@ -62,7 +63,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 		t.Fatal(err)
 	}
 
-	p := &program{T: t, command: command, lines: make(chan string, 1), ended: make(chan struct{})}
+	p := &program{T: t, command: command, log: log.Name(), lines: make(chan string, 1), ended: make(chan struct{})}
 
 	go func() {
 		defer close(p.ended)
@@ -88,8 +89,8 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 			p.kill()
 		}
 
-		if content, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
-			t.Logf("%s said:\n%s", path, tail(string(content)))
+		if t.Failed() {
+			t.Logf("%s said:\n%s", path, tail(p.said()))
 		}
 	})
 
@@ -112,12 +113,36 @@ func (p *program) line() string {
 	return ""
 }
 
+// said is what the program has logged so far.
+func (p *program) said() string {
+	p.Helper()
+
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		p.Error(err)
+	}
+
+	return string(content)
+}
+
 func (p *program) signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
 // kill ends the program as a crash does, and waits until it is gone.
 func (p *program) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
+}
+
+// terminate ends the program as an orderly stop does, and waits until it is gone.
+func (p *program) terminate() {
+	p.Helper()
+	p.signal(syscall.SIGTERM)
+
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.Fatalf("the program does not stop within %s", patience)
+	}
 }
 
 // tail is the end of a log.

@@ -9,18 +9,21 @@ import (
 	"testing"
 )
 
-// tcpRoad leads to an address and can be blocked: then connections are cut, and new ones lead nowhere.
+// tcpRoad leads to an address. It can be blocked: then connections are cut, and new ones lead nowhere. And it can be held: then nothing
+// arrives, and nobody is told.
 type tcpRoad struct {
 	listener net.Listener
-	target   string
+	// target is where a new connection leads to, or empty.
+	target func() string
+	gate   sync.RWMutex
 
 	mutex   sync.Mutex
 	blocked bool
 	open    map[net.Conn]bool
 }
 
-// newRoad opens a road to the address, for as long as the test runs.
-func newRoad(t *testing.T, target string) *tcpRoad {
+// newRoad opens a road to where the function says at that moment, for as long as the test runs.
+func newRoad(t *testing.T, target func() string) *tcpRoad {
 	t.Helper()
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,6 +53,29 @@ func newRoad(t *testing.T, target string) *tcpRoad {
 }
 
 func (r *tcpRoad) address() string { return r.listener.Addr().String() }
+
+// hold keeps what is sent from arriving until the returned function is called.
+func (r *tcpRoad) hold() (release func()) {
+	r.gate.Lock()
+
+	return r.gate.Unlock
+}
+
+// gated is a connection whose bytes arrive when the gate is open.
+type gated struct {
+	net.Conn
+
+	gate *sync.RWMutex
+}
+
+func (g gated) Read(into []byte) (int, error) {
+	n, err := g.Conn.Read(into)
+
+	g.gate.RLock()
+	defer g.gate.RUnlock()
+
+	return n, err
+}
 
 func (r *tcpRoad) block(blocked bool) {
 	r.mutex.Lock()
@@ -95,16 +121,16 @@ func (r *tcpRoad) lead(connection net.Conn) {
 	}
 	defer r.leave(connection)
 
-	there, err := net.Dial("tcp", r.target)
+	there, err := net.Dial("tcp", r.target())
 	if err != nil || !r.admit(there) {
 		return
 	}
 	defer r.leave(there)
 
 	go func() {
-		_, _ = io.Copy(there, connection)
+		_, _ = io.Copy(there, gated{connection, &r.gate})
 		_ = there.Close()
 	}()
 
-	_, _ = io.Copy(connection, there)
+	_, _ = io.Copy(connection, gated{there, &r.gate})
 }

@@ -1,0 +1,157 @@
+//go:build garden
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The ways in which a fleet is hit.
+const (
+	killed       = "SIGKILL"
+	frozen       = "SIGSTOP beyond the lease, then SIGCONT"
+	terminated   = "SIGTERM"
+	databaseAway = "restart of PostgreSQL"
+)
+
+// blow hits the fleet once so many orders are done.
+type blow struct {
+	how    string
+	victim *member // nil for the database
+	after  int
+}
+
+func (b blow) String() string {
+	if b.victim == nil {
+		return fmt.Sprintf("after %3d orders: %s", b.after, b.how)
+	}
+
+	return fmt.Sprintf("after %3d orders: %s to %s", b.after, b.how, b.victim.name)
+}
+
+// plan draws blows and their order. Every kind is in it, on each service where it has one.
+func (f *fleet) plan(random *rand.Rand, orders int) []blow {
+	one := func(r *replicas) *member { return r.members[random.IntN(len(r.members))] }
+
+	blows := []blow{
+		{how: killed, victim: one(f.brokers)},
+		{how: killed, victim: one(f.provisioners)},
+		{how: killed, victim: one(f.brokers)},
+		{how: frozen, victim: one(f.brokers)},
+		{how: frozen, victim: one(f.provisioners)},
+		{how: terminated, victim: one(f.brokers)},
+		{how: terminated, victim: one(f.provisioners)},
+		{how: databaseAway},
+	}
+	random.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
+
+	// The last ones come while there is still enough to do.
+	const lastAt = 0.7
+
+	for i := range blows {
+		blows[i].after = int(lastAt * float64(orders) * float64(i+1) / float64(len(blows)))
+	}
+
+	return blows
+}
+
+// strike hits the fleet and waits until all of it is ready again.
+func (f *fleet) strike(b blow) {
+	f.Helper()
+
+	began := time.Now()
+
+	switch b.how {
+	case killed:
+		f.kill(b.victim)
+	case frozen:
+		f.freeze(b.victim)
+	case terminated:
+		if took := f.terminate(b.victim); took > stopLimit {
+			f.Errorf("%s took %s to stop, want at most %s", b.victim.name, took, stopLimit)
+		} else {
+			f.Logf("%s stopped within %s", b.victim.name, took.Round(time.Millisecond))
+		}
+	case databaseAway:
+		f.restartDatabase()
+	}
+
+	f.Logf("%s: all are ready after %s", b, time.Since(began).Round(time.Millisecond))
+}
+
+const (
+	// stopLimit is how long a replica may take to stop that has no load balancer to wait for, as docs/operator/running.md promises.
+	stopLimit = 25 * time.Second
+	// freezes is how often a replica is frozen at most, until it was caught at work.
+	freezes = 5
+	// refused is what a replica says whose write came too late.
+	refused = "the lease was lost"
+)
+
+// freeze stops a replica at work until others have taken over from it. When it goes on, the fence has to refuse what it writes.
+func (f *fleet) freeze(m *member) {
+	f.Helper()
+
+	rows, road, others := f.brokerBooks, f.toProvisioner, len(f.brokers.members)
+	if strings.HasPrefix(m.name, "provisioner") {
+		rows, road, others = f.provisionerBooks, f.toGarden, len(f.provisioners.members)
+	}
+
+	for range freezes {
+		before, refusedBefore := rows.takenOver(), strings.Count(m.running.said(), refused)
+
+		// While no answer comes from outside, every replica soon holds operations.
+		release := road.hold()
+		f.within(3*time.Second, func() bool { return rows.carriers() >= others })
+		m.running.signal(syscall.SIGSTOP)
+		release()
+
+		stopped := time.Now()
+		f.within(3*lease, func() bool { return time.Since(stopped) > lease && rows.takenOver() > before })
+		m.running.signal(syscall.SIGCONT)
+
+		if f.within(lease, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
+			f.Logf("%s was frozen for %s; its late writes were refused", m.name, time.Since(stopped).Round(time.Millisecond))
+			f.allReady()
+
+			return
+		}
+	}
+
+	f.Errorf("%s was frozen %d times and its late writes never refused", m.name, freezes)
+}
+
+// within looks until it holds, for no longer than that, and reports whether it did.
+func (f *fleet) within(limit time.Duration, holds func() bool) bool {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-ticker.C {
+		if holds() {
+			return true
+		}
+	}
+
+	return holds()
+}
+
+// restartDatabase takes PostgreSQL away until every replica has noticed.
+func (f *fleet) restartDatabase() {
+	f.Helper()
+
+	if err := f.postgres.Stop(); err != nil {
+		f.Fatal(err)
+	}
+
+	f.until("every replica to say that it is not ready", func() bool { return f.brokers.count()+f.provisioners.count() == 0 })
+
+	if err := f.postgres.Start(); err != nil {
+		f.Fatal(err)
+	}
+
+	f.allReady()
+}

@@ -1,0 +1,125 @@
+//go:build garden
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// rollingLease is the default of the services.
+	rollingLease = 6 * time.Second
+	// shutdownDelay is ten times as long as a client may take to see that a replica leaves.
+	shutdownDelay = 10 * look
+)
+
+// TestRollingRestart restarts three brokers under load, one after another. Every request is answered, given a client that asks ten times a
+// second which replicas are ready, and no operation is held up by more than the lease.
+func TestRollingRestart(t *testing.T) {
+	f := newFleet(t, "APP_SHUTDOWN_DELAY="+shutdownDelay.String())
+
+	ctx, stop := context.WithCancel(t.Context())
+	load := f.steadyLoad(ctx)
+
+	defer load.customers.Wait()
+	defer stop()
+
+	for _, m := range f.brokers.members {
+		f.until("some instances to be created", load.busy())
+
+		before := load.requests.Load()
+
+		took := f.terminate(m)
+		if limit := shutdownDelay + stopLimit; took > limit {
+			t.Errorf("%s took %s to stop, want at most %s", m.name, took, limit)
+		}
+
+		t.Logf("%s stopped within %s; %d requests were answered until it was back",
+			m.name, took.Round(time.Millisecond), load.requests.Load()-before)
+	}
+
+	stop()
+	load.customers.Wait()
+
+	f.until("every operation to end", func() bool { return f.brokerBooks.unfinished() == 0 })
+
+	records := f.brokerBooks.all()
+	f.brokerBooks.check(records)
+
+	var longest time.Duration
+
+	for id, record := range records {
+		timeline, err := f.brokerBooks.operations.Timeline(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		held := delay(timeline)
+		longest = max(longest, held)
+
+		if held > rollingLease {
+			t.Errorf("%s of %s was held up for %s:\n%s", record.Kind, record.InstanceID, held, readable(timeline))
+		}
+	}
+
+	t.Logf("%d requests, all answered; %d operations, held up for %s at most", load.requests.Load(), len(records), longest)
+}
+
+// steady is a load that goes on until it is told to stop.
+type steady struct {
+	requests  atomic.Int64
+	created   atomic.Int64
+	customers sync.WaitGroup
+}
+
+// busy returns what tells that a few more instances have been created.
+func (s *steady) busy() (holds func() bool) {
+	const few = 8
+
+	enough := s.created.Load() + few
+
+	return func() bool { return s.created.Load() >= enough }
+}
+
+// steadyLoad has customers create instances, poll and read the catalog. They send each request once.
+func (f *fleet) steadyLoad(ctx context.Context) *steady {
+	const customers = 8
+
+	load := &steady{}
+
+	once := func(method, path string, body any, want int) answer {
+		got, err := f.ask(method, path, body)
+		load.requests.Add(1)
+
+		if err != nil || got.Status != want {
+			f.Errorf("%s %s answered %d %v, %v, want %d", method, path, got.Status, got.Body, err, want)
+		}
+
+		return got
+	}
+
+	for customer := range customers {
+		load.customers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				path := instancePath(fmt.Sprintf("rolling-%d-%d", customer, i))
+				once(http.MethodPut, path+"?accepts_incomplete=true", orderOf(planAWS), http.StatusAccepted)
+
+				for ctx.Err() == nil && once(http.MethodGet, path+"/last_operation", nil, http.StatusOK).text("state") == "in progress" {
+					once(http.MethodGet, "/v2/catalog", nil, http.StatusOK)
+
+					_ = rest(ctx) // the loop sees it
+				}
+
+				load.created.Add(1)
+			}
+		})
+	}
+
+	return load
+}
