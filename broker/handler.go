@@ -20,8 +20,8 @@ import (
 const (
 	// largestBody is how long the body of a request may be, in bytes.
 	largestBody = 1 << 20
-	// requestLimit is how long a request may take. Platforms give up after a minute.
-	requestLimit = 20 * time.Second
+	// requestLimit is how long a request may take: one that needs longer meets a database in trouble. Platforms give up after a minute.
+	requestLimit = 10 * time.Second
 )
 
 // Options is what the handler needs.

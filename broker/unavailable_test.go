@@ -1,98 +1,117 @@
 package broker_test
 
 import (
-	"io"
-	"net"
-	"strconv"
+	"fmt"
+	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// wire leads connections to a server until it is cut.
-type wire struct {
-	listener net.Listener
-
-	mutex sync.Mutex
-	ends  []net.Conn
-	busy  sync.WaitGroup
-}
-
-func newWire(t *testing.T, target string) *wire {
-	t.Helper()
-
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	w := &wire{listener: listener}
-	w.busy.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-
-			server, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
-			if err != nil {
-				_ = client.Close()
-
-				continue
-			}
-
-			w.mutex.Lock()
-			w.ends = append(w.ends, client, server)
-			w.mutex.Unlock()
-
-			w.busy.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
-			w.busy.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
-		}
-	})
-	t.Cleanup(w.cut)
-
-	return w
-}
-
-// cut ends every connection and refuses new ones.
-func (w *wire) cut() {
-	_ = w.listener.Close()
-
-	w.mutex.Lock()
-	for _, end := range w.ends {
-		_ = end.Close()
-	}
-	w.mutex.Unlock()
-
-	w.busy.Wait()
-}
-
-func TestA16A21WithoutItsDatabaseTheBrokerAsksForPatience(t *testing.T) {
-	config := postgrestest.Database(t)
-	line := newWire(t, net.JoinHostPort(config.Host, strconv.Itoa(config.Port)))
-
-	config.Host = "127.0.0.1"
-	config.Port = line.listener.Addr().(*net.TCPAddr).Port
-
-	b := benchOn(t, storagetest.Open(t, config))
-	b.provisioned(instanceID)
-	line.cut()
-
-	b.faulty = true
-
-	for _, call := range []call{
+// troubledCalls are requests that need the database.
+func troubledCalls() []call {
+	return []call{
 		{method: "PUT", path: path("new") + "?accepts_incomplete=true", body: order()},
 		{method: "GET", path: path(instanceID)},
 		{method: "GET", path: path(instanceID) + "/last_operation"},
 		{method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true" + ids},
-	} {
-		got := b.want("the same request may succeed later: "+call.method+" "+call.path, b.do(call), 503)
-		if got.Header.Get("Retry-After") == "" {
-			b.Errorf("%s %s: it is not told when", call.method, call.path)
-		}
+	}
+}
+
+// patient fails the test unless every request is answered with 503 and when to come back, within the limit.
+func (b *bench) patient(reason string, limit time.Duration) {
+	b.Helper()
+
+	var waiting sync.WaitGroup
+
+	for _, call := range troubledCalls() {
+		waiting.Go(func() {
+			began := time.Now()
+
+			got := b.do(call)
+			if got.Status != 503 || got.Header.Get("Retry-After") == "" {
+				b.Errorf("%s: %s %s gives %d, Retry-After %q", reason, call.method, call.path, got.Status, got.Header.Get("Retry-After"))
+			}
+
+			if took := time.Since(began); took > limit {
+				b.Errorf("%s: %s %s takes %s", reason, call.method, call.path, took)
+			}
+		})
 	}
 
+	waiting.Wait()
+}
+
+func TestA16A21WithoutItsDatabaseTheBrokerAsksForPatience(t *testing.T) {
+	config, line := postgrestest.Through(t, postgrestest.Database(t))
+
+	b := benchOn(t, storagetest.Open(t, config))
+	b.provisioned(instanceID)
+
+	b.faulty = true
+
+	line.Cut()
+	b.patient("the database is away", 5*time.Second)
 	b.want("the catalog needs no database", b.do(call{method: "GET", path: "/v2/catalog"}), 200)
+
+	line.Mend()
+	b.want("it recovers by itself", b.do(troubledCalls()[0]), 202)
+}
+
+func TestADatabaseThatGivesNoAnswerHoldsNoRequestForLong(t *testing.T) {
+	config, line := postgrestest.Through(t, postgrestest.Database(t))
+
+	b := benchOn(t, storagetest.Open(t, config))
+	b.provisioned(instanceID)
+
+	b.faulty = true
+
+	line.Freeze()
+	b.patient("the database is frozen", 20*time.Second)
+	line.Thaw()
+	b.want("it recovers by itself", b.do(troubledCalls()[1]), 200)
+	b.want("the same request goes through", b.do(troubledCalls()[0]), 202)
+}
+
+func TestAFullDatabaseTakesNoOrders(t *testing.T) {
+	const most = 500 // far more than fit into the pages that are there
+
+	db := storagetest.SQLite(t)
+	b := benchOn(t, db)
+	b.faulty = true
+
+	storagetest.Fill(t, db)
+
+	var accepted []string
+
+	for len(accepted) < most {
+		id := fmt.Sprintf("order-%d", len(accepted))
+		got := b.do(call{method: "PUT", path: path(id) + "?accepts_incomplete=true", body: order()})
+
+		if got.Status != http.StatusAccepted {
+			b.want("nothing more can be stored", got, 503)
+
+			if got.Header.Get("Retry-After") == "" {
+				b.Error("who orders is not told when to come back")
+			}
+
+			break
+		}
+
+		accepted = append(accepted, id)
+	}
+
+	if len(accepted) == most {
+		t.Fatal("the database does not become full")
+	}
+
+	for _, id := range accepted {
+		b.want("what was accepted is there", b.do(call{method: "GET", path: path(id) + "/last_operation"}), 200)
+	}
+
+	storagetest.Empty(t, db)
+	b.want("there is room again", b.do(call{method: "PUT", path: path("later") + "?accepts_incomplete=true", body: order()}), 202)
 }

@@ -29,10 +29,13 @@ func (e *Engine[D]) claim(ctx, runs context.Context) bool {
 			if ctx.Err() == nil {
 				e.config.Observer.ClaimFailed()
 				e.log.WithError(err).Warn("operations could not be claimed")
+				e.away.failed()
 			}
 
 			return false
 		}
+
+		e.away.succeeded()
 
 		for _, work := range claimed {
 			e.start(runs, work)

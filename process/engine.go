@@ -54,6 +54,7 @@ type Engine[D any] struct {
 	processes map[string]Process[D]
 	kinds     []string
 	asks      []ask
+	away      backoff
 	config    Config
 	clock     clock.WithTicker
 	log       logrus.FieldLogger
@@ -96,6 +97,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 		owner:     uuid.NewString(),
 		wake:      make(chan struct{}, 1),
 		held:      map[string]*lease{},
+		away:      newBackoff(config.Poll),
 	}
 
 	for _, process := range processes {
@@ -190,6 +192,16 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	for ctx.Err() == nil {
 		if claimed := e.claim(ctx, runs); claimed {
 			continue // there may be more
+		}
+
+		// While the store does not answer, nothing that wakes the engine is a reason to ask.
+		if pause := e.away.pause(); pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-e.clock.After(pause):
+			}
+
+			continue
 		}
 
 		select {

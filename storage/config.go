@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -15,6 +16,10 @@ const (
 	DriverPostgres = "postgres"
 	DriverSQLite   = "sqlite"
 )
+
+// idleInTransaction is for how long the server keeps the locks of a transaction in which nothing happens: a replica that was frozen or
+// cut off must not hold up the others, who take over after a lease.
+const idleInTransaction = 5 * time.Second
 
 // Config says which database to open.
 type Config struct {
@@ -47,6 +52,7 @@ func (c Config) postgresDSN() string {
 		"sslmode=" + quote(c.SSLMode),
 		"connect_timeout=5",
 		"timezone=UTC",
+		"idle_in_transaction_session_timeout=" + strconv.FormatInt(idleInTransaction.Milliseconds(), 10),
 	}, " ")
 }
 

@@ -78,7 +78,7 @@ func openPostgres(config Config) (*sqlx.DB, error) {
 		return nil, err
 	}
 
-	return sqlx.NewDb(sql.OpenDB(preparing{connector}), DriverPostgres), nil
+	return sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres), nil
 }
 
 // Ping reports whether the database answers.
@@ -107,11 +107,14 @@ func (db *DB) Close() error {
 // Reader is for queries outside of a transaction.
 func (db *DB) Reader() Tx { return db.reader }
 
-// InTx runs work in one transaction and commits it when work returns nil.
+// InTx runs work in one transaction and commits it when work returns nil. It takes callLimit at most, unless the context says otherwise.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	tx, err := db.writer.BeginTxx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
+		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))
 	}
 
 	// A panic in work goes on, but not with the connection: SQLite has only one that writes.
@@ -136,7 +139,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	if err := tx.Commit(); err != nil {
 		// A context that ended meanwhile has rolled the transaction back.
-		return fmt.Errorf("committing: %w", errors.Join(ctx.Err(), err))
+		return fmt.Errorf("committing: %w", cause(ctx, err))
 	}
 
 	return nil

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func fillTables() []string {
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
 		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
-			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 2) AS n`,
+			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 1) AS n`,
 		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
 			SELECT 'p' || i, 'stage', 'step', 3, at, at, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
@@ -56,9 +57,14 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 func fill(t *testing.T, db *storage.DB) {
 	t.Helper()
 
-	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+	const limit = 5 * time.Minute
+
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	if err := db.InTx(ctx, func(tx storage.Tx) error {
 		for _, statement := range fillTables() {
-			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}

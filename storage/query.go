@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -31,6 +32,17 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
+// callLimit bounds calls whose context has no deadline: a database that does not answer holds nobody for longer.
+const callLimit = 10 * time.Second
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+
+	return context.WithTimeout(ctx, callLimit)
+}
+
 // Exec runs a statement written with `?` and returns how many rows it changed. Slices are spread for IN (?).
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := spread(tx, statement, args)
@@ -38,9 +50,12 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 		return 0, err
 	}
 
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
-		return 0, fmt.Errorf("executing: %w", err)
+		return 0, fmt.Errorf("executing: %w", cause(ctx, err))
 	}
 
 	changed, err := result.RowsAffected()
@@ -58,9 +73,12 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 		return nil, err
 	}
 
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	rows := []Row{}
 	if err := sqlx.SelectContext(ctx, tx, &rows, query, args...); err != nil {
-		return nil, fmt.Errorf("querying: %w", err)
+		return nil, fmt.Errorf("querying: %w", cause(ctx, err))
 	}
 
 	return rows, nil
@@ -75,12 +93,15 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 		return row, err
 	}
 
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	if err := sqlx.GetContext(ctx, tx, &row, query, args...); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			return row, ErrNotFound
 		}
 
-		return row, fmt.Errorf("querying: %w", err)
+		return row, fmt.Errorf("querying: %w", cause(ctx, err))
 	}
 
 	return row, nil
@@ -88,12 +109,18 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 
 // InsertNamed inserts a row whose columns are named like its `db` tags.
 func InsertNamed(ctx context.Context, tx Tx, statement string, row any) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+
 	if _, err := sqlx.NamedExecContext(ctx, tx, statement, row); err != nil {
-		return fmt.Errorf("inserting: %w", err)
+		return fmt.Errorf("inserting: %w", cause(ctx, err))
 	}
 
 	return nil
 }
+
+// cause adds to the error of a call that its context has ended: the database only says that it was asked to cancel.
+func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 
 // spread writes slices out for IN (?) and gives the placeholders the database's form.
 func spread(tx Tx, query string, args []any) (string, []any, error) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"net"
 	"strings"
 
@@ -34,12 +35,19 @@ func IsUnavailable(err error) bool {
 		return true
 	}
 
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+	for _, hungUp := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, hungUp) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // unavailableCode tells PostgreSQL's codes of a server that is away, full, or about to stop.
 func unavailableCode(code string) bool {
-	for _, class := range []string{"08", "53", "57P"} { // connection, resources, operator intervention
+	// Connection, resources, operator intervention, a transaction that was idle for too long.
+	for _, class := range []string{"08", "53", "57P", "25P03"} {
 		if strings.HasPrefix(code, class) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"syscall"
@@ -33,6 +34,7 @@ func TestIsUnavailable(t *testing.T) {
 		"connection closed":    {"the next one may hold", sql.ErrConnDone, true},
 		"connection failure":   {"class 08 is about connections", &pq.Error{Code: "08006"}, true},
 		"too many connections": {"others give theirs back", &pq.Error{Code: "53300"}, true},
+		"hung up":              {"a proxy whose server is away hangs up while one connects", io.EOF, true},
 		"disk full":            {"an operator makes room", &pq.Error{Code: "53100"}, true},
 		"server stops":         {"another one takes over", &pq.Error{Code: "57P01"}, true},
 		"server starts":        {"it is about to answer", &pq.Error{Code: "57P03"}, true},

@@ -1,0 +1,178 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// awayStore is a store whose claims fail while it is away. It counts them.
+type awayStore struct {
+	process.Store
+
+	away   atomic.Bool
+	claims atomic.Int64
+}
+
+func (s *awayStore) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+	s.claims.Add(1)
+
+	if s.away.Load() {
+		return nil, errors.New("the database is away")
+	}
+
+	return s.Store.Claim(ctx, claim)
+}
+
+func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		store := &awayStore{Store: b.store}
+		store.away.Store(true)
+
+		engine := b.engine(store, stage("only", traced("A")))
+		b.start(engine)
+
+		for range 600 { // a minute in which somebody orders all the time
+			engine.Wake()
+			time.Sleep(100 * time.Millisecond)
+		}
+
+		// Pauses of 0.1 s and more, growing to between 2.5 s and 5 s: six until then, and some twenty after it.
+		if claims := store.claims.Load(); claims < 10 || claims > 40 {
+			b.Errorf("in a minute without a database %d claims were tried, want 10 to 40", claims)
+		}
+
+		b.accept("op", "instance")
+		store.away.Store(false)
+
+		back := time.Now()
+
+		b.await("op")
+
+		if took := time.Since(back); took > 6*time.Second {
+			b.Errorf("that the store is back is noticed after %s, want 5s at most", took)
+		}
+	})
+}
+
+func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		const count = 20
+
+		for i := range count {
+			b.accept(fmt.Sprintf("op-%d", i), fmt.Sprintf("instance-%d", i))
+		}
+
+		storagetest.Fill(b, b.db)
+
+		// Each step adds to what is stored, so that the little room that is left does not do.
+		grows := &step{name: "Grows", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
+			for range 500 {
+				operation.Data.Trace = append(operation.Data.Trace, "a line that needs room in the database")
+			}
+
+			return operation, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("first", traced("A")), stage("second", grows), stage("third", traced("B"))))
+		time.Sleep(time.Minute)
+
+		ended := 0
+		for i := range count {
+			if b.get(fmt.Sprintf("op-%d", i)).State.Terminal() {
+				ended++
+			}
+		}
+
+		if ended == count {
+			b.Error("the database is not full: nothing is shown")
+		}
+
+		storagetest.Empty(b, b.db)
+
+		for i := range count {
+			if record := b.await(fmt.Sprintf("op-%d", i)); record.State != process.Succeeded {
+				b.Errorf("%s ended as %s: %+v", record.ID, record.State, record.Problem)
+			}
+		}
+	})
+}
+
+// TestWorkGoesOnWhenPostgresIsBack cuts the line to PostgreSQL, then freezes it, while operations run. It runs on real time: a network
+// has no other.
+func TestWorkGoesOnWhenPostgresIsBack(t *testing.T) {
+	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	db := storagetest.Open(t, config)
+
+	store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const count = 20
+
+	b := &bench{T: t, db: db, store: store}
+	for i := range count {
+		b.accept(fmt.Sprintf("op-%d", i), fmt.Sprintf("instance-%d", i))
+	}
+
+	reached := make(chan struct{}, count)
+	troubled := &step{name: "Troubled", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
+		select {
+		case reached <- struct{}{}:
+		default:
+		}
+
+		return operation, 0, nil
+	}}
+
+	limits := process.DefaultConfig()
+	limits.Workers, limits.Lease = 4, 2*time.Second
+
+	engine, err := process.NewEngine(store, limits, clock.RealClock{}, logging.Discard(), process.Process[data]{
+		Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("first", traced("A")), stage("second", troubled), stage("third", traced("B"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	b.start(engine)
+
+	<-reached
+	line.Cut()
+
+	if _, err := store.Get(t.Context(), db.Reader(), "op-0"); err == nil {
+		t.Error("the line is not cut: nothing is shown")
+	}
+
+	line.Mend()
+
+	<-reached
+	line.Freeze()
+
+	silent, cancel := context.WithTimeout(t.Context(), 3*time.Second) // longer than the lease
+	defer cancel()
+
+	if err := db.Ping(silent); err == nil {
+		t.Error("the line is not frozen: nothing is shown")
+	}
+
+	line.Thaw()
+
+	for i := range count {
+		if record := b.await(fmt.Sprintf("op-%d", i)); record.State != process.Succeeded {
+			t.Errorf("%s ended as %s: %+v", record.ID, record.State, record.Problem)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// TestNoCallOutlivesItsContext calls a database that has gone dead without a word.
+func TestNoCallOutlivesItsContext(t *testing.T) {
+	const (
+		limit = 200 * time.Millisecond
+		// patience is far above the limit and the last words, and far below what TCP takes.
+		patience = 8 * time.Second
+	)
+
+	read := func(ctx context.Context, tx storage.Tx) error {
+		_, err := storage.Get[int](ctx, tx, `SELECT value FROM counter WHERE value >= ?`, 0)
+
+		return err
+	}
+
+	calls := map[string]struct {
+		reason string
+		call   func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error
+	}{
+		"ping": {"who asks whether it is ready wants to know soon", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+			line.Freeze()
+
+			return db.Ping(ctx)
+		}},
+		"query": {"a request is answered", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+			line.Freeze()
+
+			return read(ctx, db.Reader())
+		}},
+		"begin": {"a transaction begins without a context of lib/pq's", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+			line.Freeze()
+
+			return db.InTx(ctx, func(tx storage.Tx) error { return read(ctx, tx) })
+		}},
+		"statement": {"a lease is renewed in time or given up", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+			return db.InTx(ctx, func(tx storage.Tx) error {
+				line.Freeze()
+
+				return add(ctx, tx)
+			})
+		}},
+		"commit": {"nobody knows whether it took place", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+			return db.InTx(ctx, func(tx storage.Tx) error {
+				err := add(ctx, tx)
+
+				line.Freeze()
+
+				return err
+			})
+		}},
+	}
+
+	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	db := storagetest.Open(t, config)
+	execute(t, db, createCounter, zero)
+
+	for name, c := range calls {
+		t.Run(name, func(t *testing.T) {
+			if err := read(t.Context(), db.Reader()); err != nil { // the pool has a connection
+				t.Fatal(err)
+			}
+
+			began := time.Now()
+
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+
+			err := c.call(ctx, db, line)
+			if took := time.Since(began); err == nil || took > patience {
+				t.Errorf("%s: it takes %s and gives %v", c.reason, took, err)
+			}
+
+			if !storage.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: it is not told as a database that is away: %v", c.reason, err)
+			}
+
+			line.Thaw()
+
+			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
+				t.Errorf("%s: afterwards the database gives %v", c.reason, err)
+			}
+		})
+	}
+}
+
+func TestADatabaseThatIsTooSlowIsToldAsSuch(t *testing.T) {
+	db := storagetest.Open(t, postgrestest.Database(t))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+
+	began := time.Now()
+
+	if _, err := storage.Get[string](ctx, db.Reader(), `SELECT CAST(pg_sleep(?) AS TEXT)`, 60); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, which does not tell that the time was over", err)
+	}
+
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the answer was waited for, %s long", took)
+	}
+}
+
+// TestTransactionOfAFrozenReplicaIsEnded: its locks would keep others from taking over.
+func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
+	config := postgrestest.Database(t)
+	frozen, other := storagetest.Open(t, config), storagetest.Open(t, config)
+	execute(t, frozen, createCounter, zero)
+
+	err := frozen.InTx(t.Context(), func(tx storage.Tx) error {
+		if err := add(t.Context(), tx); err != nil {
+			return err
+		}
+
+		// The first replica does nothing while the second waits for the row.
+		if err := other.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
+			t.Errorf("the other replica does not get the row: %v", err)
+		}
+
+		return add(t.Context(), tx)
+	})
+	if !storage.IsUnavailable(err) {
+		t.Errorf("the transaction goes on: %v", err)
+	}
+
+	if got := counted(t, other); got != 1 {
+		t.Errorf("the counter is %d, want only what the other replica added", got)
+	}
+}
