@@ -25,6 +25,8 @@ const limit = 10 * time.Minute
 // data is what the steps of the tests share.
 type data struct {
 	Trace []string `json:"trace"`
+	// Input is what the steps keep in memory.
+	Input string `json:"-"`
 }
 
 type operation = process.Operation[data]

@@ -1,7 +1,6 @@
 package crashtest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,29 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"pgregory.net/rapid"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-)
-
-// The model of the engine: whatever happens to its replicas and to its operations, in whatever order, the rules hold that check
-// and finally look at. What happens is drawn at random; a failure is shrunk to the shortest story that shows it.
-
-// result is what a run of a step comes to.
-type result string
-
-const (
-	done      result = "done"
-	waits     result = "waits"
-	transient result = "transient error"
-	permanent result = "permanent error"
-	panics    result = "panics"
-	slow      result = "slow"
 )
 
 // action is something that happens.
@@ -62,7 +44,8 @@ type data struct {
 	Done []string `json:"done"`
 }
 
-// model is a store, its replicas, and what is known of each operation besides what is stored.
+// model is of the engine: whatever happens to its replicas and to its operations, in whatever order, the rules hold that check and
+// finally look at. It is a store, its replicas, and what is known of each operation besides what is stored.
 type model struct {
 	*Play[data]
 
@@ -75,96 +58,6 @@ type model struct {
 	canceled map[string]bool
 	before   map[string]process.Record
 	wrong    []string
-}
-
-// scripted is a step that comes to what its operation's script says.
-type scripted struct {
-	model *model
-	name  string
-	line  *Line
-}
-
-func (s scripted) Name() string { return s.name }
-
-func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ logrus.FieldLogger,
-) (process.Operation[data], time.Duration, error) {
-	came := s.model.next(operation.ID)
-	if came == slow {
-		if err := s.line.Outside(ctx, s.name, func(context.Context) error { return nil }); err != nil {
-			return operation, 0, failure.Wrap(failure.Transient, err, "it is away")
-		}
-	}
-
-	switch came {
-	case waits:
-		operation.WaitingFor = operation.ID
-
-		return process.Await(operation, "it waits", 30*time.Second, 24*time.Hour)
-	case transient:
-		return operation, 0, failure.New(failure.Transient, "it is away")
-	case permanent:
-		return operation, 0, failure.New(failure.Permanent, "it is impossible")
-	case panics:
-		panic("as it were")
-	default:
-		s.model.stepDone(operation.ID, s.name)
-
-		operation.Data.Done = append(operation.Data.Done, s.name)
-		operation.WaitingFor = ""
-
-		return operation, 0, nil
-	}
-}
-
-// next takes the next result from the operation's script.
-func (m *model) next(operationID string) result {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-
-	script := m.scripts[operationID]
-	if len(script) == 0 {
-		return done
-	}
-
-	m.scripts[operationID] = script[1:]
-	m.failed[operationID] = m.failed[operationID] || script[0] == permanent || script[0] == panics
-
-	return script[0]
-}
-
-func (m *model) stepDone(operationID, step string) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-
-	if m.done[operationID] == nil {
-		m.done[operationID] = map[string]bool{}
-	}
-
-	m.done[operationID][step] = true
-}
-
-const (
-	firstKind, secondKind = "first", "second"
-)
-
-func (m *model) processes(line *Line) []process.Process[data] {
-	stage := func(name string, steps ...string) process.Stage[data] {
-		made := process.Stage[data]{Name: name, Retry: process.RetryPolicy{
-			First: time.Second, Cap: 8 * time.Second, Factor: 2, Window: 24 * time.Hour,
-		}}
-
-		for _, step := range steps {
-			made.Steps = append(made.Steps, process.Task[data]{Step: scripted{model: m, name: step, line: line}, Skippable: true})
-		}
-
-		return made
-	}
-	stages := []process.Stage[data]{stage("one", "A", "B"), stage("two", "C"), stage("three", "D", "E")}
-
-	return []process.Process[data]{
-		{Kind: firstKind, Limit: 48 * time.Hour, Stages: stages},
-		{Kind: secondKind, Limit: 48 * time.Hour, Stages: stages[1:]},
-	}
 }
 
 // do has the action happen.
@@ -244,96 +137,7 @@ func (m *model) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-func (m *model) note(format string, args ...any) {
-	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
-}
-
-// follows are the states in which an operation may be found after having been in the first one.
-func follows(before, now process.State) bool {
-	switch before {
-	case process.Pending:
-		return true
-	case process.InProgress:
-		return now != process.Pending
-	case process.Canceling:
-		return now == process.Canceling || now == process.Canceled
-	default:
-		return now == before
-	}
-}
-
-// check looks at the rules that hold at any moment.
-func (m *model) check() {
-	active := map[string]string{}
-
-	for _, id := range m.accepted {
-		now := m.get(id)
-		before, known := m.before[id]
-		m.before[id] = now
-
-		if known && !follows(before.State, now.State) {
-			m.note("%s was %s and is %s", id, before.State, now.State)
-		}
-
-		if known && before.State.Terminal() && (!now.FinishedAt.Equal(before.FinishedAt) || !slices.Equal(now.FinishedStages, before.FinishedStages)) {
-			m.note("%s changed after its end: %+v, %+v", id, before, now)
-		}
-
-		if known && (len(now.FinishedStages) < len(before.FinishedStages) || now.Lease.Fence < before.Lease.Fence) {
-			m.note("%s went back: %+v, %+v", id, before, now)
-		}
-
-		if now.State == process.InProgress || now.State == process.Canceling {
-			if other, taken := active[now.InstanceID]; taken {
-				m.note("%s and %s of one instance are active", other, id)
-			}
-
-			active[now.InstanceID] = id
-		}
-	}
-}
-
-// finally looks at the rules that hold when all has come to an end.
-func (m *model) finally() {
-	last := map[string]process.Record{}
-
-	for _, id := range m.accepted {
-		now := m.get(id)
-		m.wrong = append(m.wrong, m.judge(id)...)
-
-		if m.canceled[id] != (now.State == process.Canceled) {
-			m.note("%s is %s, it is %t that it was to be canceled", id, now.State, m.canceled[id])
-		}
-
-		if now.State == process.Failed && !m.failed[id] {
-			m.note("%s failed without a reason: %+v", id, now.Problem)
-		}
-
-		for _, stage := range now.FinishedStages {
-			for _, step := range map[string][]string{"one": {"A", "B"}, "two": {"C"}, "three": {"D", "E"}}[stage] {
-				if !m.done[id][step] {
-					m.note("%s has finished stage %s without step %s", id, stage, step)
-				}
-			}
-		}
-
-		if want := map[string]int{firstKind: 3, secondKind: 2}[now.Kind]; now.State == process.Succeeded && len(now.FinishedStages) != want {
-			m.note("%s succeeded with the stages %v", id, now.FinishedStages)
-		}
-
-		if before, any := last[now.InstanceID]; any && !now.StartedAt.IsZero() && now.StartedAt.Before(before.FinishedAt) {
-			m.note("%s began before %s of its instance had ended", id, before.ID)
-		}
-
-		if !now.StartedAt.IsZero() {
-			last[now.InstanceID] = now
-		}
-	}
-
-	m.wrong = append(m.wrong, m.witness.wrong...)
-}
-
-// tell plays the actions and returns what is wrong.
+// tellActions plays the actions and returns what is wrong.
 func tellActions(t *testing.T, actions []action) (wrong []string) {
 	t.Helper()
 

@@ -47,7 +47,8 @@ func TestGaps(t *testing.T) {
 		"accepted twice": {"it is accepted once", []process.Entry{accepted, accepted, succeeded}, "accepted again"},
 		"attempt lost": {
 			"no attempt is missing",
-			[]process.Entry{accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 3, 2, process.Done), succeeded}, "want attempt 2",
+			[]process.Entry{accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 3, 2, process.Done), succeeded},
+			"want attempt 2",
 		},
 		"told twice": {
 			"each attempt is told once",
@@ -58,7 +59,8 @@ func TestGaps(t *testing.T) {
 		},
 		"at the same time": {
 			"no two attempts run at the same time",
-			[]process.Entry{accepted, attempt("s", "A", 1, 5, process.Done), attempt("s", "B", 1, 5, process.Done), succeeded}, "after one that ended",
+			[]process.Entry{accepted, attempt("s", "A", 1, 5, process.Done), attempt("s", "B", 1, 5, process.Done), succeeded},
+			"after one that ended",
 		},
 		"finished stage": {
 			"a stage that another one has followed is not entered again",

@@ -31,7 +31,7 @@ func SQLite(tb testing.TB) *storage.DB {
 func Volatile(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	dir, err := os.MkdirTemp("/dev/shm", "test")
+	dir, err := os.MkdirTemp("/dev/shm", "test") //nolint:usetesting // TempDir is on a disk
 	if err != nil {
 		return SQLite(tb)
 	}

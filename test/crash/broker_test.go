@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -18,7 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -98,7 +95,7 @@ func (p *provisioner) run() {
 		ended <- engine.Run(ctx)
 	}()
 
-	p.T.Cleanup(func() {
+	p.Cleanup(func() {
 		stop()
 
 		if err := <-ended; err != nil {
@@ -123,98 +120,6 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 		Pace:        func(time.Duration) time.Duration { return pace },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
-}
-
-// operationName is what a GraphQL request asks for.
-func operationName(request *http.Request) string {
-	body, err := io.ReadAll(request.Body)
-	if err != nil {
-		return err.Error()
-	}
-
-	request.Body = io.NopCloser(bytes.NewReader(body))
-
-	var asked struct {
-		OperationName string `json:"operationName"`
-	}
-
-	if err := json.Unmarshal(body, &asked); err != nil {
-		return err.Error()
-	}
-
-	return asked.OperationName
-}
-
-// rows are the broker's tables at the end of a replica's line. What is only read may be lost like what is written.
-type rows struct {
-	service.Rows
-
-	line *crashtest.Line
-}
-
-func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
-	var found environment.Instance
-
-	err := r.call(ctx, "Find", func(ctx context.Context) error {
-		var err error
-
-		found, err = r.Rows.Find(ctx, id)
-
-		return err
-	})
-
-	return found, err
-}
-
-func (r rows) LastProvisioning(ctx context.Context, id string) (environment.Data, error) {
-	var found environment.Data
-
-	err := r.call(ctx, "LastProvisioning", func(ctx context.Context) error {
-		var err error
-
-		found, err = r.Rows.LastProvisioning(ctx, id)
-
-		return err
-	})
-
-	return found, err
-}
-
-func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
-	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, instance, runtimeID) })
-}
-
-func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
-	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, instance) })
-}
-
-// call explains what goes wrong on the line as the tables do.
-func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
-	err := r.line.Outside(ctx, name, call)
-	if errors.Is(err, crashtest.ErrLost) {
-		return failure.Wrap(failure.Transient, err, "the database does not answer as it should")
-	}
-
-	return err
-}
-
-// access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there.
-type access struct {
-	provisioner *provisionerclient.Client
-	line        *crashtest.Line
-}
-
-// Probe implements provisioning.RuntimeAccess.
-func (a access) Probe(ctx context.Context, instance environment.Instance) error {
-	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
-		return err
-	}
-
-	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {
-		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
-	}
-
-	return nil
 }
 
 // ask sends a platform's request and returns the id of the operation that it began.

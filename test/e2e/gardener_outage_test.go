@@ -13,8 +13,11 @@ import (
 func TestOutageOfGardener(t *testing.T) {
 	const instances = 6
 
+	began := time.Now()
 	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
 	w.road.block(true)
+
+	cut := time.Now()
 
 	operations := map[string]string{}
 	for i := range instances {
@@ -36,7 +39,8 @@ func TestOutageOfGardener(t *testing.T) {
 		w.succeeded(id)
 	}
 
-	t.Logf("all done %s after Gardener was back", time.Since(repaired).Round(time.Millisecond))
+	t.Logf("ready after %s, all told after %s; all done %s after Gardener was back",
+		cut.Sub(began).Round(time.Millisecond), repaired.Sub(cut).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond))
 
 	if shoots := w.shoots(); len(shoots) != instances {
 		t.Errorf("there are %d Shoots, want %d", len(shoots), instances)

@@ -1,28 +1,16 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -100,6 +88,29 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	l.gone("canceled")
 }
 
+// TestDeletionDuringARetry removes what both the creation that failed and its retry have begun.
+func TestDeletionDuringARetry(t *testing.T) {
+	l := start(t, onSQLite, 200*time.Millisecond, nil)
+	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
+
+	operation := l.create("unwanted", planAWS)
+	l.failed("unwanted", "quota")
+	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
+
+	retry := l.intervene("retry", operation, "the quota was raised")
+	l.until("the retry to wait", func() bool { return strings.Contains(l.ebctl("operation", "explain", retry.ID), "Gardener is at") })
+	l.remove("unwanted", planAWS)
+	l.gone("unwanted")
+
+	if shoots := l.shoots(); len(shoots) != 0 {
+		t.Errorf("%d Shoots are left", len(shoots))
+	}
+
+	if told := l.ebctl("operation", "get", retry.ID); !strings.Contains(told, "canceled") {
+		t.Errorf("the retry was not canceled:\n%s", told)
+	}
+}
+
 // TestFailedDeletionIsRetried has a cluster that Gardener does not get rid of in time. The retry waits for it anew.
 func TestFailedDeletionIsRetried(t *testing.T) {
 	l := start(t, onSQLite, 100*time.Millisecond, nil, func(settings *provisioner.Config) {
@@ -134,18 +145,7 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 // TestStepOfAStuckDeletionIsSkipped has a deletion that waits for a Provisioner that is gone. Its cluster is removed by hand.
 func TestStepOfAStuckDeletionIsSkipped(t *testing.T) {
 	road := &road{}
-	l := start(t, onSQLite, 100*time.Millisecond, func(provisioner string) string {
-		target, err := url.Parse(provisioner)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		road.target = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-		server := httptest.NewServer(road)
-		t.Cleanup(server.Close)
-
-		return server.URL + target.Path
-	})
+	l := start(t, onSQLite, 100*time.Millisecond, road.detour(t))
 
 	l.create("stuck", planAWS)
 	l.succeeded("stuck")
@@ -177,113 +177,4 @@ func TestStepOfAStuckDeletionIsSkipped(t *testing.T) {
 
 	l.gone("stuck")
 	l.send(http.MethodGet, instancePath("stuck"), nil, http.StatusNotFound)
-}
-
-// faults orders what goes wrong with clusters.
-func (l landscape) faults(orders map[string]string) {
-	l.Helper()
-
-	order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap}}
-
-	err := client.IgnoreNotFound(l.garden.Client().Delete(context.Background(), order.DeepCopy()))
-	if err == nil {
-		order.Data = orders
-		err = l.garden.Client().Create(context.Background(), order)
-	}
-
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-// changeShoot changes the only Shoot. Who else changes it meanwhile is let pass first.
-func (l landscape) changeShoot(change func(*gardencorev1beta1.Shoot)) {
-	l.Helper()
-
-	l.until("the Shoot to be changed", func() bool {
-		shoot := l.shoots()[0]
-		change(&shoot)
-
-		return l.garden.Client().Update(context.Background(), &shoot) == nil
-	})
-}
-
-// failed polls until the instance's operation has failed for the reason.
-func (p platform) failed(id, why string) {
-	p.Helper()
-
-	last := p.poll(id, func(got answer) bool { return got.text("state") != "in progress" })
-	if last.text("state") != "failed" || !strings.Contains(last.text("description"), why) {
-		p.Fatalf("the operation on %s ended with %d %v, want that it failed: %s", id, last.Status, last.Body, why)
-	}
-}
-
-// runtime is what the operator API tells of an instance.
-func (p platform) runtime(id string) operatorapi.Runtime {
-	p.Helper()
-
-	var list operatorapi.RuntimeList
-
-	p.decode(p.ebctl("instance", "list", "-o", "json"), &list)
-
-	for _, runtime := range list.Data {
-		if runtime.InstanceID == id {
-			return runtime
-		}
-	}
-
-	p.Fatalf("there is no instance %s", id)
-
-	return operatorapi.Runtime{}
-}
-
-func (p platform) lastOperation(id string) string {
-	p.Helper()
-
-	return p.runtime(id).Status.LastOperation.ID
-}
-
-func reason(why string) operatorapi.Intervention { return operatorapi.Intervention{Reason: why} }
-
-// intervene is `ebctl operation cancel`, retry or skip.
-func (p platform) intervene(verb, operation, why string, flags ...string) operatorapi.Operation {
-	p.Helper()
-
-	var told operatorapi.Operation
-
-	p.decode(p.ebctl(append([]string{"operation", verb, operation, "--reason", why, "-o", "json"}, flags...)...), &told)
-
-	return told
-}
-
-// intervened is intervene, and waits for the end.
-func (p platform) intervened(verb, operation, why string) operatorapi.Operation {
-	p.Helper()
-
-	return p.intervene(verb, operation, why, "--wait")
-}
-
-func (p platform) decode(text string, into any) {
-	p.Helper()
-
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		p.Fatalf("decoding %s: %v", text, err)
-	}
-}
-
-// ebctl runs the tool and returns what it prints.
-func (p platform) ebctl(args ...string) string {
-	p.Helper()
-
-	var output, problems bytes.Buffer
-
-	code := ebctl.App{
-		Out: &output, Err: &problems, Environment: func(string) string { return "" }, Clock: clock.RealClock{},
-		Terminal: func() (progress.Size, bool) { return progress.Size{}, false }, PollInterval: look,
-	}.Run(p.Context(), append(args, "--address", p.url, "--username", p.user, "--password", p.password))
-	if code != 0 {
-		p.Fatalf("ebctl %v ended with %d: %s", args, code, problems.String())
-	}
-
-	return output.String()
 }

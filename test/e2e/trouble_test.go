@@ -36,6 +36,24 @@ func (r *road) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.target.ServeHTTP(w, request)
 }
 
+// detour leads to the Provisioner over the road.
+func (r *road) detour(t *testing.T) func(provisionerURL string) string {
+	t.Helper()
+
+	return func(provisioner string) string {
+		target, err := url.Parse(provisioner)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		r.target = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
+		server := httptest.NewServer(r)
+		t.Cleanup(server.Close)
+
+		return server.URL + target.Path
+	}
+}
+
 func down(w http.ResponseWriter, _ *http.Request) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -71,19 +89,7 @@ func TestProvisionerInTrouble(t *testing.T) {
 			road := &road{}
 			road.broken.Store(&c.broken)
 
-			l := start(t, onSQLite, 100*time.Millisecond, func(provisioner string) string {
-				target, err := url.Parse(provisioner)
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				road.target = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-				server := httptest.NewServer(road)
-				t.Cleanup(server.Close)
-
-				return server.URL + target.Path
-			})
-
+			l := start(t, onSQLite, 100*time.Millisecond, road.detour(t))
 			operation := l.create("troubled", planAWS)
 
 			var told string

@@ -1,0 +1,113 @@
+package crashtest
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// result is what a run of a step comes to.
+type result string
+
+const (
+	done      result = "done"
+	waits     result = "waits"
+	transient result = "transient error"
+	permanent result = "permanent error"
+	panics    result = "panics"
+	slow      result = "slow"
+)
+
+// scripted is a step that comes to what its operation's script says.
+type scripted struct {
+	model *model
+	name  string
+	line  *Line
+}
+
+func (s scripted) Name() string { return s.name }
+
+func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ logrus.FieldLogger,
+) (process.Operation[data], time.Duration, error) {
+	came := s.model.next(operation.ID)
+	if came == slow {
+		if err := s.line.Outside(ctx, s.name, func(context.Context) error { return nil }); err != nil {
+			return operation, 0, failure.Wrap(failure.Transient, err, "it is away")
+		}
+	}
+
+	switch came {
+	case waits:
+		operation.WaitingFor = operation.ID
+
+		return process.Await(operation, "it waits", 30*time.Second, 24*time.Hour)
+	case transient:
+		return operation, 0, failure.New(failure.Transient, "it is away")
+	case permanent:
+		return operation, 0, failure.New(failure.Permanent, "it is impossible")
+	case panics:
+		panic("as it were")
+	default:
+		s.model.stepDone(operation.ID, s.name)
+
+		operation.Data.Done = append(operation.Data.Done, s.name)
+		operation.WaitingFor = ""
+
+		return operation, 0, nil
+	}
+}
+
+// next takes the next result from the operation's script.
+func (m *model) next(operationID string) result {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+
+	script := m.scripts[operationID]
+	if len(script) == 0 {
+		return done
+	}
+
+	m.scripts[operationID] = script[1:]
+	m.failed[operationID] = m.failed[operationID] || script[0] == permanent || script[0] == panics
+
+	return script[0]
+}
+
+func (m *model) stepDone(operationID, step string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+
+	if m.done[operationID] == nil {
+		m.done[operationID] = map[string]bool{}
+	}
+
+	m.done[operationID][step] = true
+}
+
+const (
+	firstKind, secondKind = "first", "second"
+)
+
+func (m *model) processes(line *Line) []process.Process[data] {
+	stage := func(name string, steps ...string) process.Stage[data] {
+		made := process.Stage[data]{Name: name, Retry: process.RetryPolicy{
+			First: time.Second, Cap: 8 * time.Second, Factor: 2, Window: 24 * time.Hour,
+		}}
+
+		for _, step := range steps {
+			made.Steps = append(made.Steps, process.Task[data]{Step: scripted{model: m, name: step, line: line}, Skippable: true})
+		}
+
+		return made
+	}
+	stages := []process.Stage[data]{stage("one", "A", "B"), stage("two", "C"), stage("three", "D", "E")}
+
+	return []process.Process[data]{
+		{Kind: firstKind, Limit: 48 * time.Hour, Stages: stages},
+		{Kind: secondKind, Limit: 48 * time.Hour, Stages: stages[1:]},
+	}
+}

@@ -1,0 +1,251 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// TestDefectsOfTheField holds the engine against defects that other engines of this kind are known for. Those of them that concern more
+// than the engine are shown elsewhere: an order that is sent twice, in test/crash at ProvisionRuntime; encryption without
+// authentication, by TestEnvelopesAreRefused of internal/secret.
+func TestDefectsOfTheField(t *testing.T) {
+	cases := map[string]struct {
+		defect string
+		test   func(b *bench)
+	}{
+		"error swallowed":       {"the save behind a step hides the step's error, and the process goes on", errorBehindASave},
+		"limit from last write": {"the time limit counts from the last write, so whatever is written never times out", limitInSpiteOfWrites},
+		"inputs lost":           {"a row that somebody else changed is read anew, without what the steps kept in memory", inputsOutliveOtherWrites},
+		"two at once":           {"two pending operations of one instance run at the same time", twoPendingTakeTurns},
+		"half accepted":         {"rows are written one by one, and a crash between them leaves a part", acceptedAsAWhole},
+		"not queued":            {"what was accepted is put into a queue in memory, and a crash before that loses it", acceptedWithoutAWakeUp},
+		"error forgotten":       {"the last error is kept in memory, and people see a fixed text", lastErrorIsStored},
+		"last save lost":        {"an operation whose last save fails is forgotten until a restart", lastSaveIsMadeUpFor},
+		"old replica's work":    {"what a replica leaves behind is found only when another one starts", leftBehindWorkIsFound},
+		"sleeping workers":      {"a wait keeps a worker, so a few waits stop everything", waitsKeepNoWorker},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				c.test(b)
+
+				if b.Failed() {
+					b.Log("the defect: " + c.defect)
+				}
+			})
+		})
+	}
+}
+
+func errorBehindASave(b *bench) {
+	never, neither := traced("Never"), traced("Neither")
+	b.start(b.engine(b.store, stage("only", &step{name: "Broken", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+		if err := o.Save(ctx); err != nil {
+			return o, 0, err
+		}
+
+		return o, 0, failure.New(failure.Permanent, "it is impossible")
+	}}, never), stage("next", neither)))
+	b.accept("op", "instance")
+
+	if record := b.await("op"); record.State != process.Failed || record.Problem.Message != "it is impossible" || never.runs()+neither.runs() > 0 {
+		b.Errorf("ended as %s, %+v; the next steps ran %d times", record.State, record.Problem, never.runs()+neither.runs())
+	}
+}
+
+func limitInSpiteOfWrites(b *bench) {
+	b.start(b.engine(b.store, stage("only", &step{name: "Busy", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+		return o, 20 * time.Second, o.Save(ctx)
+	}})))
+	b.accept("op", "instance")
+
+	record := b.await("op")
+	if took := record.FinishedAt.Sub(record.StartedAt); record.Problem.Reason != failure.ReasonTimeout || took > limit+time.Minute {
+		b.Errorf("ended as %s after %s, %+v; the limit is %s", record.State, took, record.Problem, limit)
+	}
+}
+
+func inputsOutliveOtherWrites(b *bench) {
+	build := &step{name: "Build", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+		o.Data.Input = "secret"
+
+		return o, 0, nil
+	}}
+	use := &step{name: "Use"}
+	use.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+		if o.Data.Input == "" {
+			return o, 0, errors.New("the input is gone")
+		}
+
+		// Somebody else writes the row, the data is stored, and the stage begins anew.
+		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
+			return o, 0, err
+		}
+
+		o.WaitingFor = "event"
+		if err := o.Save(ctx); err != nil || o.Data.Input == "" || use.runs() > 2 {
+			return o, 0, err
+		}
+
+		return o, time.Second, nil
+	}
+
+	b.start(b.engine(b.store, stage("only", build, use)))
+	b.accept("op", "instance")
+
+	if record := b.await("op"); record.State != process.Succeeded || use.runs() != 3 {
+		b.Errorf("ended as %s after %d runs, %+v", record.State, use.runs(), record.Problem)
+	}
+}
+
+func twoPendingTakeTurns(b *bench) {
+	var now, most atomic.Int32
+
+	long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+
+		time.Sleep(5 * time.Second)
+
+		return o, 0, nil
+	}}
+
+	b.accept("first", "instance")
+	b.accept("second", "instance")
+	b.start(b.engine(b.store, stage("only", long)))
+	b.start(b.engine(b.store, stage("only", long)))
+
+	first, second := b.await("first"), b.await("second")
+	if most.Load() != 1 || second.StartedAt.Before(first.FinishedAt) {
+		b.Errorf("%d ran at the same time; the first ended at %s, the second began at %s", most.Load(), first.FinishedAt, second.StartedAt)
+	}
+}
+
+func acceptedAsAWhole(b *bench) {
+	crash := errors.New("a crash behind the operation's row")
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		if _, err := b.store.Accept(b.Context(), tx, process.New{
+			ID: "op", Kind: "test", InstanceID: "instance", Payload: []byte(`{}`), At: time.Now(),
+		}); err != nil {
+			return err
+		}
+
+		return crash
+	})
+	if !errors.Is(err, crash) {
+		b.Fatal(err)
+	}
+
+	_, err = b.store.Get(b.Context(), b.db.Reader(), "op")
+	if timeline := b.timeline("op"); !errors.Is(err, storage.ErrNotFound) || len(timeline) > 0 {
+		b.Errorf("left are %d lines of timeline, and the operation: %v", len(timeline), err)
+	}
+}
+
+func acceptedWithoutAWakeUp(b *bench) {
+	b.start(b.engine(b.store, stage("only", traced("A"))))
+	b.accept("op", "instance") // nobody tells the engine
+	time.Sleep(2 * time.Second)
+
+	if record := b.get("op"); record.State != process.Succeeded {
+		b.Errorf("it is %s", record.State)
+	}
+}
+
+func lastErrorIsStored(b *bench) {
+	b.start(b.engine(b.store, stage("only", failing("Away", func(int) (time.Duration, error) {
+		return 0, failure.New(failure.Transient, "the Provisioner is away").Because("err_http", "provisioner")
+	}))))
+	b.accept("op", "instance")
+	time.Sleep(10 * time.Second)
+
+	want := process.Problem{Message: "the Provisioner is away", Reason: "err_http", Component: "provisioner"}
+	if diff := cmp.Diff(want, b.get("op").Problem); diff != "" {
+		b.Errorf("while it is tried again -want +got:\n%s", diff)
+	}
+
+	timeline := b.timeline("op")
+	if last := timeline[len(timeline)-1]; last.Message != want.Message || !last.NextRun.After(last.End) {
+		b.Errorf("the timeline ends with %+v", last)
+	}
+}
+
+func lastSaveIsMadeUpFor(b *bench) {
+	store := &cutOff{Store: b.store}
+	last := &step{name: "Last"}
+	last.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
+		store.cut(last.runs() == 1)
+
+		if last.runs() == 1 {
+			time.AfterFunc(10*time.Second, func() { store.cut(false) }) // the database comes back
+		}
+
+		return o, 0, nil
+	}
+
+	b.start(b.engine(store, stage("only", last)))
+	b.accept("op", "instance")
+
+	if record := b.await("op"); record.State != process.Succeeded || time.Since(record.CreatedAt) > 20*time.Second {
+		b.Errorf("ended as %s after %s", record.State, time.Since(record.CreatedAt))
+	}
+}
+
+func leftBehindWorkIsFound(b *bench) {
+	old := &cutOff{Store: b.store}
+	stages := []process.Stage[data]{stage("only", &step{name: "Leave", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+		old.cut(true)
+
+		return o, 0, nil
+	}})}
+
+	b.accept("op", "instance")
+	b.start(b.engine(old, stages...))
+	time.Sleep(100 * time.Millisecond)
+
+	died := time.Now()
+
+	b.start(b.engine(b.store, stages...))
+
+	if record := b.await("op"); record.State != process.Succeeded || time.Since(died) > 10*time.Second {
+		b.Errorf("ended as %s after %s", record.State, time.Since(died))
+	}
+}
+
+func waitsKeepNoWorker(b *bench) {
+	const many = 70 // more than there are workers
+
+	wait := &step{name: "Wait", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+		return o, time.Minute - o.Elapsed(), nil
+	}}
+
+	b.start(b.engine(b.store, stage("only", wait)))
+
+	ids := make([]string, 0, many)
+	for i := range many {
+		id := string(rune('a'+i%26)) + time.Duration(i).String()
+		ids = append(ids, id)
+		b.accept(id, id)
+	}
+
+	began := time.Now()
+
+	for _, id := range ids {
+		b.await(id)
+	}
+
+	if took := time.Since(began); took > 70*time.Second {
+		b.Errorf("%d waits of a minute took %s", many, took)
+	}
+}
