@@ -147,6 +147,10 @@ func (e *Engine[D]) Wake() {
 // period, and hands back what is left.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	if err := e.checkKinds(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it began
+		}
+
 		return err
 	}
 
@@ -234,7 +238,12 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	e.config.Observer.Began(work.Record.Kind)
 
 	if work.TakenFrom == "" {
-		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(work.Record.NextRun)))
+		due := work.Record.NextRun
+		if due.Equal(work.Record.StartedAt) { // the first claim, which sets both
+			due = work.Record.CreatedAt
+		}
+
+		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(due)))
 	}
 
 	e.running.Go(func() {

@@ -100,27 +100,38 @@ func contents(t *testing.T, db *storage.DB) map[string][]map[string]any {
 
 	for _, set := range sets() {
 		for table, key := range set.keys {
-			rows, err := db.Reader().QueryxContext(t.Context(), fmt.Sprintf(`SELECT * FROM %s ORDER BY %s`, table, key))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			for rows.Next() {
-				row := map[string]any{}
-				if err := rows.MapScan(row); err != nil {
-					t.Fatal(err)
-				}
-
-				all[table] = append(all[table], row)
-			}
-
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
-			}
+			all[table] = rowsOf(t, db, fmt.Sprintf(`SELECT * FROM %s ORDER BY %s`, table, key))
 		}
 	}
 
 	return all
+}
+
+func rowsOf(t *testing.T, db *storage.DB, query string) []map[string]any {
+	t.Helper()
+
+	rows, err := db.Reader().QueryxContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+
+	var found []map[string]any
+
+	for rows.Next() {
+		row := map[string]any{}
+		if err := rows.MapScan(row); err != nil {
+			t.Fatal(err)
+		}
+
+		found = append(found, row)
+	}
+
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	return found
 }
 
 func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,9 +45,7 @@ func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
 	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.runtimeCalls()} {
-		for name, call := range some {
-			all[name] = call
-		}
+		maps.Copy(all, some)
 	}
 
 	return all
@@ -98,6 +97,14 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		}),
+		"operations.NoteRetry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.NoteRetry(ctx, tx, "p1", "a test", filledAt)
+		}),
+		"operations.Resume": func(ctx context.Context) error {
+			_, err := s.operations.Resume(ctx, "provisioner", filledAt)
+
+			return err
+		},
 		"operations.Skip": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.operations.Skip(ctx, tx, "p11", process.Skip{Step: "step", Reason: "a test"}, filledAt)
 

@@ -27,13 +27,13 @@ func fillTables() []string {
 			FROM generate_series(1, 110000) AS i`,
 		`INSERT INTO instances SELECT 'i' || i, 'service', 'plan-' || i % 4, (ARRAY['aws', 'azure', 'gcp', 'trial'])[1 + i % 4],
 			'account-' || i % 2000, 'subaccount-' || i % 20000, 'cf-' || i % 12, (ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4],
-			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at, at FROM sources WHERE i <= 100000`,
+			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at AS created, at AS updated FROM sources WHERE i <= 100000`,
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
 		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
-			SELECT 'p' || i, n, 'stage', 'step', n, at, at, 'done', '' FROM sources, generate_series(1, 1) AS n`,
+			SELECT 'p' || i, n, 'stage', 'step', n, at AS began, at AS ended, 'done', '' FROM sources, generate_series(1, 1) AS n`,
 		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
-			SELECT 'p' || i, 'stage', 'step', 3, at, at, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
+			SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
 			CASE WHEN i > 100000 THEN at END FROM sources`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,
@@ -46,7 +46,7 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 			problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
 			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence)
 		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, '', '', '', '', '', '[]', '[]', 'stage', 'step',
-			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at, at, at, at,
+			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at AS created, at AS updated, at AS changed, at AS started,
 			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
 			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held THEN 'replica' ELSE '' END, '',
 			CASE WHEN held THEN '2030-01-02 03:04:10'::timestamptz END, 1

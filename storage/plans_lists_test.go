@@ -60,7 +60,7 @@ func (s stores) listCalls() map[string]call {
 		"failed":          {States: []process.State{process.Failed, process.Canceled}},
 		"being made":      {Kinds: []string{"provision"}, States: underWay},
 		"ready":           {Kinds: []string{"provision"}, States: []process.State{process.Succeeded}},
-		"being deleted":   {Kinds: []string{"deprovision"}, States: append(underWay, process.Succeeded)},
+		"being deleted":   {Kinds: []string{"deprovision"}, States: underWay},
 		"behind a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "i50000"},
 		"deep":            {Offset: manyInstances / 2},
 	} {

@@ -3,11 +3,13 @@ package operator
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
@@ -69,6 +71,11 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	for _, meaning := range meanings() {
 		if meaning.state == state {
 			filter.Kinds, filter.States = meaning.kinds, meaning.states
+
+			if state == operatorapi.RuntimeDeprovisioning {
+				// A deletion that succeeded has removed its instance before: to look for it is to go through all that there were.
+				filter.States = slices.DeleteFunc(slices.Clone(meaning.states), process.State.Terminal)
+			}
 
 			return filter, nil
 		}

@@ -61,7 +61,8 @@ func TestRefusedConfiguration(t *testing.T) {
 		},
 		"negative delay": {
 			"a stop does not begin in the past",
-			func(c *service.Config) { c.ShutdownDelay = -1 }, []string{"APP_SHUTDOWN_DELAY"},
+			func(c *service.Config) { c.ShutdownDelay = -1 },
+			[]string{"APP_SHUTDOWN_DELAY"},
 		},
 		"bad users": {
 			"a user who cannot be read could not log in",
