@@ -118,6 +118,7 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 		Rows:        rows{service.NewRows(w.db, w.operations, w.instances), line},
 		Access:      access{client, line},
 		Pace:        func(time.Duration) time.Duration { return pace },
+		Told:        func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }
