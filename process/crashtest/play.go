@@ -92,7 +92,7 @@ func (p *Play[D]) employ() {
 	}
 
 	p.running.Go(func() {
-		if err := engine.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := engine.Run(ctx); err != nil {
 			p.Error(err)
 		}
 	})
