@@ -147,6 +147,10 @@ func (e *Engine[D]) Wake() {
 // period, and hands back what is left.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	if err := e.checkKinds(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was told to stop before it began
+		}
+
 		return err
 	}
 

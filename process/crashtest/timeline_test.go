@@ -40,6 +40,12 @@ func TestGaps(t *testing.T) {
 				attempt("s", "A", 1, 3, process.Done), attempt("s", "B", 2, 4, process.Done), succeeded,
 			},
 		},
+		"folded": {
+			reason: "attempts that come back with the same words are one line",
+			timeline: []process.Entry{
+				accepted, attempt("s", "A", 7, 1, process.Waiting), attempt("s", "A", 8, 2, process.Done), succeeded,
+			},
+		},
 		"empty":          {"what was accepted says so", nil, "does not begin"},
 		"no end":         {"the end is told", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},
 		"another end":    {"the end is the one that it had", []process.Entry{accepted, whole(process.OperationFailed)}, "ends with"},

@@ -83,7 +83,7 @@ func (p *provisioner) run() {
 	ended := make(chan error, 1)
 
 	config := process.DefaultConfig()
-	config.Poll = 3 * time.Second
+	config.Poll = 5 * time.Second
 
 	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Undisturbed())...)
 	if err != nil {
