@@ -28,7 +28,7 @@ const DefaultShutdownDelay = 2 * time.Second
 // stopLimit bounds the stop of a replica once its listeners have begun to close. It is longer than the engine's grace period.
 const stopLimit = 25 * time.Second
 
-// Config is what every service is r.health.
+// Config is what every service is told.
 type Config struct {
 	Address       string
 	StatusAddress string
@@ -117,7 +117,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 // Address is where the API is.
 func (r *Replica) Address() string { return r.api.Address() }
 
-// StatusAddress is where health, readiness and metrics are r.health.
+// StatusAddress is where health, readiness and metrics are told.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
 // Run serves and works until the context ends, then stops in order.

@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +60,10 @@ func attemptGaps(timeline []process.Entry) []string {
 
 		what := fmt.Sprintf("line %d, %s attempt %d %s", i, entry.Step, entry.Attempt, entry.Outcome)
 
-		if want := max(next[entry.Step], 1); entry.Attempt != want && !standsForMore(entry, want) {
+		// Attempts that came to the same share a line.
+		first := cmp.Or(entry.FirstAttempt, entry.Attempt)
+
+		if want := max(next[entry.Step], 1); first != want && entry.Outcome != process.Skipped {
 			gaps = append(gaps, fmt.Sprintf("%s: want attempt %d", what, want))
 		}
 
@@ -87,14 +91,6 @@ func attemptGaps(timeline []process.Entry) []string {
 	}
 
 	return gaps
-}
-
-// standsForMore reports whether a line may have a higher number: a store makes one line of several attempts that come back with the same
-// words, and a step that was left out has no attempt of its own.
-func standsForMore(entry process.Entry, want int) bool {
-	comesBack := entry.Outcome == process.Waiting || entry.Outcome == process.Retrying
-
-	return comesBack && entry.Attempt > want || entry.Outcome == process.Skipped
 }
 
 // following is the number of the attempt after this one. One that was handed back was none.
