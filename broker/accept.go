@@ -56,7 +56,7 @@ func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance e
 
 	data := environment.Data{Instance: instance}
 	if kind == environment.KindProvision {
-		data.Provisioning = id
+		data = environment.Data{Provisioning: id} // its first step reads the instance
 	}
 
 	payload, err := json.Marshal(data)

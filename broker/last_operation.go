@@ -68,7 +68,7 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 // polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest.
 func (a *api) polled(ctx context.Context, instanceID, operation string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
-		record, err := a.Operations.Get(ctx, a.DB.Reader(), operation)
+		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
 		if err == nil && record.InstanceID == instanceID {
 			return record, nil
 		}

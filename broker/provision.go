@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
@@ -20,10 +19,6 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
-
-// shootNameLength is how many random characters a cluster's name has after its prefix. Gardener bounds the name together with that
-// of its project to 21 characters.
-const shootNameLength = 7
 
 // order is a provision request, read and checked as far as no stored instance is needed.
 type order struct {
@@ -188,6 +183,8 @@ func (a *api) begin(ctx context.Context, tx storage.Tx, order order) (provisione
 		return provisioned{}, nil
 	}
 
+	order.instance.ShootName = newShootName() // another one on each try: it may be taken
+
 	inserted, err := a.Instances.Insert(ctx, tx, order.instance)
 	if err != nil || !inserted {
 		return provisioned{}, err
@@ -278,7 +275,6 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 		Provider:        resolved.Provider,
 		Region:          resolved.Region,
 		Name:            resolved.Name,
-		ShootName:       "c-" + uuid.NewString()[:shootNameLength],
 		DashboardURL:    strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(order.instanceID)),
 		Request: environment.Request{
 			OrganizationGUID: order.details.OrganizationGUID,

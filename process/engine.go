@@ -148,7 +148,7 @@ func (e *Engine[D]) Wake() {
 func (e *Engine[D]) Run(ctx context.Context) error {
 	if err := e.checkKinds(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop before it began
+			return nil // it was told to stop before it began
 		}
 
 		return err
@@ -238,12 +238,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	e.config.Observer.Began(work.Record.Kind)
 
 	if work.TakenFrom == "" {
-		due := work.Record.NextRun
-		if due.Equal(work.Record.StartedAt) { // the first claim, which sets both
-			due = work.Record.CreatedAt
-		}
-
-		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(due)))
+		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(work.Record.NextRun)))
 	}
 
 	e.running.Go(func() {

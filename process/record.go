@@ -141,7 +141,7 @@ type New struct {
 	Tenant        string
 	PredecessorID string
 	Description   string
-	// Why is the first line of its timeline: its kind, if empty.
+	// Why is told in the first line of its timeline; without it, its kind is.
 	Why            string
 	FinishedStages []string
 	Payload        json.RawMessage

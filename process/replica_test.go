@@ -357,6 +357,17 @@ func TestStopHandsBackWhatRuns(t *testing.T) {
 	})
 }
 
+func TestStopBeforeTheBeginIsNoError(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		ctx, stop := context.WithCancel(b.Context())
+		stop()
+
+		if err := b.engine(b.store, stage("only", traced("A"))).Run(ctx); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
 func TestUnregisteredKindIsAnErrorAtStart(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.accept("op", "instance")

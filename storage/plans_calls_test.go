@@ -87,6 +87,11 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		},
+		"operations.Polled": func(ctx context.Context) error {
+			_, err := s.operations.Polled(ctx, s.db.Reader(), "p10")
+
+			return err
+		},
 		"operations.Payload": func(ctx context.Context) error {
 			_, err := s.operations.Payload(ctx, s.db.Reader(), "new")
 
@@ -208,7 +213,13 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		}),
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
-		"instances.Delete":     func(ctx context.Context) error { return s.instances.Delete(ctx, known) },
+		"instances.FeedCursor": func(ctx context.Context) error {
+			_, err := s.instances.FeedCursor(ctx)
+
+			return err
+		},
+		"instances.KeepFeedCursor": func(ctx context.Context) error { return s.instances.KeepFeedCursor(ctx, "place") },
+		"instances.Delete":         func(ctx context.Context) error { return s.instances.Delete(ctx, known) },
 	}
 }
 

@@ -25,8 +25,8 @@ const (
 	// askAgain is when a Provisioner without a feed is asked again whether it has one: it may have been replaced.
 	askAgain = 5 * time.Minute
 
-	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes.
-	fallback = 30 * time.Second
+	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes: nothing depends on it.
+	fallback = 10 * time.Minute
 	// Without a feed the pause grows with the time that has passed: a tenth of it, within these bounds.
 	soonest = time.Second
 	latest  = 20 * time.Second
@@ -43,21 +43,33 @@ type Waker interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
+// Place keeps where in the feed the broker is. It is shared by all replicas: each passes every change on to all of them.
+type Place interface {
+	// FeedCursor returns the place that was kept last, or nothing.
+	FeedCursor(ctx context.Context) (string, error)
+	KeepFeedCursor(ctx context.Context, cursor string) error
+}
+
 // Feed follows one Provisioner.
 type Feed struct {
 	provisioner Provisioner
 	waker       Waker
+	place       Place
 	woken       func()
 	clock       clock.Clock
 	log         logrus.FieldLogger
 	alive       atomic.Bool
+	lost        bool // the kept place is of no use
 	kind        atomic.Int32
 }
 
 // New returns a feed; Run makes it work. woken is called when operations have become due.
-func New(provisioner Provisioner, waker Waker, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
-	return &Feed{provisioner: provisioner, waker: waker, woken: woken, clock: clock, log: log}
+func New(provisioner Provisioner, waker Waker, place Place, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
+	return &Feed{provisioner: provisioner, waker: waker, place: place, woken: woken, clock: clock, log: log}
 }
+
+// Alive reports whether the Provisioner tells of changes, so that nobody has to ask.
+func (f *Feed) Alive() bool { return f.alive.Load() }
 
 // Kind tells what the Provisioner is, as its last answer showed.
 func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
@@ -66,7 +78,7 @@ func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.k
 // Jitter keeps many operations from asking at the same time.
 func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 	pause := fallback
-	if !f.alive.Load() {
+	if !f.Alive() {
 		pause = min(max(elapsed/share, soonest), latest)
 	}
 
@@ -89,7 +101,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 
 		if err == nil {
-			cursor, pause = next, firstPause
+			cursor, pause, f.lost = next, firstPause, false
 
 			continue
 		}
@@ -103,7 +115,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 
 		if failure.Is(err, failure.Permanent) {
-			cursor = "" // it is not known any more
+			cursor, f.lost = "", true // it is not known any more
 		}
 
 		if ctx.Err() == nil {
@@ -119,8 +131,17 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow asks once for changes, passes them on, and returns the next cursor.
+// follow asks once for changes, passes them on, and returns the next cursor. Without one it goes on where the broker was last.
 func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
+	if cursor == "" && !f.lost {
+		kept, err := f.place.FeedCursor(ctx)
+		if err != nil {
+			return "", err
+		}
+
+		cursor = kept
+	}
+
 	asked := f.clock.Now()
 
 	changes, err := f.provisioner.Changes(ctx, cursor, wait)
@@ -136,7 +157,15 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 		}
 	}
 
-	return changes.Cursor, f.pass(ctx, changes)
+	if err := f.pass(ctx, changes); err != nil {
+		return "", err
+	}
+
+	if cursor == "" || len(changes.Operations) > 0 {
+		err = f.place.KeepFeedCursor(ctx, changes.Cursor)
+	}
+
+	return changes.Cursor, err
 }
 
 // pass makes the operations due that wait for one of the changes.

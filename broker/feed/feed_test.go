@@ -43,9 +43,18 @@ type scene struct {
 	calls  []asked
 	events [][]string
 	wakes  int
+	place  string // the cursor that is kept
 	// unknown says that no operation waits for the events, err that they could not be told.
 	unknown bool
 	err     error
+}
+
+func (s *scene) FeedCursor(context.Context) (string, error) { return s.place, nil }
+
+func (s *scene) KeepFeedCursor(_ context.Context, cursor string) error {
+	s.place = cursor
+
+	return nil
 }
 
 func (s *scene) Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error) {
@@ -104,7 +113,7 @@ func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
 	synctest.Test(t, func(t *testing.T) {
 		s.T, s.began = t, time.Now()
 
-		follow := feed.New(s, s, func() { s.wakes++ }, clock.RealClock{}, logging.Discard())
+		follow := feed.New(s, s, s, func() { s.wakes++ }, clock.RealClock{}, logging.Discard())
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 
@@ -155,6 +164,33 @@ func TestChangesWakeOperations(t *testing.T) {
 
 		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", time.Second}, {"c-4", time.Second}}, s.calls); diff != "" {
 			t.Errorf("each answer's cursor is where the next one begins; one that comes at once with nothing is not followed at once: -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestARestartMissesNothing has the broker go on where it was before: what changed meanwhile is told.
+func TestARestartMissesNothing(t *testing.T) {
+	s := &scene{place: "c-9", script: []answer{changes("c-10", "while it was away"), changes("c-10"), changes("c-11", "op")}}
+
+	play(t, s, func(*feed.Feed) {
+		want := [][]string{{"provisioner operation while it was away"}, {"provisioner operation op"}}
+		if diff := cmp.Diff(want, s.events); diff != "" {
+			t.Errorf("events -want +got:\n%s", diff)
+		}
+
+		if s.calls[0].After != "c-9" || s.place != "c-11" {
+			t.Errorf("it went on at %q, and is at %q", s.calls[0].After, s.place)
+		}
+	})
+}
+
+// TestAPlaceThatIsOfNoUse has the Provisioner set up anew while the broker was away.
+func TestAPlaceThatIsOfNoUse(t *testing.T) {
+	s := &scene{place: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
+
+	play(t, s, func(*feed.Feed) {
+		if diff := cmp.Diff([]asked{{"c-9", 0}, {"", time.Second}, {"d-1", time.Second}}, s.calls); diff != "" || s.place != "d-1" {
+			t.Errorf("it is at %q, calls -want +got:\n%s", s.place, diff)
 		}
 	})
 }
@@ -259,12 +295,12 @@ func TestPace(t *testing.T) {
 		elapsed time.Duration
 		want    time.Duration
 	}{
-		"feed at first":   {"changes are told, polling is the fallback", []answer{changes("c-1")}, 0, 30 * time.Second},
-		"feed for long":   {"changes are told, however long it takes", []answer{changes("c-1")}, time.Hour, 30 * time.Second},
+		"feed at first":   {"changes are told, polling is the fallback", []answer{changes("c-1")}, 0, 10 * time.Minute},
+		"feed for long":   {"changes are told, however long it takes", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
 		"none at first":   {"what is quick is noticed quickly", forever, 0, time.Second},
 		"none for a bit":  {"a tenth of what has passed", forever, 50 * time.Second, 5 * time.Second},
 		"none for long":   {"a user does not wait for longer than this", forever, time.Hour, 20 * time.Second},
-		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 30 * time.Second},
+		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 10 * time.Minute},
 	}
 
 	for name, c := range cases {
@@ -329,7 +365,7 @@ func TestKind(t *testing.T) {
 }
 
 func TestPaceBeforeTheFeedRuns(t *testing.T) {
-	f := feed.New(nil, nil, nil, clock.RealClock{}, logging.Discard())
+	f := feed.New(nil, nil, nil, nil, clock.RealClock{}, logging.Discard())
 	if got := f.Pace(0); got > 2*time.Second {
 		t.Errorf("got %s, but nobody tells of changes yet", got)
 	}

@@ -17,9 +17,10 @@ type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
 	Access      provisioning.RuntimeAccess
-	// Pace and Kind are what the feed knows of the Provisioner.
+	// Pace, Kind and Told are what the feed knows of the Provisioner. Told reports whether that tells of changes by itself.
 	Pace provisionerwait.Pace
 	Kind func() provisionerclient.Kind
+	Told func() bool
 }
 
 // Rows are the broker's tables, as the processes use them.
@@ -31,10 +32,11 @@ type Rows interface {
 
 // Processes are what the broker does with instances. Every kind of operation is registered here.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
+	polls := rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit)
 	waiter := provisionerwait.Waiter{
 		Operations: parts.Provisioner,
 		Pace:       parts.Pace,
-		Calls:      rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit),
+		MayAsk:     func() bool { return parts.Told() || polls.Allow() },
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 

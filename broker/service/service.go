@@ -95,11 +95,11 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	// The feed wakes the engine, whose processes wait at the feed's pace.
 	var engine *process.Engine[environment.Data]
 
-	follow := feed.New(provisioner, stores.operations, func() { engine.Wake() }, clock.RealClock{}, s.Log)
+	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances), Access: access,
-		Pace: follow.Pace, Kind: follow.Kind,
+		Pace: follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
 
 	limits := process.DefaultConfig()

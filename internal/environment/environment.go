@@ -77,7 +77,7 @@ type Cluster struct {
 // Data is what the steps of the broker's processes share. It is stored with the operation, sealed.
 type Data struct {
 	// Instance is the instance as it was when the operation was accepted, later as the operation makes it.
-	Instance Instance `json:"instance"`
+	Instance Instance `json:"instance,omitzero"`
 	// TargetSecret names the credentials of the infrastructure in Gardener.
 	TargetSecret string `json:"targetSecret,omitempty"`
 	// Provisioning is the id of the operation that ordered the runtime; it is the key under which the Provisioner knows the order.

@@ -14,13 +14,13 @@ import (
 
 const (
 	// look is how often the play looks whether something has happened.
-	look = 500 * time.Millisecond
+	look = time.Second
 	// patience is how long an operation may take. Nothing in a story takes as long.
 	patience = 2 * time.Hour
 	// settle is how long the story goes on after its end, so that late calls do what harm they can.
 	settle = 3 * latency
 	// poll is how often a replica looks for work: seldom, because each look costs real time.
-	poll = 3 * time.Second
+	poll = 4 * time.Second
 )
 
 // Play is one run of a story: the replicas, and what is told of them.
@@ -92,7 +92,7 @@ func (p *Play[D]) employ() {
 	}
 
 	p.running.Go(func() {
-		if err := engine.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := engine.Run(ctx); err != nil {
 			p.Error(err)
 		}
 	})

@@ -18,6 +18,13 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
+// folded is the line of all attempts from the first to the entry's.
+func folded(entry process.Entry, first int) process.Entry {
+	entry.FirstAttempt = first
+
+	return entry
+}
+
 func TestGaps(t *testing.T) {
 	accepted, succeeded := whole(process.Accepted), whole(process.OperationSucceeded)
 
@@ -39,6 +46,17 @@ func TestGaps(t *testing.T) {
 				accepted, attempt("s", "A", 1, 1, process.Done), attempt("s", "B", 1, 2, process.Waiting),
 				attempt("s", "A", 1, 3, process.Done), attempt("s", "B", 2, 4, process.Done), succeeded,
 			},
+		},
+		"folded": {
+			reason: "attempts that come back with the same words are one line",
+			timeline: []process.Entry{
+				accepted, folded(attempt("s", "A", 7, 1, process.Waiting), 1), attempt("s", "A", 8, 2, process.Done), succeeded,
+			},
+		},
+		"folded with a gap": {
+			"a line of several attempts begins where the one before ended",
+			[]process.Entry{accepted, folded(attempt("s", "A", 7, 1, process.Waiting), 2), attempt("s", "A", 8, 2, process.Done), succeeded},
+			"want attempt 1",
 		},
 		"empty":          {"what was accepted says so", nil, "does not begin"},
 		"no end":         {"the end is told", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},

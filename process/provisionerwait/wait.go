@@ -6,8 +6,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -28,8 +26,8 @@ type Pace func(elapsed time.Duration) time.Duration
 type Waiter struct {
 	Operations Operations
 	Pace       Pace
-	// Calls bounds how often the Provisioner is asked; nil for no bound.
-	Calls *rate.Limiter
+	// MayAsk says whether the Provisioner may be asked now; nil for always.
+	MayAsk func() bool
 	// Limit bounds the wait; then the step's operation fails.
 	Limit time.Duration
 }
@@ -46,7 +44,7 @@ func Event(provisionerOperationID string) string {
 // Provisioner's error.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data],
 ) (process.Operation[environment.Data], time.Duration, error) {
-	if w.Calls != nil && !w.Calls.Allow() {
+	if w.MayAsk != nil && !w.MayAsk() {
 		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn",
 			max(busy, w.Pace(operation.Elapsed())), w.Limit)
 	}

@@ -125,7 +125,7 @@ func TestOnlySoManyAskInASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provisioner{status: provisionerclient.Operation{State: wire.OperationStateSucceeded}}
 		waiting := waiter(p)
-		waiting.Calls = rate.NewLimiter(2, 2)
+		waiting.MayAsk = rate.NewLimiter(2, 2).Allow
 
 		ask := func() time.Duration {
 			t.Helper()
@@ -157,7 +157,7 @@ func TestOnlySoManyAskInASecond(t *testing.T) {
 
 func TestOneThatMayNotAskFailsInTheEnd(t *testing.T) {
 	waiting := waiter(&provisioner{})
-	waiting.Calls, waiting.Limit = rate.NewLimiter(0, 0), 0
+	waiting.MayAsk, waiting.Limit = func() bool { return false }, 0
 
 	if _, _, err := waiting.Await(t.Context(), operation()); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
 		t.Errorf("got %v, want that it took too long", err)

@@ -149,3 +149,19 @@ func inTx(t *testing.T, db *storage.DB, work func(tx storage.Tx)) {
 		t.Fatal(err)
 	}
 }
+
+func TestThePlaceInTheFeedIsKept(t *testing.T) {
+	each(t, func(s shelf) {
+		for _, want := range []string{"", "c-1", "c-2"} {
+			if want != "" {
+				if err := s.store.KeepFeedCursor(s.Context(), want); err != nil {
+					s.Fatal(err)
+				}
+			}
+
+			if got, err := s.store.FeedCursor(s.Context()); err != nil || got != want {
+				s.Errorf("the place is %q, %v, want %q", got, err, want)
+			}
+		}
+	})
+}

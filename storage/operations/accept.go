@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -25,8 +24,7 @@ const insertOperation = `INSERT INTO operations (
 	:created_at, :created_at, :created_at, :created_at, '', '', 0
 ) RETURNING position`
 
-// Accept adds a pending operation and its first line of timeline inside the caller's transaction, behind all operations of its
-// instance, and returns its position among them: 1 for the first one ever. The caller wakes the engine after the commit. Two that
+// Accept adds a pending operation inside the caller's transaction, behind all operations of its instance, and returns its position among them: 1 for the first one ever. The caller wakes the engine after the commit. Two that
 // are accepted for one instance at the same moment do not both pass: the second gets an error for which storage.IsDuplicate is true.
 func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New) (int64, error) {
 	at := storage.At(operation.At)
@@ -46,7 +44,11 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 		return 0, fmt.Errorf("accepting operation %s: %w", operation.ID, err)
 	}
 
-	return positions[0], insertEntry(ctx, tx, operation.ID, 1, process.Entry{
-		Began: at.Time, End: at.Time, Outcome: process.Accepted, Message: cmp.Or(operation.Why, operation.Kind),
+	if operation.Why == "" {
+		return positions[0], nil
+	}
+
+	return positions[0], appendTimeline(ctx, tx, operation.ID, process.Entry{
+		Began: at.Time, End: at.Time, Outcome: process.Accepted, Message: operation.Why,
 	})
 }

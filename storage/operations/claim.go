@@ -12,7 +12,7 @@ import (
 // claimPending takes operations whose turn it is: the tenants' turns in order, and nothing of an instance before what is older of it
 // and unfinished. That this holds between claimers as well is the work of the index operations_one_active.
 const claimPending = `UPDATE operations SET
-	state = 'in progress', lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE, next_run_at = ?,
+	state = 'in progress', lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE,
 	started_at = ?, updated_at = ?, state_changed_at = ?
 WHERE id IN (
 	SELECT candidate.id FROM operations AS candidate
@@ -49,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 
 		if claim.Pending {
 			statement, args := s.claimPending(claim)
-			rows, err = storage.Select[row](ctx, tx, statement, append([]any{claim.Owner, until, now, now, now, now}, args...)...)
+			rows, err = storage.Select[row](ctx, tx, statement, append([]any{claim.Owner, until, now, now, now}, args...)...)
 		} else {
 			rows, err = storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
 				claim.Owner, until, claim.Kind, now, now, after, claim.Limit)

@@ -23,6 +23,17 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
+// Polled returns what a platform asks about an operation, by its key alone, or storage.ErrNotFound: it asks often.
+func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
+		created_at FROM operations WHERE id = ?`, id)
+	if err != nil {
+		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
+	}
+
+	return row.record(), nil
+}
+
 // Payload returns the data of an operation, storage.ErrNotFound, or ErrSealed when the key is gone by which it is
 // sealed.
 func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
@@ -56,11 +67,18 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 	return row.record(), nil
 }
 
+// readTimeline has the first line told by the operation's own row, unless there was more to say than that it was accepted.
+const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
+		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at
+	FROM operations WHERE id = ? AND timeline_removed_at IS NULL
+		AND NOT EXISTS (SELECT 1 FROM timeline WHERE operation_id = operations.id AND outcome = 'accepted')
+	UNION ALL
+	SELECT seq, stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
+	FROM timeline WHERE operation_id = ? ORDER BY seq`
+
 // Timeline returns what happened to an operation, the oldest first.
 func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
-	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(),
-		`SELECT stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
-		FROM timeline WHERE operation_id = ? ORDER BY seq`, operationID)
+	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(), readTimeline, operationID, operationID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the timeline of operation %s: %w", operationID, err)
 	}

@@ -83,7 +83,7 @@ func (p *provisioner) run() {
 	ended := make(chan error, 1)
 
 	config := process.DefaultConfig()
-	config.Poll = 3 * time.Second
+	config.Poll = 5 * time.Second
 
 	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Undisturbed())...)
 	if err != nil {
@@ -118,6 +118,7 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 		Rows:        rows{service.NewRows(w.db, w.operations, w.instances), line},
 		Access:      access{client, line},
 		Pace:        func(time.Duration) time.Duration { return pace },
+		Told:        func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }

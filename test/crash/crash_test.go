@@ -16,7 +16,7 @@ var (
 )
 
 // nth is which part of the matrix is played on PostgreSQL too.
-const nth = 13
+const nth = 23
 
 func TestEveryRegisteredProcessHasAScene(t *testing.T) {
 	memory := openGarden(t)
