@@ -62,7 +62,13 @@ func (s stores) operationCalls() map[string]call {
 	})
 
 	return map[string]call{
-		"operations.Accept": accept,
+		"instances.FeedCursor": func(ctx context.Context) error {
+			_, err := s.instances.FeedCursor(ctx)
+
+			return err
+		},
+		"instances.KeepFeedCursor": func(ctx context.Context) error { return s.instances.KeepFeedCursor(ctx, "c-1") },
+		"operations.Accept":        accept,
 		"operations.Cancel": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.operations.Cancel(ctx, tx, "i107", "a test", filledAt)
 
@@ -70,6 +76,19 @@ func (s stores) operationCalls() map[string]call {
 		}),
 		"operations.Get": func(ctx context.Context) error {
 			_, err := s.operations.Get(ctx, s.db.Reader(), "p10")
+
+			return err
+		},
+		"operations.Polled": func(ctx context.Context) error {
+			_, err := s.operations.Polled(ctx, s.db.Reader(), "p10")
+
+			return err
+		},
+		"operations.NoteRetry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.NoteRetry(ctx, tx, "p10", "a test", filledAt)
+		}),
+		"operations.Resume": func(ctx context.Context) error {
+			_, err := s.operations.Resume(ctx, "provisioner", filledAt)
 
 			return err
 		},
