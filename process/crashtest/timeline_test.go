@@ -43,7 +43,9 @@ func TestGaps(t *testing.T) {
 		"folded": {
 			reason: "attempts that come back with the same words are one line",
 			timeline: []process.Entry{
-				accepted, attempt("s", "A", 7, 1, process.Waiting), attempt("s", "A", 8, 2, process.Done), succeeded,
+				accepted,
+				{Stage: "s", Step: "A", FirstAttempt: 1, Attempt: 7, Outcome: process.Waiting},
+				attempt("s", "A", 8, 2, process.Done), succeeded,
 			},
 		},
 		"empty":          {"what was accepted says so", nil, "does not begin"},
