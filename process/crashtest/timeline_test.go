@@ -16,14 +16,6 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 	return process.Entry{Stage: stage, Step: step, Attempt: number, Outcome: outcome, Began: began, End: began.Add(time.Second)}
 }
 
-// several is a line that stands for the attempts from the first one on.
-func several(stage, step string, first, number, second int, outcome process.Outcome) process.Entry {
-	entry := attempt(stage, step, number, second, outcome)
-	entry.FirstAttempt = first
-
-	return entry
-}
-
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
 func TestGaps(t *testing.T) {
@@ -51,7 +43,9 @@ func TestGaps(t *testing.T) {
 		"folded": {
 			reason: "attempts that come back with the same words are one line",
 			timeline: []process.Entry{
-				accepted, several("s", "A", 1, 7, 1, process.Waiting), attempt("s", "A", 8, 2, process.Done), succeeded,
+				accepted,
+				{Stage: "s", Step: "A", FirstAttempt: 1, Attempt: 7, Outcome: process.Waiting},
+				attempt("s", "A", 8, 2, process.Done), succeeded,
 			},
 		},
 		"empty":          {"what was accepted says so", nil, "does not begin"},
