@@ -10,7 +10,7 @@ import (
 
 // FeedCursor returns how far the broker has followed the Provisioner's changes, or nothing.
 func (s *Store) FeedCursor(ctx context.Context) (string, error) {
-	cursor, err := storage.Get[string](ctx, s.db.Reader(), `SELECT cursor FROM feed_place`)
+	cursor, err := storage.Get[string](ctx, s.db.Reader(), `SELECT cursor FROM feed_place WHERE id = 1`)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", fmt.Errorf("reading the place in the feed: %w", err)
 	}
