@@ -19,16 +19,21 @@ const tries = 3
 // errOvertaken tells that another request was faster.
 var errOvertaken = errors.New("another request for the instance was faster")
 
-// inTx runs work in one transaction. A request that another one has overtaken begins anew, and sees then what the other one did.
-func (a *api) inTx(ctx context.Context, work func(tx storage.Tx) error) error {
+// unlessOvertaken tries. A request that another one has overtaken begins anew, and sees then what the other one did.
+func unlessOvertaken(try func() error) error {
 	for range tries {
-		err := a.DB.InTx(ctx, work)
+		err := try()
 		if !errors.Is(err, errOvertaken) && !storage.IsDuplicate(err) {
 			return err
 		}
 	}
 
 	return concurrent()
+}
+
+// inTx runs work in one transaction, unless another request overtakes it.
+func (a *api) inTx(ctx context.Context, work func(tx storage.Tx) error) error {
+	return unlessOvertaken(func() error { return a.DB.InTx(ctx, work) })
 }
 
 // lifeKinds are the kinds of operations that begin and end an instance.
@@ -49,9 +54,8 @@ func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
 
-// accept stores a new operation on the instance inside the transaction. It returns its id, and its position among all operations of
-// that instance and of former ones with the same id.
-func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance environment.Instance) (string, int64, error) {
+// newOperation is a new operation on the instance.
+func (a *api) newOperation(kind string, instance environment.Instance) (process.New, error) {
 	id := uuid.NewString()
 
 	data := environment.Data{Instance: instance}
@@ -61,13 +65,11 @@ func (a *api) accept(ctx context.Context, tx storage.Tx, kind string, instance e
 
 	payload, err := json.Marshal(data)
 	if err != nil {
-		return "", 0, fmt.Errorf("encoding the data of a new operation: %w", err)
+		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
 	}
 
-	position, err := a.Operations.Accept(ctx, tx, process.New{
+	return process.New{
 		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, Description: "Operation created",
 		Payload: payload, At: a.Clock.Now(),
-	})
-
-	return id, position, err
+	}, nil
 }

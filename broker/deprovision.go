@@ -93,9 +93,12 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		return "", false, err
 	}
 
-	operation, _, err = a.accept(ctx, tx, environment.KindDeprovision, instance)
+	deletion, err := a.newOperation(environment.KindDeprovision, instance)
+	if err != nil {
+		return "", false, err
+	}
 
-	return operation, true, err
+	return deletion.ID, true, a.Operations.Accept(ctx, tx, deletion)
 }
 
 // idsQuery returns the query of a request that has to name service and plan in it.

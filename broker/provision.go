@@ -50,10 +50,10 @@ func (a *api) provision(r *http.Request) (rest.Answer, error) {
 
 	var outcome provisioned
 
-	err = a.inTx(r.Context(), func(tx storage.Tx) error {
+	err = unlessOvertaken(func() error {
 		var err error
 
-		outcome, err = a.place(r.Context(), tx, order)
+		outcome, err = a.place(r.Context(), order)
 
 		return err
 	})
@@ -143,75 +143,65 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 	return details, sent.err
 }
 
-// place decides on an order inside the transaction: it begins something new, or tells how far the same order has come.
-func (a *api) place(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
-	begun, err := a.begin(ctx, tx, order)
-	if err != nil || begun.accepted {
-		return begun, err
+// place decides on an order: it begins something new, or tells how far the same order has come.
+func (a *api) place(ctx context.Context, order order) (provisioned, error) {
+	_, used, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
+	if err != nil {
+		return provisioned{}, err
+	}
+
+	if !used {
+		return a.begin(ctx, order)
 	}
 
 	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
-	existing, err := a.Instances.Get(ctx, tx, order.instanceID)
+	existing, err := a.Instances.Get(ctx, a.DB.Reader(), order.instanceID)
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
 		return provisioned{}, err
 	}
 
-	newest, _, err := a.latest(ctx, tx, order.instanceID, lifeKinds()...)
+	newest, _, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
 
 	switch {
 	case err != nil:
 		return provisioned{}, err
 	case beingDeleted(newest):
 		return provisioned{}, concurrent()
-	case missing && order.refusal != nil:
-		return provisioned{}, order.refusal
-	case missing && !order.acceptsDeferred:
-		return provisioned{}, asyncRequired()
-	case missing, newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
+	case missing:
+		return a.begin(ctx, order) // the id had a former life
+	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
 		return provisioned{}, errOvertaken // its deletion ended between the looks
 	default:
 		return repeated(existing, newest, order)
 	}
 }
 
-// begin stores the new instance with its first operation. It accepts nothing when the order can't be carried out, or when there is
-// an instance with the id.
-func (a *api) begin(ctx context.Context, tx storage.Tx, order order) (provisioned, error) {
-	if order.refusal != nil || !order.acceptsDeferred {
-		return provisioned{}, nil
+// begin stores the new instance with its first operation.
+func (a *api) begin(ctx context.Context, order order) (provisioned, error) {
+	switch {
+	case order.refusal != nil:
+		return provisioned{}, order.refusal
+	case !order.acceptsDeferred:
+		return provisioned{}, asyncRequired()
 	}
 
 	order.instance.ShootName = newShootName() // another one on each try: it may be taken
 
-	inserted, err := a.Instances.Insert(ctx, tx, order.instance)
-	if err != nil || !inserted {
-		return provisioned{}, err
-	}
-
-	operation, position, err := a.accept(ctx, tx, environment.KindProvision, order.instance)
+	insertion, err := a.Instances.Insertion(order.instance)
 	if err != nil {
 		return provisioned{}, err
 	}
 
-	if position > 1 {
-		if err := a.awaitsNoDeletion(ctx, tx, order.instanceID); err != nil {
-			return provisioned{}, err
-		}
+	operation, err := a.newOperation(environment.KindProvision, order.instance)
+	if err != nil {
+		return provisioned{}, err
 	}
 
-	return provisioned{instance: order.instance, operation: operation, accepted: true}, nil
-}
+	err = a.DB.Together(ctx, insertion, a.Operations.Acceptance(operation))
 
-// awaitsNoDeletion refuses an order whose id is still in use by an instance that is being deleted.
-func (a *api) awaitsNoDeletion(ctx context.Context, tx storage.Tx, instanceID string) error {
-	deletion, _, err := a.latest(ctx, tx, instanceID, environment.KindDeprovision)
-	if err == nil && beingDeleted(deletion) {
-		err = concurrent()
-	}
-
-	return err
+	return provisioned{instance: order.instance, operation: operation.ID, accepted: true}, err
 }
 
 // repeated answers an order for an instance that exists.

@@ -135,7 +135,7 @@ func acceptedAsAWhole(b *bench) {
 	crash := errors.New("a crash behind the operation's row")
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		if _, err := b.store.Accept(b.Context(), tx, process.New{
+		if err := b.store.Accept(b.Context(), tx, process.New{
 			ID: "op", Kind: "test", InstanceID: "instance", Payload: []byte(`{}`), At: time.Now(),
 		}); err != nil {
 			return err

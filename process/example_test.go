@@ -113,7 +113,7 @@ func Example() {
 	}
 
 	err = db.InTx(ctx, func(tx storage.Tx) error {
-		_, err := store.Accept(ctx, tx, process.New{
+		err := store.Accept(ctx, tx, process.New{
 			ID: "operation-1", Kind: "build", InstanceID: "house-1", Payload: payload, At: time.Now(),
 		})
 

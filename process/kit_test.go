@@ -166,7 +166,7 @@ func (b *bench) acceptNew(operation process.New) {
 	}
 
 	b.inTx(func(tx storage.Tx) error {
-		_, err := b.store.Accept(b.Context(), tx, operation)
+		err := b.store.Accept(b.Context(), tx, operation)
 
 		return err
 	})

@@ -51,14 +51,29 @@ func (s stores) calls() map[string]call {
 	return all
 }
 
+// begin adds an instance together with its first operation.
+func (s stores) begin(id string) call {
+	return func(ctx context.Context) error {
+		insertion, err := s.instances.Insertion(environment.Instance{ID: id, ShootName: id, CreatedAt: filledAt, UpdatedAt: filledAt})
+		if err != nil {
+			return err
+		}
+
+		return s.db.Together(ctx, insertion, s.operations.Acceptance(process.New{
+			ID: id, Kind: "provision", InstanceID: id, Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
+		}))
+	}
+}
+
 func (s stores) operationCalls() map[string]call {
 	accept := s.inTx(func(ctx context.Context, tx storage.Tx) error {
-		_, err := s.operations.Accept(ctx, tx, process.New{
+		err := s.operations.Accept(ctx, tx, process.New{
 			ID: "new", Kind: "provision", InstanceID: "i7", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
 		})
 
 		return err
 	})
+
 
 	return map[string]call{
 		"operations.Accept": accept,
@@ -197,11 +212,8 @@ func (s stores) instanceCalls() map[string]call {
 	known := environment.Instance{ID: "i10", ShootName: "c-10"}
 
 	return map[string]call{
-		"instances.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.instances.Insert(ctx, tx, environment.Instance{ID: "new", ShootName: "new", CreatedAt: filledAt, UpdatedAt: filledAt})
-
-			return err
-		}),
+		"instances.Insertion":   s.begin("begun"),
+		"operations.Acceptance": s.begin("begun too"),
 		"instances.Get": func(ctx context.Context) error {
 			_, err := s.instances.Get(ctx, s.db.Reader(), "new")
 

@@ -129,7 +129,7 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
 	next.Why = "retry of " + former.ID + " " + wanted.why()
 
-	if _, err := a.Operations.Accept(ctx, tx, next); err != nil {
+	if err := a.Operations.Accept(ctx, tx, next); err != nil {
 		return "", err
 	}
 

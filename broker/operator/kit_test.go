@@ -214,9 +214,7 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 	}
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		_, err := b.instances.Insert(b.Context(), tx, instance)
-
-		return err
+		return storagetest.Insert(b.Context(), tx, b.instances, instance)
 	}); err != nil {
 		b.Fatal(err)
 	}
@@ -231,7 +229,7 @@ func (b *bench) operation(instanceID, kind string, state process.State, changes 
 	id := uuid.NewString()
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		_, err := b.operations.Accept(b.Context(), tx, process.New{
+		err := b.operations.Accept(b.Context(), tx, process.New{
 			ID: id, Kind: kind, InstanceID: instanceID, Description: kind + " of " + instanceID, Payload: json.RawMessage(`{}`), At: b.clock.Now(),
 		})
 

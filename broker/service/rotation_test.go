@@ -116,11 +116,11 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 	now := time.Now()
 
 	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-		if _, err := instanceStore.Insert(t.Context(), tx, environment.Instance{ID: "one", ShootName: "c-one", CreatedAt: now, UpdatedAt: now}); err != nil {
+		if err := storagetest.Insert(t.Context(), tx, instanceStore, environment.Instance{ID: "one", ShootName: "c-one", CreatedAt: now, UpdatedAt: now}); err != nil {
 			return err
 		}
 
-		if _, err := operationStore.Accept(t.Context(), tx, process.New{
+		if err := operationStore.Accept(t.Context(), tx, process.New{
 			ID: "operation", Kind: environment.KindProvision, InstanceID: "one", Payload: json.RawMessage(`{}`), At: now,
 		}); err != nil {
 			return err

@@ -104,7 +104,7 @@ func (m *model) accept(instance string, script []result) {
 	m.mutex.Unlock()
 
 	m.inTx(func(tx storage.Tx) error {
-		_, err := m.world.Store.Accept(m.Context(), tx, process.New{
+		err := m.world.Store.Accept(m.Context(), tx, process.New{
 			ID: id, Kind: kind, InstanceID: instance, Tenant: instance, Payload: json.RawMessage(`{}`), At: time.Now(),
 		})
 

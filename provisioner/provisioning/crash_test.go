@@ -125,7 +125,7 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 		}
 
 		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-			_, err := inner.Accept(t.Context(), tx, process.New{
+			err := inner.Accept(t.Context(), tx, process.New{
 				ID: "op-1", Kind: operation.KindProvisionNoInstall, InstanceID: runtimeID, Payload: payload, At: time.Now(),
 			})
 

@@ -71,7 +71,7 @@ func (b *bench) bulk(prefix string, count int, at time.Time) {
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 		for i := range count {
 			id := fmt.Sprintf("%s-%04d", prefix, i)
-			if _, err := b.ops.Accept(b.Context(), tx, process.New{
+			if err := b.ops.Accept(b.Context(), tx, process.New{
 				ID: id, Kind: "bulk", InstanceID: "runtime of " + id, Payload: json.RawMessage(`{}`), At: at,
 			}); err != nil {
 				return err

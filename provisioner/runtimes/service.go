@@ -57,11 +57,9 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, ru
 		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
 	}
 
-	_, err = s.Operations.Accept(ctx, tx, process.New{
+	return s.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: runtime.ID, Tenant: runtime.Tenant, Payload: payload, At: s.Clock.Now(),
 	})
-
-	return err
 }
 
 // owned returns the tenant's runtime. One of another tenant does not exist for the caller.

@@ -76,7 +76,7 @@ func (s shelf) insert(id string, age time.Duration, change func(*environment.Ins
 	change(&inserted)
 
 	inTx(s.T, s.db, func(tx storage.Tx) {
-		if _, err := s.store.Insert(s.Context(), tx, inserted); err != nil {
+		if err := storagetest.Insert(s.Context(), tx, s.store, inserted); err != nil {
 			s.Error(err)
 		}
 	})
@@ -86,7 +86,7 @@ func (s shelf) accept(instanceID, kind string) {
 	s.Helper()
 
 	inTx(s.T, s.db, func(tx storage.Tx) {
-		if _, err := s.operations.Accept(s.Context(), tx, process.New{
+		if err := s.operations.Accept(s.Context(), tx, process.New{
 			ID: kind + " " + instanceID, Kind: kind, InstanceID: instanceID, Description: "for " + instanceID,
 			Payload: json.RawMessage(`{}`), At: began,
 		}); err != nil {

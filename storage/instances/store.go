@@ -64,25 +64,26 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insert adds an instance inside the caller's transaction. It reports false, and changes nothing, when the id is taken.
-func (s *Store) Insert(ctx context.Context, tx storage.Tx, instance environment.Instance) (bool, error) {
-	row, err := s.row(instance)
+// Insertion adds an instance, together with its first operation. Where the id or the name of the Shoot is taken it fails with an error
+// for which storage.IsDuplicate is true.
+func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
+	request, err := json.Marshal(instance.Request)
 	if err != nil {
-		return false, err
+		return storage.Change{}, fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
 	}
 
-	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO instances (
+	return storage.Change{
+		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at
-		) VALUES (
-			:id, :service_id, :plan_id, :plan_name, :global_account_id, :subaccount_id, :platform_region, :provider, :region,
-			:name, :shoot_name, :runtime_id, :dashboard_url, :request, :created_at, :updated_at
-		) ON CONFLICT (id) DO NOTHING RETURNING id`, row)
-	if err != nil {
-		return false, fmt.Errorf("inserting instance %s: %w", instance.ID, err)
-	}
-
-	return len(inserted) == 1, nil
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		Args: []any{
+			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
+			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
+			instance.DashboardURL, s.keys.Seal(request, requestPlace(instance.ID)),
+			storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
+		},
+	}, nil
 }
 
 // Get returns an instance, or storage.ErrNotFound.
@@ -129,32 +130,6 @@ func (s *Store) change(ctx context.Context, doing string, instance environment.I
 	}
 
 	return nil
-}
-
-func (s *Store) row(instance environment.Instance) (row, error) {
-	request, err := json.Marshal(instance.Request)
-	if err != nil {
-		return row{}, fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
-	}
-
-	return row{
-		ID:              instance.ID,
-		ServiceID:       instance.ServiceID,
-		PlanID:          instance.PlanID,
-		PlanName:        instance.PlanName,
-		GlobalAccountID: instance.GlobalAccountID,
-		SubAccountID:    instance.SubAccountID,
-		PlatformRegion:  instance.PlatformRegion,
-		Provider:        instance.Provider,
-		Region:          instance.Region,
-		Name:            instance.Name,
-		ShootName:       instance.ShootName,
-		RuntimeID:       instance.RuntimeID,
-		DashboardURL:    instance.DashboardURL,
-		Request:         s.keys.Seal(request, requestPlace(instance.ID)),
-		CreatedAt:       storage.At(instance.CreatedAt),
-		UpdatedAt:       storage.At(instance.UpdatedAt),
-	}, nil
 }
 
 func (s *Store) instance(row row) (environment.Instance, error) {

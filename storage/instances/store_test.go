@@ -41,12 +41,13 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		store := open(t, db)
 
-		for i, want := range []bool{true, false} {
-			inTx(t, db, func(tx storage.Tx) {
-				if inserted, err := store.Insert(t.Context(), tx, instance("one")); err != nil || inserted != want {
-					t.Errorf("insert %d: want %t, got %t, %v", i+1, want, inserted, err)
-				}
+		for i, taken := range []bool{false, true} {
+			err := db.InTx(t.Context(), func(tx storage.Tx) error {
+				return storagetest.Insert(t.Context(), tx, store, instance("one"))
 			})
+			if storage.IsDuplicate(err) != taken || (err == nil) == taken {
+				t.Errorf("insert %d: got %v", i+1, err)
+			}
 		}
 
 		if err := store.SetRuntime(t.Context(), instance("one"), "runtime"); err != nil {
@@ -91,15 +92,13 @@ func TestTwoInstancesNeverShareACluster(t *testing.T) {
 		other.ShootName = instance("one").ShootName
 
 		inTx(t, db, func(tx storage.Tx) {
-			if _, err := store.Insert(t.Context(), tx, instance("one")); err != nil {
+			if err := storagetest.Insert(t.Context(), tx, store, instance("one")); err != nil {
 				t.Fatal(err)
 			}
 		})
 
 		err := db.InTx(t.Context(), func(tx storage.Tx) error {
-			_, err := store.Insert(t.Context(), tx, other)
-
-			return err
+			return storagetest.Insert(t.Context(), tx, store, other)
 		})
 		if !storage.IsDuplicate(err) {
 			t.Errorf("want a duplicate, got %v", err)
@@ -122,7 +121,7 @@ func TestTouch(t *testing.T) {
 
 		touch("one", false)
 		inTx(t, db, func(tx storage.Tx) {
-			if _, err := store.Insert(t.Context(), tx, instance("one")); err != nil {
+			if err := storagetest.Insert(t.Context(), tx, store, instance("one")); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -15,40 +15,37 @@ const insertOperation = `INSERT INTO operations (
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
 	created_at, updated_at, state_changed_at, next_run_at, lease_owner, lease_taken_from, fence
 ) VALUES (
-	:id, :kind, :instance_id,
-	(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = :instance_id),
-	:tenant,
-	COALESCE((SELECT MAX(turn) + 1 FROM operations WHERE tenant = :tenant AND kind = :kind AND state = 'pending'),
-		(SELECT MIN(turn) FROM operations WHERE kind = :kind AND state = 'pending'), 0),
-	:predecessor_id, 'pending', :description, '', '', '', '', :finished_stages, '[]', '', '', '', '', '', FALSE, :payload,
-	:created_at, :created_at, :created_at, :created_at, '', '', 0
-) RETURNING position`
+	?, ?, ?, (SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = ?),
+	?, COALESCE((SELECT MAX(turn) + 1 FROM operations WHERE tenant = ? AND kind = ? AND state = 'pending'),
+		(SELECT MIN(turn) FROM operations WHERE kind = ? AND state = 'pending'), 0),
+	?, 'pending', ?, '', '', '', '', ?, '[]', '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0
+)`
 
-// Accept adds a pending operation inside the caller's transaction, behind all operations of its instance, and returns its position among them: 1 for the first one ever. The caller wakes the engine after the commit. Two that
-// are accepted for one instance at the same moment do not both pass: the second gets an error for which storage.IsDuplicate is true.
-func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New) (int64, error) {
-	at := storage.At(operation.At)
-
-	positions, err := storage.SelectNamed[int64](ctx, tx, insertOperation, row{
-		ID:             operation.ID,
-		Kind:           operation.Kind,
-		InstanceID:     operation.InstanceID,
-		Tenant:         operation.Tenant,
-		PredecessorID:  operation.PredecessorID,
-		Description:    operation.Description,
-		FinishedStages: operation.FinishedStages,
-		Payload:        s.keys.Seal(operation.Payload, payloadPlace(operation.ID)),
-		CreatedAt:      at,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("accepting operation %s: %w", operation.ID, err)
+// Accept adds a pending operation inside the caller's transaction, behind all operations of its instance. The caller wakes the engine
+// after the commit. Two that are accepted for one instance at the same moment do not both pass: the second gets an error for which
+// storage.IsDuplicate is true.
+func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New) error {
+	if err := storage.Apply(ctx, tx, s.Acceptance(operation)); err != nil {
+		return fmt.Errorf("accepting operation %s: %w", operation.ID, err)
 	}
 
 	if operation.Why == "" {
-		return positions[0], nil
+		return nil
 	}
 
-	return positions[0], appendTimeline(ctx, tx, operation.ID, process.Entry{
-		Began: at.Time, End: at.Time, Outcome: process.Accepted, Message: operation.Why,
+	return appendTimeline(ctx, tx, operation.ID, process.Entry{
+		Began: operation.At, End: operation.At, Outcome: process.Accepted, Message: operation.Why,
 	})
+}
+
+// Acceptance is what Accept does, for an operation without a Why, as a change to be made together with another one.
+func (s *Store) Acceptance(operation process.New) storage.Change {
+	at := storage.At(operation.At)
+
+	return storage.Change{Text: insertOperation, Args: []any{
+		operation.ID, operation.Kind, operation.InstanceID, operation.InstanceID,
+		operation.Tenant, operation.Tenant, operation.Kind, operation.Kind,
+		operation.PredecessorID, operation.Description, names(operation.FinishedStages),
+		s.keys.Seal(operation.Payload, payloadPlace(operation.ID)), at, at, at, at,
+	}}
 }

@@ -48,7 +48,7 @@ func (b bench) accept(id, instance string) {
 	b.Helper()
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		_, err := b.store.Accept(b.Context(), tx, process.New{
+		err := b.store.Accept(b.Context(), tx, process.New{
 			ID: id, Kind: "provision", InstanceID: instance, Description: "accepted",
 			Payload: json.RawMessage(`{"password":"hush"}`), At: start,
 		})

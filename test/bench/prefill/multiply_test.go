@@ -48,11 +48,11 @@ func TestMultiply(t *testing.T) {
 	}
 
 	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-		if _, err := instanceStore.Insert(t.Context(), tx, model); err != nil {
+		if err := storagetest.Insert(t.Context(), tx, instanceStore, model); err != nil {
 			return err
 		}
 
-		_, err := operationStore.Accept(t.Context(), tx, process.New{
+		err := operationStore.Accept(t.Context(), tx, process.New{
 			ID: "operation-of-the-model", Kind: environment.KindProvision, InstanceID: model.ID, Payload: payload, At: time.Now(),
 		})
 
