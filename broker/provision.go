@@ -145,13 +145,13 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 
 // place decides on an order: it begins something new, or tells how far the same order has come.
 func (a *api) place(ctx context.Context, order order) (provisioned, error) {
-	_, used, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
+	used, err := a.Operations.Used(ctx, order.instanceID)
 	if err != nil {
 		return provisioned{}, err
 	}
 
 	if !used {
-		return a.begin(ctx, order)
+		return a.begin(ctx, order, a.Operations.First)
 	}
 
 	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
@@ -170,7 +170,7 @@ func (a *api) place(ctx context.Context, order order) (provisioned, error) {
 	case beingDeleted(newest):
 		return provisioned{}, concurrent()
 	case missing:
-		return a.begin(ctx, order) // the id had a former life
+		return a.begin(ctx, order, a.Operations.Next) // the id had a former life
 	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
 		return provisioned{}, errOvertaken // its deletion ended between the looks
 	default:
@@ -179,7 +179,7 @@ func (a *api) place(ctx context.Context, order order) (provisioned, error) {
 }
 
 // begin stores the new instance with its first operation.
-func (a *api) begin(ctx context.Context, order order) (provisioned, error) {
+func (a *api) begin(ctx context.Context, order order, acceptance func(process.New) storage.Change) (provisioned, error) {
 	switch {
 	case order.refusal != nil:
 		return provisioned{}, order.refusal
@@ -199,7 +199,7 @@ func (a *api) begin(ctx context.Context, order order) (provisioned, error) {
 		return provisioned{}, err
 	}
 
-	err = a.DB.Together(ctx, insertion, a.Operations.Acceptance(operation))
+	err = a.DB.Together(ctx, insertion, acceptance(operation))
 
 	return provisioned{instance: order.instance, operation: operation.ID, accepted: true}, err
 }

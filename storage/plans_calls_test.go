@@ -59,7 +59,7 @@ func (s stores) begin(id string) call {
 			return err
 		}
 
-		return s.db.Together(ctx, insertion, s.operations.Acceptance(process.New{
+		return s.db.Together(ctx, insertion, s.operations.First(process.New{
 			ID: id, Kind: "provision", InstanceID: id, Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
 		}))
 	}
@@ -73,7 +73,6 @@ func (s stores) operationCalls() map[string]call {
 
 		return err
 	})
-
 
 	return map[string]call{
 		"operations.Accept": accept,
@@ -102,6 +101,16 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		},
+		"operations.Used": func(ctx context.Context) error {
+			_, err := s.operations.Used(ctx, "i10")
+
+			return err
+		},
+		"operations.Next": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return storage.Apply(ctx, tx, s.operations.Next(process.New{
+				ID: "next", Kind: "provision", InstanceID: "i8", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
+			}))
+		}),
 		"operations.Polled": func(ctx context.Context) error {
 			_, err := s.operations.Polled(ctx, s.db.Reader(), "p10")
 
@@ -212,8 +221,8 @@ func (s stores) instanceCalls() map[string]call {
 	known := environment.Instance{ID: "i10", ShootName: "c-10"}
 
 	return map[string]call{
-		"instances.Insertion":   s.begin("begun"),
-		"operations.Acceptance": s.begin("begun too"),
+		"instances.Insertion": s.begin("begun"),
+		"operations.First":    s.begin("begun too"),
 		"instances.Get": func(ctx context.Context) error {
 			_, err := s.instances.Get(ctx, s.db.Reader(), "new")
 
