@@ -35,7 +35,7 @@ type Instance struct {
 	// RuntimeID is the Provisioner's id, empty until the runtime was ordered.
 	RuntimeID    string    `json:"runtimeID"`
 	DashboardURL string    `json:"dashboardURL"`
-	Request      Request   `json:"request"`
+	Request      Request   `json:"request,omitzero"`
 	CreatedAt    time.Time `json:"createdAt"`
 	UpdatedAt    time.Time `json:"updatedAt"`
 }

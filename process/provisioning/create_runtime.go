@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -52,6 +53,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}
 
 	operation.Data.Instance.RuntimeID = ordered.RuntimeID
+	operation.Data.Instance.Request = environment.Request{} // nobody needs it from here on, and the instance keeps it
 	operation.Data.ProvisionerOperationID = ordered.ID
 	operation.WaitingFor = provisionerwait.Event(ordered.ID)
 

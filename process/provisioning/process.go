@@ -54,7 +54,7 @@ func Process(options Options) process.Process[environment.Data] {
 				resolveTargetSecret{secrets: options.TargetSecrets},
 				createRuntime{provisioner: options.Provisioner, instances: options.Instances},
 			)},
-			{Name: "check_runtime", Retry: retry, RetryFrom: "create_runtime", Steps: process.Steps[environment.Data](
+			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: process.Steps[environment.Data](
 				checkRuntime{waiter: options.Waiter},
 			)},
 			{Name: "post_actions", Retry: retry, Steps: process.Skippable[environment.Data](

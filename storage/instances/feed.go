@@ -20,12 +20,8 @@ func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 
 // KeepFeedCursor keeps how far the broker has followed the Provisioner's changes.
 func (s *Store) KeepFeedCursor(ctx context.Context, cursor string) error {
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		_, err := storage.Exec(ctx, tx, `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
-			ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)
-
-		return err
-	})
+	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
+		ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)
 	if err != nil {
 		return fmt.Errorf("keeping the place in the feed: %w", err)
 	}

@@ -120,11 +120,7 @@ func (s *Store) Delete(ctx context.Context, instance environment.Instance) error
 
 // change runs the statement on the instance's row. An id may be used again, the name of a Shoot is not.
 func (s *Store) change(ctx context.Context, doing string, instance environment.Instance, statement string, args ...any) error {
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		_, err := storage.Exec(ctx, tx, statement+` WHERE id = ? AND shoot_name = ?`, append(args, instance.ID, instance.ShootName)...)
-
-		return err
-	})
+	_, err := storage.Exec(ctx, s.db.Writer(), statement+` WHERE id = ? AND shoot_name = ?`, append(args, instance.ID, instance.ShootName)...)
 	if err != nil {
 		return fmt.Errorf("%s instance %s: %w", doing, instance.ID, err)
 	}

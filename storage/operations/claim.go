@@ -40,34 +40,23 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	after := storage.At(latest(claim.CreatedAfter, time.Unix(0, 0)))
 
 	var (
-		claimed []process.Claimed
-		rows    []row
+		rows []row
+		err  error
 	)
 
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		var err error
+	if claim.Pending {
+		statement, args := s.claimPending(claim)
+		rows, err = storage.Select[row](ctx, s.db.Writer(), statement, append([]any{claim.Owner, until, now, now, now}, args...)...)
+	} else {
+		rows, err = storage.Select[row](ctx, s.db.Writer(), fmt.Sprintf(claimDue, s.db.SkipLocked()),
+			claim.Owner, until, claim.Kind, now, now, after, claim.Limit)
+	}
 
-		if claim.Pending {
-			statement, args := s.claimPending(claim)
-			rows, err = storage.Select[row](ctx, tx, statement, append([]any{claim.Owner, until, now, now, now}, args...)...)
-		} else {
-			rows, err = storage.Select[row](ctx, tx, fmt.Sprintf(claimDue, s.db.SkipLocked()),
-				claim.Owner, until, claim.Kind, now, now, after, claim.Limit)
-		}
-
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-
-		claimed, err = s.withAttempts(ctx, tx, rows)
-
-		return err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("claiming operations: %w", err)
 	}
 
-	return claimed, nil
+	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
 // claimPending names the bound of the acceptance only where there is one: it leads SQLite away from the index of the turns.
@@ -102,18 +91,27 @@ type attemptRow struct {
 	LastError   string       `db:"last_error"`
 }
 
-func (s *Store) withAttempts(ctx context.Context, tx storage.Tx, rows []row) ([]process.Claimed, error) {
+// withAttempts reads the attempts of operations that were claimed: while the lease lasts nobody else changes them. Those whose turn
+// has just come have none. Where they cannot be read, the leases run out.
+func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]process.Claimed, error) {
 	ids := make([]string, 0, len(rows))
 	for _, row := range rows {
 		ids = append(ids, row.ID)
 	}
 
-	stored, err := storage.Select[attemptRow](ctx, tx, `SELECT * FROM step_attempts WHERE operation_id IN (?)`, ids)
-	if err != nil {
-		return nil, err
+	attempts := map[string][]process.Attempt{}
+
+	var stored []attemptRow
+
+	if len(ids) > 0 && !fresh {
+		var err error
+
+		if stored, err = storage.Select[attemptRow](ctx, s.db.Reader(),
+			`SELECT * FROM step_attempts WHERE operation_id IN (?)`, ids); err != nil {
+			return nil, fmt.Errorf("reading the attempts of claimed operations: %w", err)
+		}
 	}
 
-	attempts := map[string][]process.Attempt{}
 	for _, row := range stored {
 		attempts[row.OperationID] = append(attempts[row.OperationID], process.Attempt{
 			Stage: row.Stage, Step: row.Step, Number: row.Number,

@@ -128,17 +128,9 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 		return 0, nil
 	}
 
-	var woken int64
-
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		var err error
-
-		woken, err = storage.Exec(ctx, tx, `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
-			SELECT id FROM operations WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling') ORDER BY id`+
-			s.db.ForUpdate()+`)`, storage.At(now), events)
-
-		return err
-	})
+	woken, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
+		SELECT id FROM operations WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling') ORDER BY id`+
+		s.db.ForUpdate()+`)`, storage.At(now), events)
 	if err != nil {
 		return 0, fmt.Errorf("waking operations: %w", err)
 	}

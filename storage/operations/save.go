@@ -38,7 +38,7 @@ type savedRow struct {
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	var state process.State
 
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+	work := func(tx storage.Tx) error {
 		states, err := storage.SelectNamed[process.State](ctx, tx, saveProgress, s.saved(progress))
 		if err != nil {
 			return err
@@ -62,7 +62,15 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 		}
 
 		return appendTimeline(ctx, tx, progress.Record.ID, progress.Timeline...)
-	})
+	}
+
+	var err error
+	if len(progress.Timeline)+len(progress.Failed)+len(progress.Cleared) == 0 {
+		err = work(s.db.Writer()) // an intent: one statement
+	} else {
+		err = s.db.InTx(ctx, work)
+	}
+
 	if err != nil {
 		return "", fmt.Errorf("saving operation %s: %w", progress.Record.ID, err)
 	}

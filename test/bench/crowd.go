@@ -150,7 +150,7 @@ func (w world) enter(ctx context.Context, count int) (time.Duration, error) {
 func watchCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 	before := w.provisioner.Calls()
 
-	committed, err := s.commits(ctx, w.database.Name)
+	committed, err := s.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func watchCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 
 	calls := w.provisioner.Calls().Since(before)
 
-	after, err := s.commits(ctx, w.database.Name)
+	after, err := s.commits(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -71,9 +71,8 @@ func (s *scope) pickUps(ctx context.Context) ([]time.Duration, error) {
 	var waits []time.Duration
 
 	// In nanoseconds, as a time.Duration is.
-	if err := w.db.SelectContext(ctx, &waits, `SELECT (extract(epoch FROM
-			min(began_at) FILTER (WHERE step <> '') - min(began_at) FILTER (WHERE outcome = 'accepted')) * 1e9)::bigint
-		FROM timeline GROUP BY operation_id`); err != nil {
+	if err := w.db.SelectContext(ctx, &waits, `SELECT (extract(epoch FROM min(began_at) - created_at) * 1e9)::bigint
+		FROM operations JOIN timeline ON operation_id = id WHERE timeline.step <> '' GROUP BY id`); err != nil {
 		return nil, fmt.Errorf("reading the timelines: %w", err)
 	}
 

@@ -86,8 +86,13 @@ func TestMultiply(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		payload, err := operationStore.Payload(t.Context(), db.Reader(), each.Operation)
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		var data environment.Data
-		if err := json.Unmarshal(record.Payload, &data); err != nil {
+		if err := json.Unmarshal(payload, &data); err != nil {
 			t.Fatalf("the payload of operation %s cannot be read: %v", each.Operation, err)
 		}
 
