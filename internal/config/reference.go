@@ -45,7 +45,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 }
 
 func show(value reflect.Value) string {
-	if _, hidden := value.Interface().(secret.String); hidden {
+	if _, hidden := reflect.TypeAssert[secret.String](value); hidden {
 		return ""
 	}
 

@@ -187,7 +187,7 @@ func endCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 
 	w.provisioner.Release()
 
-	if _, err := holds(ctx, w.db, allSucceeded, crowd); err != nil {
+	if err := holds(ctx, w.db, allSucceeded, crowd); err != nil {
 		return nil, err
 	}
 

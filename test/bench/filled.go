@@ -38,7 +38,7 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 		condition = allSucceeded
 	}
 
-	if _, err := holds(ctx, w.db, condition, 1); err != nil {
+	if err := holds(ctx, w.db, condition, 1); err != nil {
 		return filled{}, err
 	}
 

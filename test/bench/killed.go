@@ -80,7 +80,7 @@ func (s *scope) recover(ctx context.Context) (recovery, error) {
 		return recovery{}, err
 	}
 
-	if _, err := holds(ctx, w.db, allSucceeded, killedAll); err != nil {
+	if err := holds(ctx, w.db, allSucceeded, killedAll); err != nil {
 		return recovery{}, err
 	}
 
@@ -106,7 +106,7 @@ func (w world) fly(ctx context.Context) error {
 		return err
 	}
 
-	if _, err := holds(ctx, w.db, allWait, killedWaiting); err != nil {
+	if err := holds(ctx, w.db, allWait, killedWaiting); err != nil {
 		return err
 	}
 

@@ -64,7 +64,7 @@ func (s *scope) pickUps(ctx context.Context) ([]time.Duration, error) {
 		<-pause.C
 	}
 
-	if _, err := holds(ctx, w.db, allSucceeded, pickUps); err != nil {
+	if err := holds(ctx, w.db, allSucceeded, pickUps); err != nil {
 		return nil, err
 	}
 

@@ -106,7 +106,7 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 		return finished{}, err
 	}
 
-	if _, err := holds(ctx, w.db, allSucceeded, size); err != nil {
+	if err := holds(ctx, w.db, allSucceeded, size); err != nil {
 		return finished{}, err
 	}
 

@@ -69,7 +69,7 @@ func (w world) finishSlowly(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 
-	if _, err := holds(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
+	if err := holds(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
 		return 0, err
 	}
 

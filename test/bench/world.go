@@ -77,8 +77,8 @@ func (s *scope) open(database string) (*sqlx.DB, error) {
 // anyDatabase is one that every PostgreSQL has.
 const anyDatabase = "postgres"
 
-// holds waits until a condition on the rows holds, and returns how often it has looked.
-func holds(ctx context.Context, db *sqlx.DB, condition string, args ...any) (looks int, err error) {
+// holds waits until a condition on the rows holds.
+func holds(ctx context.Context, db *sqlx.DB, condition string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
@@ -88,19 +88,17 @@ func holds(ctx context.Context, db *sqlx.DB, condition string, args ...any) (loo
 	for {
 		var now bool
 
-		looks++
-
 		if err := db.GetContext(ctx, &now, `SELECT `+condition, args...); err != nil && ctx.Err() == nil {
-			return looks, fmt.Errorf("looking whether %s: %w", condition, err)
+			return fmt.Errorf("looking whether %s: %w", condition, err)
 		}
 
 		if now {
-			return looks, nil
+			return nil
 		}
 
 		select {
 		case <-ctx.Done():
-			return looks, errors.Join(fmt.Errorf("waited in vain until %s: %w", condition, ctx.Err()), tellStates(db))
+			return errors.Join(fmt.Errorf("waited in vain until %s: %w", condition, ctx.Err()), tellStates(db))
 		case <-tick.C:
 		}
 	}

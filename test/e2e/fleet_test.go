@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,4 +123,16 @@ func (f *fleet) begin(m *member) {
 	f.until(m.name+" to be seen to be away", func() bool { return !m.ready.Load() })
 	m.restart()
 	f.allReady()
+}
+
+// terminate ends the program as an orderly stop does, and waits until it is gone.
+func (p *program) terminate() {
+	p.Helper()
+	p.signal(syscall.SIGTERM)
+
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.Fatalf("the program does not stop within %s", patience)
+	}
 }

@@ -133,18 +133,6 @@ func (p *program) kill() {
 	<-p.ended
 }
 
-// terminate ends the program as an orderly stop does, and waits until it is gone.
-func (p *program) terminate() {
-	p.Helper()
-	p.signal(syscall.SIGTERM)
-
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		p.Fatalf("the program does not stop within %s", patience)
-	}
-}
-
 // tail is the end of a log.
 func tail(log string) string {
 	const lines = 60
