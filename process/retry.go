@@ -9,7 +9,7 @@ import (
 )
 
 // RetryPolicy says when a step that met a passing error runs again: after First, then Factor times longer each time up to Cap,
-// spread by Jitter (0.1: up to ten percent longer), until Window has passed since the step's first run.
+// spread by Jitter (0.1: up to ten percent longer), until it has failed for the Window without success in between.
 type RetryPolicy struct {
 	First, Cap time.Duration
 	Factor     float64

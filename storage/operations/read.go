@@ -101,7 +101,7 @@ func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Ent
 	return entries, nil
 }
 
-// Change tells that an operation got another state.
+// Change tells that an operation got another state, or that another reason holds it up.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`
@@ -110,7 +110,7 @@ type Change struct {
 	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns the operations whose state changed at or after the moment, the oldest first. A transaction that was open meanwhile may
+// ChangedSince returns the operations that changed so at or after the moment, the oldest first. A transaction that was open meanwhile may
 // commit an earlier time later: who follows the changes reads with an overlap.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
 	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
