@@ -110,7 +110,7 @@ func earlier(one, other time.Time) time.Time {
 // mark stands for one change of one operation.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(change.ID + change.State + change.At.String())) // never fails
+	_, _ = hash.Write([]byte(change.ID + change.State)) // never fails
 
 	return hash.Sum32()
 }
