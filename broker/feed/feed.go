@@ -25,8 +25,8 @@ const (
 	// askAgain is when a Provisioner without a feed is asked again whether it has one: it may have been replaced.
 	askAgain = 5 * time.Minute
 
-	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes: what holds it up is not told there.
-	fallback = 30 * time.Second
+	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes: nothing depends on it.
+	fallback = 10 * time.Minute
 	// Without a feed the pause grows with the time that has passed: a tenth of it, within these bounds.
 	soonest = time.Second
 	latest  = 20 * time.Second

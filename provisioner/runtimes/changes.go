@@ -3,7 +3,8 @@ package runtimes
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
+	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 const (
 	// feedPause is how often a waiting feed looks.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far behind the newest change a feed reads again: a transaction that was open meanwhile may commit an
-	// earlier change later.
-	feedOverlap = 3 * time.Second
+	// feedOverlap is how far behind the newest change a feed reads again: what is stored may be a while old, for a write waits for the
+	// database up to ten seconds (see process and storage).
+	feedOverlap = 12 * time.Second
 	// feedPage bounds the changes of one answer.
 	feedPage = 500
 )
@@ -27,8 +28,8 @@ const (
 // cursor is a place in the feed: the newest change that was told, and marks of those told within the overlap before it. It holds
 // all that is needed, so any replica can go on from it.
 type cursor struct {
-	At   time.Time `json:"t"`
-	Told []uint32  `json:"m,omitempty"`
+	At   time.Time
+	Told []uint32
 }
 
 // Changes implements graph.Runtimes.
@@ -110,28 +111,33 @@ func earlier(one, other time.Time) time.Time {
 // mark stands for one change of one operation.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(change.ID + change.State)) // never fails
+	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
 
 	return hash.Sum32()
 }
 
-// String returns the cursor as clients get it.
+// markSize is how many bytes a mark takes.
+const markSize = 4
+
+// String returns the cursor as clients get it: the time in microseconds since 1970, then the marks.
 func (c cursor) String() string {
-	encoded, _ := json.Marshal(c) //nolint:errchkjson // a time and numbers
+	encoded := binary.BigEndian.AppendUint64(make([]byte, 0, 8+markSize*len(c.Told)), uint64(c.At.UnixMicro()))
+	for _, mark := range c.Told {
+		encoded = binary.BigEndian.AppendUint32(encoded, mark)
+	}
 
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
 func parseCursor(text string) (cursor, error) {
-	var parsed cursor
-
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(encoded, &parsed)
+	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {
+		return cursor{}, failure.New(failure.Invalid, "after: this is no cursor of operationChanges; begin again without one")
 	}
 
-	if err != nil {
-		return cursor{}, failure.New(failure.Invalid, "after: this is no cursor of operationChanges; begin again without one")
+	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))}
+	for rest := encoded[8:]; len(rest) > 0; rest = rest[markSize:] {
+		parsed.Told = append(parsed.Told, binary.BigEndian.Uint32(rest))
 	}
 
 	return parsed, nil

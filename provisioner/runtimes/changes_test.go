@@ -119,6 +119,39 @@ func TestChangesAreToldOnce(t *testing.T) {
 	})
 }
 
+// TestAnotherReasonIsAChange has brokers learn what holds an operation up without asking again and again.
+func TestAnotherReasonIsAChange(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		b.bulk("one", 1, time.Now())
+		record := b.begin()["one-0000"]
+		f.expect("it began", "one-0000 InProgress")
+
+		steps := []struct {
+			reason, message, because string
+			want                     []string
+		}{
+			{"it is held up", "no quota", "ERR_QUOTA", []string{"one-0000 InProgress"}},
+			{"for the same reason", "still no quota", "ERR_QUOTA", []string{}},
+			{"for another one", "no answer", "ERR_AWAY", []string{"one-0000 InProgress"}},
+			{"it goes on", "", "", []string{"one-0000 InProgress"}},
+			{"it waits", "", "", []string{}},
+			{"held up without a reason", "odd", "", []string{"one-0000 InProgress"}},
+		}
+
+		for _, step := range steps {
+			time.Sleep(time.Second) // fake time: within the overlap
+
+			record.Problem = process.Problem{Message: step.message, Reason: step.because}
+			if _, err := b.ops.Save(b.Context(), process.Progress{Record: record, Now: time.Now()}); err != nil {
+				b.Fatal(err)
+			}
+
+			f.expect(step.reason, step.want...)
+		}
+	})
+}
+
 func TestChangeIsDescribed(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		cursor, _, err := b.service.Changes(b.Context(), "", time.Minute)
@@ -160,7 +193,7 @@ func TestChangeThatIsCommittedLateIsTold(t *testing.T) {
 
 		began := time.Now()
 
-		time.Sleep(2 * time.Second) // fake time: while a transaction is open
+		time.Sleep(11 * time.Second) // fake time: while a write waits for the database
 		b.bulk("quick", 1, time.Now())
 		f.expect("a short transaction", "quick-0000 Pending")
 
@@ -350,7 +383,7 @@ func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
 func TestCursorThatIsNone(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 
-	for name, text := range map[string]string{"no base64": "a cursor!", "no JSON": "aHVzaA", "other JSON": "WzFd", "cut": b.follow().cursor[:9]} {
+	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": b.follow().cursor[:9]} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := b.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
 				t.Errorf("got %v, want that the client begins again without one", err)

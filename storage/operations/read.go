@@ -101,7 +101,7 @@ func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Ent
 	return entries, nil
 }
 
-// Change tells that an operation got another state.
+// Change tells that an operation got another state, or that another reason holds it up.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`

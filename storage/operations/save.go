@@ -9,7 +9,8 @@ import (
 )
 
 // saveProgress writes under the fence. An operation that is to be canceled stays so until it ends, and then it was canceled. One
-// that was woken while it ran keeps the moment at which it was woken as its next run.
+// that was woken while it ran keeps the moment at which it was woken as its next run. Who follows the changes is told of another
+// state, and of another reason that holds it up.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -20,7 +21,8 @@ const saveProgress = `UPDATE operations SET
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
-	state_changed_at = CASE WHEN state = :state OR :state = 'in progress' THEN state_changed_at ELSE :updated_at END,
+	state_changed_at = CASE WHEN (state = :state OR :state = 'in progress') AND problem_reason = :problem_reason
+		AND (problem_message = '') = (:problem_message = '') THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
 	lease_owner = :lease_owner, lease_until = :lease_until
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
