@@ -1,0 +1,341 @@
+package osb
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+func bindRows() map[string]func(*row) {
+	return map[string]func(*row){
+		"G1": g1, "G2": g2, "G3": g3, "G4": g4, "G5": g5, "G6": g6, "G7": g7, "G8": g8, "G9": g9, "G10": g10, "G11": g11, "G12": g12,
+		"G13": g13, "G14": g14, "G15": g15, "G16": g16, "G17": g17, "G18": g18, "G19": g19, "G20": g20, "G21": g21, "G22": g22,
+	}
+}
+
+func g1(r *row) {
+	id := r.ready()
+	r.want("there is no such path", r.do(call{
+		method: http.MethodPut, path: instancePath(id) + "/service_bindings/" + incomplete, body: r.binding(),
+	}), http.StatusNotFound)
+
+	r.bound(id, "one")
+	r.want("the id is the key of the binding", r.get(bindingPath(id, "one")), http.StatusOK)
+	r.want("another id is another binding", r.get(bindingPath(id, "other")), http.StatusNotFound)
+}
+
+func g2(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{bindingPath(id, "b")}, func() {
+		for reason, change := range map[string]fields{
+			"no service": {"service_id": nil}, "no plan": {"plan_id": nil}, "empty service": {"service_id": ""}, "empty plan": {"plan_id": ""},
+			"unknown service": {"service_id": "x"}, "unknown plan": {"plan_id": "x"}, "the plan of another instance": {"plan_id": planGCP},
+			"a number": {"plan_id": 5},
+		} {
+			r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
+		}
+	})
+}
+
+func g3(r *row) {
+	id := r.ready()
+
+	for _, bad := range malformed() {
+		r.want("a malformed bind: "+bad, r.bind(id, "b", bad), http.StatusBadRequest)
+	}
+
+	for reason, change := range map[string]fields{
+		"parameters an array": {"parameters": []int{}}, "context a text": {"context": "x"}, "bind_resource a text": {"bind_resource": "x"},
+	} {
+		r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
+	}
+
+	r.want("nothing was made", r.get(bindingPath(id, "b")), http.StatusNotFound)
+	r.want("an empty app_guid is none", r.bindNow(id, "b", r.binding(fields{"app_guid": ""})), http.StatusCreated)
+}
+
+func g4(r *row) {
+	id := r.ready()
+
+	made := r.want("a new binding", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+
+	for _, again := range []reply{r.bindNow(id, "b", r.binding()), r.bind(id, "b", r.binding())} {
+		r.want("the same again", again, http.StatusOK)
+
+		if encode(again.Body["credentials"]) != encode(made.Body["credentials"]) {
+			r.Errorf("the credentials are other ones")
+		}
+	}
+}
+
+func g5(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	first := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted)
+	for field := range first.Body {
+		if field != "operation" {
+			r.Errorf("there is more than the operation: %s", first.Raw)
+		}
+	}
+
+	if again := r.want("the same bind", r.bind(id, "b", r.binding()), http.StatusAccepted); again.Raw != first.Raw {
+		r.Errorf("the same bind has another answer: %s and %s", first.Raw, again.Raw)
+	}
+
+	lift()
+	r.succeeded(bindingPath(id, "b"), first.text("operation"))
+}
+
+func g6(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	other := r.binding(fields{"parameters": fields{"expiration_seconds": 900}})
+	operation := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted).text("operation")
+	r.want("other parameters, in progress", r.bind(id, "b", other), http.StatusConflict)
+
+	lift()
+	r.succeeded(bindingPath(id, "b"), operation)
+	r.want("other parameters, ready", r.bind(id, "b", other), http.StatusConflict)
+}
+
+// g7: a bind that may not take its time is done at once.
+func g7(r *row) {
+	id := r.ready()
+
+	for i, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete="} {
+		binding := "b" + strconv.Itoa(i)
+		r.want("a bind with "+query, r.do(call{
+			method: http.MethodPut, path: bindingPath(id, binding) + query, body: r.binding(),
+		}), http.StatusCreated)
+		r.want("it is there", r.get(bindingPath(id, binding)), http.StatusOK)
+	}
+}
+
+func g8(r *row) {
+	id := r.ready()
+
+	var all sync.WaitGroup
+
+	answers := make([]reply, 4)
+	for i := range answers {
+		all.Go(func() { answers[i] = r.bind(id, "b"+strconv.Itoa(i), r.binding()) })
+	}
+
+	all.Wait()
+
+	for i, answer := range answers {
+		if answer.Status == http.StatusUnprocessableEntity && answer.text("error") == "ConcurrencyError" {
+			continue
+		}
+
+		r.want("one of several binds", answer, http.StatusAccepted)
+		r.succeeded(bindingPath(id, "b"+strconv.Itoa(i)), answer.text("operation"))
+	}
+}
+
+func g9(r *row) {
+	id := r.ready()
+	r.want("a bind without an app", r.bindNow(id, "b", r.binding(fields{"app_guid": nil, "bind_resource": nil})), http.StatusCreated)
+}
+
+func g10(r *row) {
+	id := r.ready()
+	r.reaches("the credentials of a bind at once", r.want("a bind", r.bindNow(id, "now", r.binding()), http.StatusCreated))
+	r.reaches("the credentials of a bind that took its time", r.bound(id, "later"))
+}
+
+func g11(r *row) {
+	id := r.ready()
+	one, other := r.bound(id, "one"), r.bound(id, "other")
+
+	if r.access(one).BearerToken == r.access(other).BearerToken {
+		r.Fatalf("two bindings have the same credentials")
+	}
+
+	r.gone(bindingPath(id, "one"), r.want("an unbind", r.unbind(id, "one"), http.StatusAccepted).text("operation"))
+	r.refusedSoon("one was removed", one)
+	r.reaches("the other was not", other)
+}
+
+func g12(r *row) {
+	made := r.bound(r.ready(), "b")
+
+	endpoints, _ := made.Body["endpoints"].([]any)
+	if len(endpoints) == 0 {
+		r.Fatalf("there is no endpoint: %v", made.Body["endpoints"])
+	}
+
+	for _, each := range endpoints {
+		endpoint, _ := each.(map[string]any)
+		host, _ := endpoint["host"].(string)
+		ports, _ := endpoint["ports"].([]any)
+
+		if host == "" || len(ports) == 0 || !strings.Contains(r.access(made).Host, host) {
+			r.Errorf("the endpoint %v is not that of the credentials, %s", endpoint, r.access(made).Host)
+		}
+
+		for _, port := range ports {
+			if text, isText := port.(string); !isText || !regexp.MustCompile(`^\d+(-\d+)?$`).MatchString(text) {
+				r.Errorf("the port %v is no text with a number", port)
+			}
+		}
+	}
+}
+
+// g13 and g14: the catalog requires no permission (B17), so nothing of the kind may be answered.
+func g13(r *row) {
+	made := r.bound(r.ready(), "b")
+	for _, field := range []string{"syslog_drain_url", "route_service_url"} {
+		if value, given := made.Body[field]; given {
+			r.Errorf("%s is %v", field, value)
+		}
+	}
+}
+
+func g14(r *row) {
+	if made := r.bound(r.ready(), "b"); made.Body["volume_mounts"] != nil {
+		r.Errorf("there are volume mounts: %v", made.Body["volume_mounts"])
+	}
+}
+
+func g15(r *row) {
+	id, stranger := r.ready(), r.ready()
+	parameters := fields{"parameters": fields{"expiration_seconds": 900}}
+	old := r.bound(id, "old", parameters)
+	r.bound(stranger, "foreign")
+
+	bodies := map[string]string{
+		"full":  r.binding(fields{"predecessor_binding_id": "old"}),
+		"short": encode(fields{"predecessor_binding_id": "old"}),
+	}
+
+	for name, body := range bodies {
+		r.succeeded(bindingPath(id, name), r.want("a rotation, "+name, r.bind(id, name, body), http.StatusAccepted).text("operation"))
+
+		rotated := r.want("a fetch", r.get(bindingPath(id, name)), http.StatusOK)
+		if encode(rotated.Body["parameters"]) != encode(old.Body["parameters"]) {
+			r.Errorf("the parameters are not those of the predecessor: %v", rotated.Body["parameters"])
+		}
+
+		r.reaches("the new credentials work", rotated)
+		r.reaches("the old credentials still work", old)
+	}
+
+	r.unchanged([]string{bindingPath(id, "refused")}, func() {
+		for reason, predecessor := range map[string]any{"unknown": "nobody", "of another instance": "foreign", "itself": "refused", "a number": 5} {
+			r.refused(call{
+				method: http.MethodPut, path: bindingPath(id, "refused") + incomplete,
+				body: r.binding(fields{"predecessor_binding_id": predecessor}),
+			})
+			_ = reason
+		}
+	})
+}
+
+func g16(r *row) {
+	made := r.bound(r.ready(), "b")
+	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$`)
+	expires, _ := made.object("metadata")["expires_at"].(string)
+	renew, _ := made.object("metadata")["renew_before"].(string)
+
+	if !form.MatchString(expires) || !form.MatchString(renew) {
+		r.Fatalf("expires_at is %q, renew_before %q", expires, renew)
+	}
+
+	end, _ := time.Parse(time.RFC3339Nano, expires)
+	before, _ := time.Parse(time.RFC3339Nano, renew)
+
+	if !before.Before(end) || !before.After(time.Now()) {
+		r.Errorf("there is no time to renew between %s and %s", renew, expires)
+	}
+}
+
+// g17 connects with nothing but the credentials.
+func g17(r *row) {
+	made := r.bound(r.ready(), "b")
+	delete(made.Body, "metadata")
+	r.reaches("the credentials are enough", made)
+}
+
+func g18(r *row) {
+	operation := r.want("a bind", r.bind(r.ready(), "b", r.binding()), http.StatusAccepted).text("operation")
+	if operation == "" || len(operation) > longestOperation {
+		r.Errorf("the operation is %q", operation)
+	}
+}
+
+func g19(r *row) {
+	id := r.ready()
+
+	for reason, parameters := range map[string]fields{
+		"unknown name": {"unknown": 1}, "wrong type": {"expiration_seconds": "long"}, "too short": {"expiration_seconds": 599},
+		"too long": {"expiration_seconds": 7201}, "no whole number": {"expiration_seconds": 600.5}, "unknown role": {"role": "god"},
+	} {
+		r.want(reason, r.bind(id, "b", r.binding(fields{"parameters": parameters})), http.StatusBadRequest)
+	}
+
+	r.want("nothing was made", r.get(bindingPath(id, "b")), http.StatusNotFound)
+}
+
+func g20(r *row) {
+	id := r.newID()
+	r.want("an unknown instance", r.bind(id, "b", r.binding()), http.StatusNotFound)
+	r.want("an unknown instance, at once", r.bindNow(id, "b", r.binding()), http.StatusNotFound)
+
+	lift := r.hold(callOrder)
+	defer lift()
+
+	r.want("an order", r.put(id, r.order()), http.StatusAccepted)
+	r.refused(call{method: http.MethodPut, path: bindingPath(id, "b") + incomplete, body: r.binding()})
+}
+
+// g21 binds an instance of a plan that says that it cannot be bound: a cluster of the user's own, played by that of another instance.
+func g21(r *row) {
+	var planID string
+
+	r.eachPlan(func(offering offering, plan plan) {
+		if !offering.bindable(plan) {
+			planID = plan.ID
+		}
+	})
+
+	if planID == "" {
+		return // everything that is offered can be bound
+	}
+
+	other := r.ready()
+	kubeconfig := r.want("access for administrators", r.do(call{
+		method: http.MethodPost, path: "/runtimes/" + other + "/adminkubeconfig",
+	}), http.StatusOK).text("kubeconfig")
+
+	id := r.ready(fields{"plan_id": planID, "parameters": ownCluster(kubeconfig)})
+	r.wantOneOf("a bind", r.bind(id, "b", r.binding(fields{"plan_id": planID})), http.StatusBadRequest, http.StatusUnprocessableEntity)
+	r.wantOneOf("a bind at once", r.bindNow(id, "b", r.binding(fields{"plan_id": planID})), http.StatusBadRequest,
+		http.StatusUnprocessableEntity)
+}
+
+// g22: the token itself ends when the binding does, so nobody has to remember to revoke it. Unbinding is row H2.
+func g22(r *row) {
+	made := r.bound(r.ready(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
+	expires, _ := made.object("metadata")["expires_at"].(string)
+
+	end, err := time.Parse(time.RFC3339Nano, expires)
+	if err != nil {
+		r.Fatalf("expires_at is %q", expires)
+	}
+
+	const tolerance = 5 * time.Second
+	if token := r.tokenEnd(made); token.After(end.Add(tolerance)) || time.Until(end) > 600*time.Second+tolerance {
+		r.Errorf("the token ends at %s, the binding at %s", token, end)
+	}
+}
