@@ -167,8 +167,16 @@ func g11(r *row) {
 	r.reaches("the other was not", other)
 }
 
+// g12: endpoints came with 2.15. Clients of 2.14 are not given any: that of Kubernetes takes ports for numbers and fails on texts.
 func g12(r *row) {
-	made := r.bound(r.ready(), "b")
+	id := r.ready()
+	made := r.bound(id, "b")
+
+	if old := r.want("a fetch by 2.14", r.do(call{
+		method: http.MethodGet, path: bindingPath(id, "b"), header: header(versionHeader, "2.14"),
+	}), http.StatusOK); old.Body["endpoints"] != nil {
+		r.Errorf("a client that does not know endpoints is given some: %v", old.Body["endpoints"])
+	}
 
 	endpoints, _ := made.Body["endpoints"].([]any)
 	if len(endpoints) == 0 {

@@ -11,6 +11,7 @@ func pending() map[string]string {
 	)
 
 	return map[string]string{
+		"foreign client, update": updates, "foreign client, binding": bindings,
 		"A23": access,
 		"A6":  bindings, "A15": bindings, "A19": bindings, "A22": bindings, "B11": bindings, "B14": bindings, "B25": bindings,
 		"C3": bindings, "C14": bindings, "C15": bindings, "C17": bindings, "G1": bindings, "G2": bindings, "G3": bindings,

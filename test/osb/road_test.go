@@ -24,6 +24,7 @@ type road struct {
 
 	mutex  sync.Mutex
 	blocks map[block]*trouble
+	held   map[block]int
 }
 
 // block is where the road is blocked.
@@ -44,6 +45,7 @@ func newRoad(provisioner string) (*road, error) {
 	return &road{
 		target: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host}),
 		blocks: map[block]*trouble{},
+		held:   map[block]int{},
 	}, nil
 }
 
@@ -90,9 +92,8 @@ func (r *road) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 	_ = json.Unmarshal(body, &call) // what is no call is no concern of the road
 
-	r.mutex.Lock()
-	met := r.blocks[block{request.Header.Get("tenant"), call.OperationName}]
-	r.mutex.Unlock()
+	where := block{request.Header.Get("tenant"), call.OperationName}
+	met := r.meet(where)
 
 	switch {
 	case met == nil:
@@ -102,13 +103,40 @@ func (r *road) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 		return
 	default:
+		r.count(where, +1)
+
 		select {
 		case <-met.lifted:
+			r.count(where, -1)
 		case <-request.Context().Done():
+			r.count(where, -1)
+
 			return
 		}
 	}
 
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	r.target.ServeHTTP(w, request)
+}
+
+func (r *road) meet(where block) *trouble {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	return r.blocks[where]
+}
+
+func (r *road) count(where block, change int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	r.held[where] += change
+}
+
+// waiting is how many calls of the tenant are held at the moment.
+func (r *road) waiting(tenant, call string) int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+
+	return r.held[block{tenant, call}]
 }

@@ -86,8 +86,8 @@ func TestMatrix(t *testing.T) {
 	}
 
 	for id, reason := range pending() {
-		if !known[id] || reason == "" {
-			t.Errorf("%q is pending, which is no row or has no reason", id)
+		if !known[id] && stories()[id] == nil || reason == "" {
+			t.Errorf("%q is pending, which is no row and no story, or has no reason", id)
 		}
 	}
 }
