@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/broker"
 )
 
 // camelCase is a single word as error codes are written.
@@ -42,6 +44,7 @@ func checkAnswer(j judge, call call, got reply) {
 	}
 
 	checkUsability(j, call, got)
+	checkMeaning(j, place, got)
 
 	successes := []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNotModified}
 	if got.Status < http.StatusBadRequest && !slices.Contains(successes, got.Status) {
@@ -50,6 +53,19 @@ func checkAnswer(j judge, call call, got reply) {
 
 	if err := validate(call.method, call.path, got.Status, got.Raw); err != nil {
 		j.Errorf("%s: the answer is not as the OpenAPI description says: %v\n%.500s", place, err, got.Raw)
+	}
+}
+
+// checkMeaning looks that users are told what an error means: docs/user/errors.md is written from the same table.
+func checkMeaning(j judge, place string, got reply) {
+	j.Helper()
+
+	told := slices.ContainsFunc(broker.Meanings(), func(meaning broker.Meaning) bool {
+		return meaning.Status == got.Status && meaning.Code == got.text("error")
+	})
+
+	if got.Status >= http.StatusBadRequest && !told {
+		j.Errorf("%s: %d %q is not among the meanings that users can read up", place, got.Status, got.text("error"))
 	}
 }
 

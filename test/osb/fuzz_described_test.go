@@ -27,7 +27,9 @@ func describedCalls(document *openapi3.T, known string) *rapid.Generator[call] {
 		}
 	}
 
-	sort.Slice(endpoints, func(i, j int) bool { return endpoints[i].method+endpoints[i].route < endpoints[j].method+endpoints[j].route })
+	sort.Slice(endpoints, func(i, j int) bool {
+		return endpoints[i].method+endpoints[i].route < endpoints[j].method+endpoints[j].route
+	})
 
 	return rapid.Custom(func(t *rapid.T) call {
 		at := rapid.SampledFrom(endpoints).Draw(t, "endpoint")
