@@ -34,11 +34,13 @@ type Instance struct {
 	Name      string `json:"name"`
 	ShootName string `json:"shootName"`
 	// RuntimeID is the Provisioner's id, empty until the runtime was ordered.
-	RuntimeID    string    `json:"runtimeID"`
-	DashboardURL string    `json:"dashboardURL"`
-	Request      Request   `json:"request,omitzero"`
-	CreatedAt    time.Time `json:"createdAt"`
-	UpdatedAt    time.Time `json:"updatedAt"`
+	RuntimeID    string  `json:"runtimeID"`
+	DashboardURL string  `json:"dashboardURL"`
+	Request      Request `json:"request,omitzero"`
+	// Exclusive is what no other instance may have at the same time, or empty.
+	Exclusive string    `json:"exclusive,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 // Request is what the platform sent. It may hold credentials and is sealed at rest.
