@@ -13,7 +13,7 @@ import (
 func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	labels := map[string]string{"Name": instance.Name}
 
-	if a.PublicURL != "" {
+	if a.PublicURL != "" && instance.Request.Cluster.Own == nil {
 		labels["KubeconfigURL"] = strings.TrimSuffix(a.PublicURL, "/") + "/kubeconfig/" + url.PathEscape(instance.ID)
 	}
 

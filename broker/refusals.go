@@ -25,6 +25,7 @@ const (
 	textOther           = "An instance with this id exists, and it was ordered in another way."
 	textProvisionFailed = "The creation of this instance failed. Delete it, then it can be created anew."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again, then it can be created anew."
+	textNotOffered      = "This plan is not offered: new instances need another one."
 	textNotUpdatable    = "Instances of this service cannot be updated."
 	textNotBindable     = "This service is not bindable."
 	textNoBinding       = "There is no such binding: this service is not bindable."

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 // The kinds of the broker's operations.
@@ -33,11 +34,13 @@ type Instance struct {
 	Name      string `json:"name"`
 	ShootName string `json:"shootName"`
 	// RuntimeID is the Provisioner's id, empty until the runtime was ordered.
-	RuntimeID    string    `json:"runtimeID"`
-	DashboardURL string    `json:"dashboardURL"`
-	Request      Request   `json:"request,omitzero"`
-	CreatedAt    time.Time `json:"createdAt"`
-	UpdatedAt    time.Time `json:"updatedAt"`
+	RuntimeID    string  `json:"runtimeID"`
+	DashboardURL string  `json:"dashboardURL"`
+	Request      Request `json:"request,omitzero"`
+	// Exclusive is what no other instance may have at the same time, or empty.
+	Exclusive string    `json:"exclusive,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 // Request is what the platform sent. It may hold credentials and is sealed at rest.
@@ -72,6 +75,39 @@ type Cluster struct {
 	// SharedCredentials says that the plan's runtimes share one account of the infrastructure: trial.
 	SharedCredentials bool     `json:"sharedCredentials,omitempty"`
 	Administrators    []string `json:"administrators"`
+	// OIDC is how people log in to the cluster. Nil leaves that to the Provisioner.
+	OIDC *OIDC `json:"oidc,omitempty"`
+	// EUAccess says that only operators inside of the European Union may have access.
+	EUAccess bool `json:"euAccess,omitempty"`
+	// OpenStack is what only that provider asks for.
+	OpenStack *OpenStack `json:"openStack,omitempty"`
+	// Own is set when the tenant brings the cluster; then nothing of the above is.
+	Own *OwnCluster `json:"own,omitempty"`
+}
+
+// OpenStack is what an order for OpenStack says besides.
+type OpenStack struct {
+	CloudProfileName     string `json:"cloudProfileName"`
+	FloatingPoolName     string `json:"floatingPoolName"`
+	LoadBalancerProvider string `json:"loadBalancerProvider"`
+	ExposureClassName    string `json:"exposureClassName"`
+}
+
+// OwnCluster is a cluster that the broker neither makes nor removes.
+type OwnCluster struct {
+	Kubeconfig  secret.Stored `json:"kubeconfig"`
+	ShootName   string        `json:"shootName"`
+	ShootDomain string        `json:"shootDomain"`
+}
+
+// OIDC is an issuer of identities, and how a cluster reads its tokens.
+type OIDC struct {
+	ClientID       string   `json:"clientID"`
+	IssuerURL      string   `json:"issuerURL"`
+	GroupsClaim    string   `json:"groupsClaim"`
+	UsernameClaim  string   `json:"usernameClaim"`
+	UsernamePrefix string   `json:"usernamePrefix"`
+	SigningAlgs    []string `json:"signingAlgs"`
 }
 
 // Data is what the steps of the broker's processes share. It is stored with the operation, sealed.

@@ -52,6 +52,7 @@ type row struct {
 	RuntimeID       string       `db:"runtime_id"`
 	DashboardURL    string       `db:"dashboard_url"`
 	Request         string       `db:"request"`
+	Exclusive       *string      `db:"exclusive"`
 	CreatedAt       storage.Time `db:"created_at"`
 	UpdatedAt       storage.Time `db:"updated_at"`
 }
@@ -64,7 +65,7 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion adds an instance, together with its first operation. Where the id or the name of the Shoot is taken it fails with an error
+// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it fails with an error
 // for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
 	request, err := json.Marshal(instance.Request)
@@ -75,13 +76,13 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Change, error)
 	return storage.Change{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
 			instance.DashboardURL, s.keys.Seal(request, requestPlace(instance.ID)),
-			storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
+			storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt), nullable(instance.Exclusive),
 		},
 	}, nil
 }
@@ -94,6 +95,36 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	}
 
 	return s.instance(row)
+}
+
+// Claimed is what an instance would claim that no other one may have.
+type Claimed struct {
+	Exclusive               string
+	GlobalAccountID, PlanID string
+	// Except is the instance that claims it.
+	Except string
+}
+
+// Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
+// were made before there was only to be one.
+func (s *Store) Holder(ctx context.Context, claimed Claimed) (string, error) {
+	id, err := storage.Get[string](ctx, s.db.Reader(), `SELECT id FROM instances
+		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
+		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
+	if err != nil {
+		return "", fmt.Errorf("looking for the instance that holds %s: %w", claimed.Exclusive, err)
+	}
+
+	return id, nil
+}
+
+// nullable is nil for an empty text: those are not compared with each other.
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	return &text
 }
 
 // Touch marks an instance as changed inside the caller's transaction, and keeps everybody else from touching it until that
@@ -147,6 +178,11 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 
 // instance is all but the request, which is sealed.
 func (row row) instance() environment.Instance {
+	exclusive := ""
+	if row.Exclusive != nil {
+		exclusive = *row.Exclusive
+	}
+
 	return environment.Instance{
 		ID:              row.ID,
 		ServiceID:       row.ServiceID,
@@ -163,5 +199,6 @@ func (row row) instance() environment.Instance {
 		DashboardURL:    row.DashboardURL,
 		CreatedAt:       row.CreatedAt.Time,
 		UpdatedAt:       row.UpdatedAt.Time,
+		Exclusive:       exclusive,
 	}
 }
