@@ -98,7 +98,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances), Access: access,
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, clock.RealClock{}),
+		Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
 

@@ -39,7 +39,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
+	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 }
 
 // Probe fails unless the API server of the instance's runtime lets its administrator in.
