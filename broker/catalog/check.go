@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -61,6 +62,12 @@ func (c *Catalog) check(providers map[string]providerFile, options Options) erro
 		plan.check(&found, place)
 	}
 
+	for _, plan := range c.plans {
+		for _, name := range plan.BecomesPlans {
+			plan.checkTarget(&found, name, c.plans)
+		}
+	}
+
 	for name, provider := range providers {
 		provider.check(&found, "provider "+name, name)
 	}
@@ -93,9 +100,14 @@ func (p *Plan) check(found *problems, place string) {
 	found.unless(0 < p.Nodes.Min && p.Nodes.Min <= p.Nodes.Max, "%s: nodes need 0 < min <= max", place)
 	found.unless(p.Volume.Size > 0, "%s: the volume has no size", place)
 
-	for _, parameter := range p.Parameters {
+	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
 		_, known := parameterSchemas()[parameter]
 		found.unless(known, "%s: parameter %q is not known", place, parameter)
+		found.unless(p.takes(parameter), "%s: parameter %q is none of an order", place, parameter)
+	}
+
+	for _, parameter := range p.Updates {
+		found.unless(contains(updatable(), parameter), "%s: parameter %q cannot be changed later", place, parameter)
 	}
 
 	if p.takes(paramAutoScalerMin) || p.takes(paramAutoScalerMax) {
@@ -109,6 +121,28 @@ func (p *Plan) check(found *problems, place string) {
 	}
 
 	p.checkOffers(found, place)
+}
+
+// checkTarget looks whether what the plan makes could have been made by the other one too.
+func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
+	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
+	if index < 0 || name == p.Name {
+		found.unless(false, "plan %s: it cannot become plan %q: there is no other plan of this name", p.Name, name)
+
+		return
+	}
+
+	for _, own := range p.Offers {
+		matching := slices.ContainsFunc(plans[index].Offers, func(other offer) bool {
+			return other.Provider == own.Provider && containsAll(other.Machines, own.Machines)
+		})
+		found.unless(matching, "plan %s: it cannot become plan %s, which does not have all of its machines on %s",
+			p.Name, name, own.Provider)
+	}
+}
+
+func containsAll(names, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(name string) bool { return !contains(names, name) })
 }
 
 func (p *Plan) checkOffers(found *problems, place string) {

@@ -31,7 +31,12 @@ type planFile struct {
 		Description string `json:"description"`
 	} `json:"maintenance"`
 	// Parameters names what an order may say, in the order of a form.
-	Parameters        []string `json:"parameters"`
+	Parameters []string `json:"parameters"`
+	// Required names those of them that an order has to say, Updates what an update may say.
+	Required []string `json:"required"`
+	Updates  []string `json:"updates"`
+	// BecomesPlans names the plans that an instance may be changed to.
+	BecomesPlans      []string `json:"becomesPlans"`
 	Purpose           string   `json:"purpose"`
 	LicenceType       string   `json:"licenceType"`
 	SharedCredentials bool     `json:"sharedCredentials"`

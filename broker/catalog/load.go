@@ -25,6 +25,7 @@ type Options struct {
 type Catalog struct {
 	service serviceFile
 	plans   []*Plan
+	binding form
 	body    []byte
 	etag    string
 }
@@ -52,9 +53,14 @@ func Load(files fs.FS, options Options) (*Catalog, error) {
 	}
 
 	for _, plan := range catalog.plans {
-		if err := plan.compile(); err != nil {
+		if err := plan.makeForms(); err != nil {
 			return nil, err
 		}
+	}
+
+	var err error
+	if catalog.binding, err = newForm("bindings", map[string]any{}, []string{}, nil); err != nil {
+		return nil, err
 	}
 
 	if err := catalog.render(options); err != nil {

@@ -3,9 +3,12 @@ package catalog
 // The names of parameters that the code has to know.
 const (
 	paramProvider      = "provider"
+	paramMachineType   = "machineType"
 	paramAutoScalerMin = "autoScalerMin"
 	paramAutoScalerMax = "autoScalerMax"
 	paramVolumeSize    = "volumeSizeGb"
+	paramMaxSurge      = "maxSurge"
+	paramZones         = "zones"
 )
 
 // longestName bounds the name of a runtime, in characters.
@@ -28,10 +31,19 @@ type parameters struct {
 	VolumeSizeGB   *int     `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
+
+	OIDC oidcParameters `json:"oidc"`
 }
 
 // purposes are the purposes that Gardener knows and users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
+
+// updatable are the parameters that may be changed later, where a plan says so.
+func updatable() []string {
+	return []string{
+		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
+	}
+}
 
 // parameterSchemas makes the JSON schema of each parameter for a plan.
 func parameterSchemas() map[string]func(*Plan) map[string]any {
@@ -39,11 +51,12 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 		"name": func(*Plan) map[string]any {
 			return property("string", "Name of the cluster for people.", map[string]any{
 				"minLength": 1, "maxLength": longestName, "pattern": "^[a-zA-Z0-9-]*$",
+				"_BTPdefaultTemplate": map[string]any{"elements": []string{"saSubdomain"}},
 			})
 		},
-		paramProvider: providerSchema,
-		"region":      regionSchema,
-		"machineType": machineSchema,
+		paramProvider:    providerSchema,
+		"region":         regionSchema,
+		paramMachineType: machineSchema,
 		paramAutoScalerMin: func(p *Plan) map[string]any {
 			return integer("Lowest number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min)
 		},
@@ -53,13 +66,13 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 		paramVolumeSize: func(p *Plan) map[string]any {
 			return integer("Size of a worker node's disk in GB.", p.Volume.Smallest, p.Volume.Largest, p.Volume.Size)
 		},
-		"maxSurge": func(p *Plan) map[string]any {
+		paramMaxSurge: func(p *Plan) map[string]any {
 			return integer("How many nodes are added at most while nodes are replaced.", 0, p.Nodes.Highest, p.ZonesCount)
 		},
 		"maxUnavailable": func(p *Plan) map[string]any {
 			return integer("How many nodes may be missing while nodes are replaced.", 0, p.Nodes.Highest, 0)
 		},
-		"zones": func(*Plan) map[string]any {
+		paramZones: func(*Plan) map[string]any {
 			return property("array", "Zones of the region for the worker nodes.", map[string]any{
 				"items": map[string]any{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": mostZones, "uniqueItems": true,
 			})
@@ -72,6 +85,7 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 				"items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
 			})
 		},
+		"oidc": oidcSchema,
 	}
 }
 

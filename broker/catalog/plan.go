@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Plan is a plan of the service.
@@ -14,11 +12,44 @@ type Plan struct {
 
 	providers         map[string]providerFile
 	kubernetesVersion string
-	create            *jsonschema.Schema
+	create, update    form
 }
 
 // MaintenanceVersion is the version that orders and updates may name in maintenance_info.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
+
+// makeForms makes the schemas of what orders and updates may say.
+func (p *Plan) makeForms() error {
+	var err error
+
+	if p.create, err = newForm(p.Name+", create", p.properties(p.Parameters, false), p.Parameters, p.Required); err != nil {
+		return err
+	}
+
+	if p.update, err = newForm(p.Name+", update", p.properties(p.Updates, true), p.Updates, nil); err != nil {
+		return err
+	}
+
+	p.update.schema["_load_current_config"] = true
+
+	return nil
+}
+
+// properties makes the schemas of the parameters. Those of an update have no defaults: what it does not name stays as it is.
+func (p *Plan) properties(names []string, update bool) map[string]any {
+	properties := map[string]any{}
+
+	for _, name := range names {
+		property := parameterSchemas()[name](p)
+		if update {
+			delete(property, "default")
+		}
+
+		properties[name] = property
+	}
+
+	return properties
+}
 
 // takes reports whether an order may name the parameter.
 func (p *Plan) takes(parameter string) bool { return contains(p.Parameters, parameter) }

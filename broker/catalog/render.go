@@ -36,7 +36,7 @@ func (c *Catalog) render(options Options) error {
 	}
 
 	for _, plan := range c.plans {
-		service.Plans = append(service.Plans, plan.render(options))
+		service.Plans = append(service.Plans, c.renderPlan(plan, options))
 	}
 
 	body, err := json.Marshal(apiresponses.CatalogResponse{Services: []domain.Service{service}})
@@ -50,19 +50,20 @@ func (c *Catalog) render(options Options) error {
 	return nil
 }
 
-func (p *Plan) render(options Options) domain.ServicePlan {
+func (c *Catalog) renderPlan(p *Plan, options Options) domain.ServicePlan {
 	return domain.ServicePlan{
-		ID:          p.ID,
-		Name:        p.Name,
-		Description: p.Description,
-		Free:        new(p.Free),
-		Metadata:    &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets},
+		ID:            p.ID,
+		Name:          p.Name,
+		Description:   p.Description,
+		Free:          new(p.Free),
+		PlanUpdatable: new(len(p.BecomesPlans) > 0),
+		Metadata:      &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets},
 		Schemas: &domain.ServiceSchemas{
 			Instance: domain.ServiceInstanceSchema{
-				Create: domain.Schema{Parameters: p.createSchema()},
-				Update: domain.Schema{Parameters: nothing()},
+				Create: domain.Schema{Parameters: p.create.schema},
+				Update: domain.Schema{Parameters: p.update.schema},
 			},
-			Binding: domain.ServiceBindingSchema{Create: domain.Schema{Parameters: nothing()}},
+			Binding: domain.ServiceBindingSchema{Create: domain.Schema{Parameters: c.binding.schema}},
 		},
 		MaximumPollingDuration: new(int((options.OperationTimeout + patience) / time.Second)),
 		MaintenanceInfo: &domain.MaintenanceInfo{

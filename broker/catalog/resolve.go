@@ -3,13 +3,11 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Order is what is known of a new instance besides its plan.
@@ -34,9 +32,9 @@ type Resolved struct {
 // Resolve checks the parameters of an order and fills in what it leaves open. The same order always comes to the same. The error
 // is of kind invalid and names everything that is wrong.
 func (p *Plan) Resolve(order Order) (Resolved, error) {
-	given, err := p.decode(order.Parameters)
-	if err != nil {
-		return Resolved{}, err
+	given, wrong := p.create.read(order.Parameters)
+	if len(wrong) > 0 {
+		return Resolved{}, wrong.err()
 	}
 
 	offer := p.offerOf(given.Provider)
@@ -46,29 +44,31 @@ func (p *Plan) Resolve(order Order) (Resolved, error) {
 
 	cluster := environment.Cluster{
 		KubernetesVersion: p.kubernetesVersion,
-		MachineType:       orElse(given.MachineType, offer.Machines[0]),
+		MachineType:       offer.Machines[0],
 		VolumeType:        provider.VolumeType,
-		VolumeSizeGB:      valueOr(given.VolumeSizeGB, p.Volume.Size),
-		AutoScalerMin:     valueOr(given.AutoScalerMin, p.Nodes.Min),
-		AutoScalerMax:     valueOr(given.AutoScalerMax, p.Nodes.Max),
-		MaxUnavailable:    valueOr(given.MaxUnavailable, 0),
-		Zones:             given.Zones,
+		VolumeSizeGB:      p.Volume.Size,
+		AutoScalerMin:     p.Nodes.Min,
+		AutoScalerMax:     p.Nodes.Max,
+		Zones:             choose(available, p.ZonesCount, order.InstanceID),
 		NodesCIDR:         provider.Networking.Nodes,
 		PodsCIDR:          provider.Networking.Pods,
 		ServicesCIDR:      provider.Networking.Services,
-		Purpose:           orElse(given.Purpose, p.Purpose),
+		Purpose:           p.Purpose,
 		LicenceType:       p.LicenceType,
 		SharedCredentials: p.SharedCredentials,
-		Administrators:    administrators(given.Administrators, order.User),
-	}
-	if len(cluster.Zones) == 0 {
-		cluster.Zones = choose(available, p.ZonesCount, order.InstanceID)
+		Administrators:    administrators(order.User),
 	}
 
-	cluster.MaxSurge = valueOr(given.MaxSurge, len(cluster.Zones))
+	given.apply(&cluster)
 
-	if faults := contradictions(cluster, region, available); len(faults) > 0 {
-		return Resolved{}, failure.New(failure.Invalid, "parameters: %s", strings.Join(faults, "; "))
+	if given.MaxSurge == nil {
+		cluster.MaxSurge = len(cluster.Zones)
+	}
+
+	p.rules(&wrong, cluster, region, available)
+
+	if err := wrong.err(); err != nil {
+		return Resolved{}, err
 	}
 
 	return Resolved{
@@ -77,33 +77,6 @@ func (p *Plan) Resolve(order Order) (Resolved, error) {
 		Name:     nameOf(given.Name, order),
 		Cluster:  cluster,
 	}, nil
-}
-
-// contradictions finds what a schema cannot tell.
-func contradictions(cluster environment.Cluster, region string, available []string) []string {
-	var faults []string
-
-	if cluster.AutoScalerMin > cluster.AutoScalerMax {
-		faults = append(faults, fmt.Sprintf("autoScalerMin %d is greater than autoScalerMax %d",
-			cluster.AutoScalerMin, cluster.AutoScalerMax))
-	}
-
-	if cluster.AutoScalerMax < len(cluster.Zones) {
-		faults = append(faults, fmt.Sprintf("autoScalerMax %d is less than the number of zones %d",
-			cluster.AutoScalerMax, len(cluster.Zones)))
-	}
-
-	if cluster.MaxSurge == 0 && cluster.MaxUnavailable == 0 {
-		faults = append(faults, "maxSurge and maxUnavailable are both 0, so no node could ever be replaced")
-	}
-
-	for _, zone := range cluster.Zones {
-		if !slices.Contains(available, zone) {
-			faults = append(faults, fmt.Sprintf("zone %q is not in %s, which has %s", zone, region, strings.Join(available, ", ")))
-		}
-	}
-
-	return faults
 }
 
 // regionOf returns the provider's region: the one that the order names, else the default. Where regions are areas, the platform's
@@ -171,12 +144,13 @@ func nameOf(given string, order Order) string {
 	return "runtime"
 }
 
-func administrators(given []string, user string) []string {
-	if len(given) == 0 && user != "" {
-		return []string{user}
+// administrators is the user, if there is one.
+func administrators(user string) []string {
+	if user == "" {
+		return []string{}
 	}
 
-	return append([]string{}, given...)
+	return []string{user}
 }
 
 func orElse(text, otherwise string) string {
@@ -185,12 +159,4 @@ func orElse(text, otherwise string) string {
 	}
 
 	return text
-}
-
-func valueOr(value *int, otherwise int) int {
-	if value == nil {
-		return otherwise
-	}
-
-	return *value
 }

@@ -107,6 +107,18 @@ type Cluster struct {
 	// SharedCredentials says that the plan's runtimes share one account of the infrastructure: trial.
 	SharedCredentials bool     `json:"sharedCredentials,omitempty"`
 	Administrators    []string `json:"administrators"`
+	// OIDC is how people log in to the cluster. Nil leaves that to the Provisioner.
+	OIDC *OIDC `json:"oidc,omitempty"`
+}
+
+// OIDC is an issuer of identities, and how a cluster reads its tokens.
+type OIDC struct {
+	ClientID       string   `json:"clientID"`
+	IssuerURL      string   `json:"issuerURL"`
+	GroupsClaim    string   `json:"groupsClaim"`
+	UsernameClaim  string   `json:"usernameClaim"`
+	UsernamePrefix string   `json:"usernamePrefix"`
+	SigningAlgs    []string `json:"signingAlgs"`
 }
 
 // Data is what the steps of the broker's processes share. It is stored with the operation, sealed.
