@@ -38,6 +38,7 @@ func New(instance environment.Instance) (*wire.ProvisionRuntimeInput, error) {
 		MaxUnavailable:         cluster.MaxUnavailable,
 		Purpose:                &cluster.Purpose,
 		ProviderSpecificConfig: provider,
+		OidcConfig:             oidcOf(cluster.OIDC),
 	}
 
 	if cluster.LicenceType != "" {

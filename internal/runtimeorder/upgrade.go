@@ -16,6 +16,7 @@ func Upgrade(current, target environment.Cluster) *wire.UpgradeShootInput {
 		MachineType:    unlessEmpty(target.MachineType),
 		DiskType:       unlessEmpty(target.VolumeType),
 		Purpose:        unlessEmpty(target.Purpose),
+		OidcConfig:     oidcOf(target.OIDC),
 	}
 
 	if target.VolumeSizeGB > 0 {
@@ -36,4 +37,16 @@ func unlessEmpty(text string) *string {
 	}
 
 	return &text
+}
+
+// oidcOf is how people log in to the cluster, or nil where the Provisioner decides.
+func oidcOf(oidc *environment.OIDC) *wire.OIDCConfigInput {
+	if oidc == nil {
+		return nil
+	}
+
+	return &wire.OIDCConfigInput{
+		ClientID: oidc.ClientID, IssuerURL: oidc.IssuerURL, GroupsClaim: oidc.GroupsClaim,
+		UsernameClaim: oidc.UsernameClaim, UsernamePrefix: oidc.UsernamePrefix, SigningAlgs: oidc.SigningAlgs,
+	}
 }
