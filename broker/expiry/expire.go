@@ -129,7 +129,7 @@ func expired(instance environment.Instance, now time.Time) environment.Instance 
 	}
 
 	if instance.ExpiresAt.IsZero() || instance.ExpiresAt.After(now) {
-		instance.ExpiresAt = now // also what an operator has expire is seen to by Run when its suspension fails
+		instance.ExpiresAt = now // also what an operator has expire is seen to by ExpireDue when its suspension fails
 	}
 
 	return instance

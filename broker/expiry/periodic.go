@@ -29,12 +29,12 @@ const (
 func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "expiry", Every: every, Clock: clock, Log: log,
-		Work: e.Run,
+		Work: e.ExpireDue,
 	}.Part()
 }
 
-// Run has all instances expire whose time is over. One that cannot is told and does not hold up the others.
-func (e Expirer) Run(ctx context.Context) error {
+// ExpireDue has all instances expire whose time is over. One that cannot is told and does not hold up the others.
+func (e Expirer) ExpireDue(ctx context.Context) error {
 	var failed []error
 
 	for after := ""; ; {
