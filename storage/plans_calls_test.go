@@ -279,6 +279,9 @@ func (s stores) runtimeCalls() map[string]call {
 		"runtimes.Reassign": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.runtimes.Reassign(ctx, tx, "account-10", "key-10", "p11")
 		}),
+		"runtimes.Configured": func(ctx context.Context) error {
+			return s.runtimes.Configured(ctx, "r10", json.RawMessage(`{}`), 1)
+		},
 		"runtimes.MarkDeleted": func(ctx context.Context) error { return s.runtimes.MarkDeleted(ctx, "r10", filledAt) },
 		"runtimes.Recall": func(ctx context.Context) error {
 			_, err := s.runtimes.Recall(ctx, s.db.Reader(), "account-10", "key-10")

@@ -39,8 +39,8 @@ func newBench(t *testing.T) bench {
 	return bench{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
 }
 
-// order is the Shoot of a runtime.
-func (b bench) order(runtimeID string) *gardencorev1beta1.Shoot {
+// order is what the cluster of a runtime is made of.
+func (b bench) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 
 	built, err := shoot.Build(shoot.Runtime{
