@@ -233,6 +233,12 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		}),
+		"instances.Update": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Update(ctx, tx, known) }),
+		"instances.Expiring": func(ctx context.Context) error {
+			_, err := s.instances.Expiring(ctx, filledAt, "", page)
+
+			return err
+		},
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
 		"instances.Holder": func(ctx context.Context) error {
 			_, err := s.instances.Holder(ctx, instances.Claimed{
