@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,6 +76,8 @@ func connect(kubeconfig []byte) (rbacclient.ClusterRoleBindingInterface, func(),
 	if err != nil {
 		return nil, nil, err
 	}
+
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -141,21 +144,25 @@ func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, w
 	return err
 }
 
-// explain says what an error of the cluster's API server means. All of them may pass: a cluster that has just been made, or changed,
-// may answer anything for a while.
+// explain says what an error of the cluster's API server means. But for what it finds wrong with the binding, all may pass: a cluster
+// that has just been made, or changed, may answer anything for a while.
 func explain(err error, shootName string) error {
 	if err == nil {
 		return nil
 	}
 
 	// What the API server says is for the cluster's owner; what a transport says may name internal addresses.
-	said := "its API server does not answer"
+	kind, said := failure.Transient, "its API server does not answer"
 
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		said = status.Status().Message
 	}
 
-	return failure.Wrap(failure.Transient, err, "the administrators of the cluster %q could not be given their rights: %s", shootName, said).
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		kind = failure.Invalid
+	}
+
+	return failure.Wrap(kind, err, "the administrators of the cluster %q could not be given their rights: %s", shootName, said).
 		Because(failure.ReasonInternal, failure.ComponentRuntime)
 }

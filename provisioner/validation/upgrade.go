@@ -25,6 +25,10 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 
 	found.noEmptyTexts(upgrade.GardenerConfig)
 
+	if err := found.err(); err != nil {
+		return present, err
+	}
+
 	config := merged(*present.GardenerConfig, upgrade.GardenerConfig)
 	config.ProviderSpecificConfig = found.providerChange(&config, upgrade.GardenerConfig.ProviderSpecificConfig)
 
