@@ -28,6 +28,8 @@ var official []byte
 
 // described is the official description, completed and closed by the overlay.
 var described = sync.OnceValues(func() (*openapi3.T, error) {
+	openapi3.SchemaErrorDetailsDisabled = true // schema and value would be repeated in every failure
+
 	document, err := openapi3.NewLoader().LoadFromData(official)
 	if err != nil {
 		return nil, err
