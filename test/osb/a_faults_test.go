@@ -32,7 +32,7 @@ func a16(r *row) {
 	} {
 		release := own.holdDatabase(r.t)
 
-		got, err := own.platform.send(call)
+		got, err := own.send(call)
 		if err != nil {
 			r.Fatalf("%v", err)
 		}

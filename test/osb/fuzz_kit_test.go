@@ -55,7 +55,7 @@ func newTarget(f *testing.F) *target {
 		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "o", "space_guid": "s", "parameters": fields{},
 	})
 
-	got, err := at.platform.send(call{method: http.MethodPut, path: instancePath(at.instance) + incomplete, body: order})
+	got, err := at.send(call{method: http.MethodPut, path: instancePath(at.instance) + incomplete, body: order})
 	if err != nil || got.Status != http.StatusAccepted {
 		f.Fatalf("the first order: %d %s, %v", got.Status, got.Raw, err)
 	}
@@ -128,9 +128,9 @@ func (at *target) hit(t *testing.T, call call) {
 	before := at.state(t)
 	began := time.Now()
 
-	got, err := at.platform.send(call)
+	got, err := at.send(call)
 	if err != nil {
-		if _, unsendable := at.platform.request(call); unsendable != nil || strings.Contains(err.Error(), "invalid header field") {
+		if _, unsendable := at.request(call); unsendable != nil || strings.Contains(err.Error(), "invalid header field") {
 			t.Skip("no client can send it")
 		}
 

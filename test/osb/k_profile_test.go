@@ -39,8 +39,14 @@ func k4(r *row) {
 	id := r.ready()
 
 	for i, resource := range []any{
-		nil, fields{}, fields{"app_guid": "a"}, fields{"app_guid": ""}, fields{"app_guid": "a", "space_guid": "s"},
-		fields{"route": "example.com"}, fields{"credential_client_id": "c"}, fields{"backup_agent": true, "x": fields{}},
+		nil,
+		fields{},
+		fields{"app_guid": "a"},
+		fields{"app_guid": ""},
+		fields{"app_guid": "a", "space_guid": "s"},
+		fields{"route": "example.com"},
+		fields{"credential_client_id": "c"},
+		fields{"backup_agent": true, "x": fields{}},
 	} {
 		binding := "b" + string(rune('0'+i))
 		r.want("a bind", r.bindNow(id, binding, r.binding(fields{"bind_resource": resource})), http.StatusCreated)
