@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -72,6 +73,8 @@ type Options struct {
 	Stages map[string][]string
 	// Systems are the outside systems that operations may wait for, as this replica sees them.
 	Systems []*outside.Guard
+	// Catalog is what platforms are offered.
+	Catalog *catalog.Catalog
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
 	Otherwise http.Handler
 }
@@ -114,6 +117,7 @@ func (a *api) routes() map[string]rest.Methods {
 		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
+		"/catalog":                          {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},
 		"/openapi.yaml":                     {http.MethodGet: coded(describe)},
 	}

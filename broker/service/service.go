@@ -88,7 +88,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard)
+	offer, err := loadCatalog(config)
+	if err != nil {
+		return err
+	}
+
+	s.Metrics().MustRegister(guard, offer.Metric())
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -117,16 +122,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+	handler := newHandler(config, handlerParts{
+		stores: stores, catalog: offer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
 		log: s.Log, wake: wake,
 	})
-	if err != nil {
-		return err
-	}
 
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+		watch(config, offer, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed()},
