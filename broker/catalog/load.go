@@ -46,7 +46,7 @@ type content struct {
 	body      []byte
 	etag      string
 	// print tells the files apart from others.
-	print string
+	sum string
 }
 
 // Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is reported at once.
@@ -68,7 +68,7 @@ func (c *Catalog) Reload(files fs.FS) error {
 
 func load(files fs.FS, options Options) (*content, error) {
 	loader := &loader{files: files, providers: map[string]providerFile{}}
-	read := &content{print: fingerprint(files)}
+	read := &content{sum: fingerprint(files)}
 
 	loader.read("catalog.yaml", &read.service)
 	loader.read("platforms.yaml", &read.platforms)

@@ -59,7 +59,7 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 
 // check finds what is said twice.
 func (given oidcParameters) check(wrong *violations) {
-	wrong.unless(len(given.List) == 0 || given.OIDC.ClientID == "" && given.OIDC.IssuerURL == "", "oidc", ruleOIDC,
+	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
 		"it has a list and fields beside it: use one of the two")
 }
 

@@ -24,18 +24,20 @@ type Watch struct {
 	Log     logrus.FieldLogger
 }
 
-// Part returns the part that looks at the files.
+// Part returns the part that looks at the files. It takes them once they are the same at two looks: somebody may be writing them.
 func (w Watch) Part() lifecycle.Part {
-	seen := w.Catalog.current.Load().print
+	taken := w.Catalog.current.Load().sum
+	last := taken
 
 	return lifecycle.Periodic{Name: "catalog", Every: lookEvery, Clock: w.Clock, Log: w.Log, Work: func(context.Context) error {
-		print := fingerprint(w.Files)
-		if print == seen {
-			return nil
-		}
+		found := fingerprint(w.Files)
+		settled := found == last
+		last = found
 
-		seen = print
-		w.Look()
+		if settled && found != taken {
+			taken = found
+			w.Look()
+		}
 
 		return nil
 	}}.Part()

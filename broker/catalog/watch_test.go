@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is longer than the files are left alone.
-const look = 6 * time.Second
+// look is longer than two looks at the files take.
+const look = 11 * time.Second
 
 // folder is the product's catalog on disk.
 func folder(t *testing.T) string {
@@ -58,6 +58,7 @@ func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Ca
 			ended <- catalog.Watch{Catalog: offer, Files: os.DirFS(dir), Clock: clock.RealClock{}, Log: logger}.Part().Run(ctx)
 		}()
 
+		synctest.Wait()
 		test(t, offer, hook)
 		stop()
 
@@ -136,6 +137,25 @@ func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
 
 		if problem := offer.Problem(); problem != nil || testutil.ToFloat64(offer.Metric()) != 0 {
 			t.Errorf("files that are right again leave the problem %v", problem)
+		}
+	})
+}
+
+func TestFilesThatAreBeingWrittenAreNotTaken(t *testing.T) {
+	dir := folder(t)
+	good := string(file(t, "plans/aws.yaml"))
+
+	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
+		for i := range 10 {
+			write(t, dir, "plans/aws.yaml", good[:i*len(good)/10])
+			time.Sleep(4 * time.Second) // less than lies between two looks
+		}
+
+		write(t, dir, "plans/aws.yaml", good+"# the end\n")
+		time.Sleep(look)
+
+		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
+			t.Errorf("parts of a file are told %d times; problem %v", len(entries), offer.Problem())
 		}
 	})
 }
