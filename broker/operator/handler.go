@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -80,6 +81,8 @@ type Options struct {
 	Stages map[string][]string
 	// Systems are the outside systems that operations may wait for, as this replica sees them.
 	Systems []*outside.Guard
+	// Catalog is what platforms are offered.
+	Catalog *catalog.Catalog
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
 	Otherwise http.Handler
 }
@@ -125,6 +128,7 @@ func (a *api) routes() map[string]rest.Methods {
 		"/kubeconfig/{instance_id}":              {http.MethodGet: coded(a.kubeconfig)},
 		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
 		"/openapi.yaml":                          {http.MethodGet: coded(describe)},
+		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 	}
 }
 

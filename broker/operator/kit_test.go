@@ -15,12 +15,14 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -90,8 +92,15 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 
 	b.log = hook
 
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.35", OperationTimeout: time.Hour, EnablePlans: []string{"aws", "trial"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	options := operator.Options{
-		DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

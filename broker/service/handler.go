@@ -15,13 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/resources"
 )
 
 // handlerParts are what the handlers work with.
 type handlerParts struct {
 	stores    stores
 	expirer   expiry.Expirer
+	catalog   *catalog.Catalog
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
@@ -32,14 +32,7 @@ type handlerParts struct {
 }
 
 // newHandler answers platforms and operators.
-func newHandler(config Config, parts handlerParts) (http.Handler, error) {
-	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
-		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
-	})
-	if err != nil {
-		return nil, err
-	}
-
+func newHandler(config Config, parts handlerParts) http.Handler {
 	stages := map[string][]string{}
 	for _, process := range parts.processes {
 		stages[process.Kind] = process.StageNames()
@@ -60,13 +53,14 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Wake:        parts.wake,
 		Stages:      stages,
 		Systems:     parts.systems,
+		Catalog:     parts.catalog,
 	})
 
 	return broker.NewHandler(broker.Options{
 		DB:            parts.stores.db,
 		Instances:     parts.stores.instances,
 		Operations:    parts.stores.operations,
-		Catalog:       offer,
+		Catalog:       parts.catalog,
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
@@ -79,5 +73,5 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Otherwise:     operators,
 
 		AccountMovement: config.SubaccountMovementEnabled,
-	}), nil
+	})
 }

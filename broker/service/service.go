@@ -93,7 +93,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard)
+	offer, err := loadCatalog(config)
+	if err != nil {
+		return err
+	}
+
+	s.Metrics().MustRegister(guard, offer.Metric())
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -128,16 +133,14 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Wake: wake, Clock: clock.RealClock{},
 	}
 
-	handler, err := newHandler(config, handlerParts{
-		stores: stores, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+	handler := newHandler(config, handlerParts{
+		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
 		log: s.Log, wake: wake,
 	})
-	if err != nil {
-		return err
-	}
 
 	return s.Serve(ctx, handler,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+		watch(config, offer, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed()},

@@ -96,8 +96,10 @@ type access struct {
 
 // Probe implements provisioning.RuntimeAccess.
 func (a access) Probe(ctx context.Context, instance environment.Instance) error {
-	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
-		return err
+	if instance.Request.Cluster.Own == nil {
+		if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+			return err
+		}
 	}
 
 	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {

@@ -3,7 +3,9 @@ package crash
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -29,8 +31,15 @@ import (
 )
 
 const (
-	instance = "/v2/service_instances/0f5b2c7e-1111-4222-8333-444455556666?accepts_incomplete=true" + plan
-	plan     = "&service_id=47c9dcbf-ff30-448e-ab36-d3bad66ba281&plan_id=361c511f-f939-4621-b228-d0fb79a1fe15"
+	instance = "/v2/service_instances/0f5b2c7e-1111-4222-8333-444455556666?accepts_incomplete=true&service_id=" + serviceID
+
+	serviceID      = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	planAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
+	planOwnCluster = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
+
+	// ownKubeconfig is that of a cluster which a tenant brings; nobody calls it.
+	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
+		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
 	// pace is how often the broker asks the Provisioner.
 	pace = 5 * time.Second
@@ -127,9 +136,15 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 func (w *brokerWorld) ask(method string) string {
 	w.Helper()
 
-	body := `{"service_id": "47c9dcbf-ff30-448e-ab36-d3bad66ba281", "plan_id": "361c511f-f939-4621-b228-d0fb79a1fe15",
-		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`
-	request := httptest.NewRequestWithContext(w.Context(), method, instance, bytes.NewBufferString(body))
+	return w.askFor(method, planAWS, `{}`)
+}
+
+func (w *brokerWorld) askFor(method, plan, parameters string) string {
+	w.Helper()
+
+	body := fmt.Sprintf(`{"service_id": %q, "plan_id": %q, "parameters": %s,
+		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, serviceID, plan, parameters)
+	request := httptest.NewRequestWithContext(w.Context(), method, instance+"&plan_id="+plan, bytes.NewBufferString(body))
 	request.Header.Set("X-Broker-Api-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
@@ -189,6 +204,12 @@ func (w *brokerWorld) outside(chance bool) outside {
 
 type brokerPlay = crashtest.Play[environment.Data]
 
+// ownParameters order the cluster of a tenant.
+func ownParameters() string {
+	return fmt.Sprintf(`{"kubeconfig": %q, "shootName": "own", "shootDomain": "own.example.com"}`,
+		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
+}
+
 func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtest.Scene[environment.Data] {
 	t.Helper()
 
@@ -219,6 +240,23 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 			play.Begin()
 
 			id := w.ask(http.MethodPut)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("provision-own-cluster", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Begin()
+
+			id := w.askFor(http.MethodPut, planOwnCluster, ownParameters())
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-own-cluster", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.askFor(http.MethodPut, planOwnCluster, ownParameters()))
+			play.Begin()
+
+			id := w.askFor(http.MethodDelete, planOwnCluster, `{}`)
 			play.Await(id)
 
 			return []string{id}
