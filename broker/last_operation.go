@@ -25,7 +25,7 @@ const (
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "operation is not one of this instance."
+	textUnknownOperation = "operation is not one of this resource."
 )
 
 // lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
@@ -40,8 +40,12 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	record, err := a.polled(r.Context(), id, values.Get("operation"))
-	if err != nil {
+	record, err := a.polled(r.Context(), id, values.Get("operation"), lifeKinds()...)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoInstance)
+	case err != nil:
 		return rest.Answer{}, err
 	}
 
@@ -51,25 +55,27 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, gone()
 	}
 
-	answer := rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State)})
-
-	if record.State.Terminal() {
-		answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: ended(record)}
-
-		return answer, nil
-	}
-
-	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record)}
-	age := a.Clock.Since(record.CreatedAt)
-
-	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax)), nil
+	return a.tell(record), nil
 }
 
-// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest.
-func (a *api) polled(ctx context.Context, instanceID, operation string) (process.Record, error) {
+// tell says how far an operation is, and when to ask again.
+func (a *api) tell(record process.Record) rest.Answer {
+	if record.State.Terminal() {
+		return rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State), Description: ended(record)})
+	}
+
+	answer := rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record)})
+	age := a.Clock.Since(record.CreatedAt)
+
+	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
+}
+
+// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest. What
+// it works on is an instance or a binding, by its key; when nothing was ever done to that, the error is storage.ErrNotFound.
+func (a *api) polled(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
 		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
-		if err == nil && record.InstanceID == instanceID {
+		if err == nil && record.InstanceID == key {
 			return record, nil
 		}
 
@@ -78,20 +84,18 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 		}
 	}
 
-	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, lifeKinds()...)
+	newest, err := a.Operations.Latest(ctx, a.DB.Reader(), key, kinds...)
 
 	switch {
 	case err != nil:
 		return process.Record{}, err
-	case !found:
-		return process.Record{}, notFound(textNoInstance)
 	case operation == "" || operation == newest.Kind:
 		return newest, nil
-	case !slices.Contains(lifeKinds(), operation):
+	case !slices.Contains(kinds, operation):
 		return process.Record{}, invalid(textUnknownOperation)
 	}
 
-	record, found, err := a.latest(ctx, a.DB.Reader(), instanceID, operation)
+	record, found, err := a.latest(ctx, a.DB.Reader(), key, operation)
 	if err == nil && !found {
 		err = invalid(textUnknownOperation)
 	}

@@ -25,9 +25,13 @@ const (
 	textOther           = "An instance with this id exists, and it was ordered in another way."
 	textProvisionFailed = "The creation of this instance failed. Delete it, then it can be created anew."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again, then it can be created anew."
+	textNotBindable     = "The instance has no runtime to bind to: its creation failed, or it is suspended."
+	textNoBinding       = "There is no such binding."
+	textOtherBinding    = "A binding with this id exists, and it was ordered in another way."
+	textBindingNotReady = "The binding is not there yet, has expired, or is being removed."
+	textBindingGone     = "The binding was removed before it was ready."
+	textStillRunning    = "The runtime takes longer than a request may. Nothing is lost: send the same request again."
 	textNotUpdatable    = "Instances of this service cannot be updated."
-	textNotBindable     = "This service is not bindable."
-	textNoBinding       = "There is no such binding: this service is not bindable."
 )
 
 func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }

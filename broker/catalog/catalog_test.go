@@ -77,11 +77,11 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 	}
 
 	service := got.Services[0]
-	if service.Bindable == nil || *service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
-		t.Error("bindable and plan_updateable have to be there and false: neither is supported")
+	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
+		t.Error("bindable has to be true, plan_updateable to be there and false")
 	}
 
-	if !service.InstancesRetrievable || service.BindingsRetrievable || service.AllowContextUpdates || len(service.Requires) > 0 {
+	if !service.InstancesRetrievable || !service.BindingsRetrievable || service.AllowContextUpdates || len(service.Requires) > 0 {
 		t.Errorf("the service claims something else than it can: %+v", service)
 	}
 

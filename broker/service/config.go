@@ -28,6 +28,7 @@ type Config struct {
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
+	BindingLimit         int               `env:"BINDING_LIMIT"          help:"how many bindings an instance may have at the same time"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address at which users reach the broker, for links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
@@ -70,6 +71,7 @@ func DefaultConfig() Config {
 		},
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
+		BindingLimit:         10,
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp"},
 		PublicURL:            "http://127.0.0.1:8080",
 	}

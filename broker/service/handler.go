@@ -1,7 +1,8 @@
 package service
 
 import (
-	"net/http"
+	"context"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -11,11 +12,15 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 )
+
+// lookEvery is how often a request that waits for an operation looks at it.
+const lookEvery = 100 * time.Millisecond
 
 // handlerParts are what the handlers work with.
 type handlerParts struct {
@@ -29,13 +34,13 @@ type handlerParts struct {
 	wake      func()
 }
 
-// newHandler answers platforms and operators.
-func newHandler(config Config, parts handlerParts) (http.Handler, error) {
+// brokerOptions are what answers platforms and operators.
+func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
 	})
 	if err != nil {
-		return nil, err
+		return broker.Options{}, err
 	}
 
 	stages := map[string][]string{}
@@ -59,11 +64,16 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Systems:     parts.systems,
 	})
 
-	return broker.NewHandler(broker.Options{
-		DB:            parts.stores.db,
-		Instances:     parts.stores.instances,
-		Operations:    parts.stores.operations,
-		Catalog:       offer,
+	return broker.Options{
+		DB:           parts.stores.db,
+		Instances:    parts.stores.instances,
+		Operations:   parts.stores.operations,
+		Bindings:     parts.stores.bindings,
+		Catalog:      offer,
+		BindingLimit: config.BindingLimit,
+		Pause: func(ctx context.Context) error {
+			return lifecycle.Pause(ctx, clock.RealClock{}, lookEvery)
+		},
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
@@ -73,5 +83,5 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		DashboardURL:  config.DashboardURL,
 		PublicURL:     config.PublicURL,
 		Otherwise:     operators,
-	}), nil
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/binding"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
@@ -16,11 +17,17 @@ import (
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
-	Access      provisioning.RuntimeAccess
+	Access      RuntimeAccess
 	// Pace, Kind and Told are what the feed knows of the Provisioner. Told reports whether that tells of changes by itself.
 	Pace provisionerwait.Pace
 	Kind func() provisionerclient.Kind
 	Told func() bool
+}
+
+// RuntimeAccess reaches runtimes.
+type RuntimeAccess interface {
+	provisioning.RuntimeAccess
+	binding.Runtimes
 }
 
 // Rows are the broker's tables, as the processes use them.
@@ -28,6 +35,7 @@ type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
 	deprovisioning.Provisionings
+	binding.Bindings
 }
 
 // Processes are what the broker does with instances. Every kind of operation is registered here.
@@ -39,6 +47,8 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		MayAsk:     func() bool { return parts.Told() || polls.Allow() },
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
+
+	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
 
 	return []process.Process[environment.Data]{
 		provisioning.Process(provisioning.Options{
@@ -57,5 +67,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 			Kind:          parts.Kind,
 			Limit:         config.Engine.OperationTimeout,
 		}),
+		binding.Bind(bindings),
+		binding.Unbind(bindings),
 	}
 }

@@ -13,6 +13,8 @@ import (
 const (
 	KindProvision   = "provision"
 	KindDeprovision = "deprovision"
+	KindBind        = "bind"
+	KindUnbind      = "unbind"
 )
 
 // Instance is a service instance.
@@ -86,6 +88,8 @@ type Data struct {
 	Ordered bool `json:"ordered,omitempty"`
 	// ProvisionerOperationID is the Provisioner's operation that this one waits for.
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
+	// Binding is what the operation makes or removes, where that is no instance.
+	Binding Binding `json:"binding,omitzero"`
 
 	// Order is the order of the runtime while it is put together. It is not stored.
 	Order *wire.ProvisionRuntimeInput `json:"-"`
