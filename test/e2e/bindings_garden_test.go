@@ -46,13 +46,13 @@ func TestBindingsOnTheRealGarden(t *testing.T) {
 	w.gone("bound")
 }
 
-// aggregateRoles does what the controller-manager does in every cluster and nobody in this garden: it fills the roles edit and view.
+// aggregateRoles does what the controller-manager does in every cluster and nobody in this garden: it fills the roles view and edit.
 func aggregateRoles(w *world) {
 	w.T.Helper()
 
 	roles := runtimeOf(w).RbacV1().ClusterRoles()
 
-	for _, name := range []string{"edit", "view"} {
+	for _, name := range []string{"view", "edit"} { // who edits may view
 		role, err := roles.Get(w.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			w.T.Fatal(err)
