@@ -58,6 +58,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
 		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
+		"Binding": operatorapi.Binding{}, "BindingList": operatorapi.BindingList{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {
 		want := fields(reflect.TypeOf(value))

@@ -52,6 +52,7 @@ func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
 		DB:          parts.stores.db,
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
+		Bindings:    parts.stores.bindings,
 		Users:       parts.users,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,

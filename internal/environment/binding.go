@@ -2,6 +2,7 @@ package environment
 
 import (
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -33,6 +34,9 @@ type Binding struct {
 	// Access is what the platform gets. It never goes into the data of an operation.
 	Access Access `json:"-"`
 }
+
+// Account is the name of the binding's account in the runtime, and of what binds that to its role.
+func (b Binding) Account() string { return "environment-broker-binding-" + b.ID }
 
 // Access are the credentials of a binding.
 type Access struct {
@@ -78,4 +82,17 @@ const BindingPath = "/service_bindings/"
 // BindingKey is what the operations of a binding work on: they run one after the other, and beside those of the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
+}
+
+// BindingOf returns what BindingKey was made of, and false for what is no such key.
+func BindingOf(key string) (instanceID, bindingID string, is bool) {
+	instance, binding, found := strings.Cut(key, BindingPath)
+	if !found {
+		return "", "", false
+	}
+
+	instanceID, instanceErr := url.PathUnescape(instance)
+	bindingID, bindingErr := url.PathUnescape(binding)
+
+	return instanceID, bindingID, instanceErr == nil && bindingErr == nil
 }

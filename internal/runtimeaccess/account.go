@@ -20,7 +20,6 @@ import (
 const (
 	// accountNamespace is there in every cluster from its first moment on.
 	accountNamespace = metav1.NamespaceSystem
-	accountPrefix    = "environment-broker-binding-"
 
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelBinding   = "environment-broker.io/binding"
@@ -105,7 +104,7 @@ func accountOf(config *rest.Config, client *http.Client, binding environment.Bin
 	}
 
 	return account{
-		name:     accountPrefix + binding.ID,
+		name:     binding.Account(),
 		labels:   map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
 		core:     core,
 		rbac:     rbac,
