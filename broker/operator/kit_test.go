@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -50,6 +51,7 @@ type bench struct {
 	address     string
 	db          *storage.DB
 	instances   *instances.Store
+	bindings    *bindings.Store
 	operations  *operations.Store
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
@@ -82,6 +84,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
+	if b.bindings, err = bindings.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
 	users, err := auth.ParseUsers("admin:a:admin,operator:o:operator,viewer:v:viewer,platform:p")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +106,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Users: users, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

@@ -59,6 +59,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
 		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
 		"Catalog": operatorapi.Catalog{}, "CatalogProblem": operatorapi.CatalogProblem{},
+		"Binding": operatorapi.Binding{}, "BindingList": operatorapi.BindingList{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {
 		want := fields(reflect.TypeOf(value))

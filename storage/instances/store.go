@@ -156,6 +156,16 @@ func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Ti
 	return touched == 1, nil
 }
 
+// Lock keeps everybody else from changing the instance until the caller's transaction ends. It reports false when there is none.
+func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`+s.db.ForUpdate(), id)
+	if err != nil {
+		return false, fmt.Errorf("locking instance %s: %w", id, err)
+	}
+
+	return len(found) == 1, nil
+}
+
 // SetRuntime records the runtime that was ordered for an instance. When the instance is gone, or its id was given to another one
 // since, nothing is changed.
 func (s *Store) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
