@@ -97,6 +97,7 @@ func (a *api) router() http.Handler {
 	paths := map[string]rest.Methods{
 		"/catalog":                   {http.MethodGet: rest.Endpoint(a.getCatalog)},
 		instance + "/last_operation": {http.MethodGet: rest.Endpoint(a.lastOperation)},
+		instance + "/validate":       {http.MethodPost: rest.Endpoint(a.validate)},
 		binding + "/last_operation":  {http.MethodGet: rest.Endpoint(a.lastBindingOperation)},
 		instance: {
 			http.MethodPut:    rest.Endpoint(a.provision),

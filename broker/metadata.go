@@ -15,7 +15,7 @@ import (
 func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	labels := map[string]string{"Name": instance.Name}
 
-	if a.PublicURL != "" && !instance.Suspended && !instance.Expired() {
+	if a.PublicURL != "" && instance.Request.Cluster.Own == nil && !instance.Suspended && !instance.Expired() {
 		labels["KubeconfigURL"] = strings.TrimSuffix(a.PublicURL, "/") + "/kubeconfig/" + url.PathEscape(instance.ID)
 	}
 

@@ -121,6 +121,10 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 	}
 	read.instance, read.refusal = a.newInstance(read)
 
+	if !plan.Offered() {
+		read.refusal = invalid(textNotOffered)
+	}
+
 	return read, nil
 }
 
@@ -145,13 +149,24 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 
 // place decides on an order: it begins something new, or tells how far the same order has come.
 func (a *api) place(ctx context.Context, order order) (provisioned, error) {
+	outcome, acceptance, err := a.look(ctx, order)
+	if err != nil || acceptance == nil {
+		return outcome, err
+	}
+
+	return a.begin(ctx, order, acceptance)
+}
+
+// look finds out what an order meets: an instance that is there, and then what came of it, or a free id, and then how the first
+// operation of its new life is accepted.
+func (a *api) look(ctx context.Context, order order) (provisioned, func(process.New) storage.Change, error) {
 	used, err := a.Operations.Used(ctx, order.instanceID)
 	if err != nil {
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	}
 
 	if !used {
-		return a.begin(ctx, order, a.Operations.First)
+		return provisioned{}, a.Operations.First, nil
 	}
 
 	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
@@ -159,22 +174,24 @@ func (a *api) place(ctx context.Context, order order) (provisioned, error) {
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	}
 
 	newest, _, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
 
 	switch {
 	case err != nil:
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	case beingDeleted(newest):
-		return provisioned{}, concurrent()
+		return provisioned{}, nil, concurrent()
 	case missing:
-		return a.begin(ctx, order, a.Operations.Next) // the id had a former life
+		return provisioned{}, a.Operations.Next, nil // the id had a former life
 	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisioned{}, errOvertaken // its deletion ended between the looks
+		return provisioned{}, nil, errOvertaken // its deletion ended between the looks
 	default:
-		return repeated(existing, newest, order)
+		outcome, err := repeated(existing, newest, order)
+
+		return outcome, nil, err
 	}
 }
 
@@ -185,6 +202,10 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, order.refusal
 	case !order.acceptsDeferred:
 		return provisioned{}, asyncRequired()
+	}
+
+	if err := a.checkQuota(ctx, order.plan, order.requester.tenant, order.instanceID); err != nil {
+		return provisioned{}, err
 	}
 
 	order.instance.ShootName = newShootName() // another one on each try: it may be taken
@@ -245,14 +266,19 @@ func sameObject(one, other json.RawMessage) bool {
 	return decode(one, &first) == nil && decode(other, &second) == nil && reflect.DeepEqual(first, second)
 }
 
-func (a *api) newInstance(order order) (environment.Instance, error) {
-	resolved, err := order.plan.Resolve(catalog.Order{
+// known is what the catalog has to know of the order.
+func (order order) known() catalog.Order {
+	return catalog.Order{
 		InstanceID:     order.instanceID,
 		InstanceName:   order.requester.instanceName,
 		PlatformRegion: order.region,
 		User:           order.requester.user,
 		Parameters:     order.details.RawParameters,
-	})
+	}
+}
+
+func (a *api) newInstance(order order) (environment.Instance, error) {
+	resolved, err := order.plan.Resolve(order.known())
 	if err != nil {
 		return environment.Instance{}, err
 	}
@@ -260,6 +286,7 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 	now := storage.At(a.Clock.Now()).Time
 
 	return environment.Instance{
+		Exclusive:       exclusive(order.plan, order.requester.tenant),
 		ID:              order.instanceID,
 		ServiceID:       order.details.ServiceID,
 		PlanID:          order.details.PlanID,

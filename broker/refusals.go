@@ -32,6 +32,7 @@ const (
 	textResumptionOpen  = "The resumption of this instance has not come to its end. Resume it again without other changes, suspend it, or delete it."
 	textExpired         = "This instance has expired. It can only be deleted."
 	textNoMovement      = "context.globalaccount_id is not the account of the instance, and this broker does not move instances to other accounts."
+	textNotOffered      = "This plan is not offered: new instances need another one."
 	textNotBindable     = "This service is not bindable."
 	textNoBinding       = "There is no such binding: this service is not bindable."
 )

@@ -33,6 +33,10 @@ func (a *api) changeOf(wish wish, instance environment.Instance) (environment.Ch
 		change.ExpiresAt = a.Periods.End(target.Name, instance.CreatedAt)
 	}
 
+	if otherPlan || change.GlobalAccountID != instance.GlobalAccountID {
+		change.Exclusive = exclusive(target, change.GlobalAccountID)
+	}
+
 	if otherPlan || holds(wish.parameters) {
 		change.Cluster, err = target.Update(catalog.Change{
 			InstanceID: instance.ID, PlatformRegion: instance.PlatformRegion, Region: instance.Region,

@@ -240,6 +240,13 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		},
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
+		"instances.Holder": func(ctx context.Context) error {
+			_, err := s.instances.Holder(ctx, instances.Claimed{
+				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",
+			})
+
+			return err
+		},
 		"instances.FeedCursor": func(ctx context.Context) error {
 			_, err := s.instances.FeedCursor(ctx)
 

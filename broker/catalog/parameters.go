@@ -3,6 +3,8 @@ package catalog
 // The names of parameters that the code has to know.
 const (
 	paramProvider      = "provider"
+	paramRegion        = "region"
+	paramKubeconfig    = "kubeconfig"
 	paramMachineType   = "machineType"
 	paramAutoScalerMin = "autoScalerMin"
 	paramAutoScalerMax = "autoScalerMax"
@@ -32,16 +34,25 @@ type parameters struct {
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
 
-	OIDC oidcParameters `json:"oidc"`
+	OIDC       oidcParameters `json:"oidc"`
+	Networking networking     `json:"networking"`
+
+	Kubeconfig  string `json:"kubeconfig"`
+	ShootName   string `json:"shootName"`
+	ShootDomain string `json:"shootDomain"`
 }
 
 // purposes are the purposes that Gardener knows and users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
+// ownParameters are those that make sense for a cluster that the tenant brings.
+func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
+
 // updatable are the parameters that may be changed later, where a plan says so.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
+		paramKubeconfig,
 	}
 }
 
@@ -85,7 +96,17 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 				"items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
 			})
 		},
-		"oidc": oidcSchema,
+		"oidc":       oidcSchema,
+		"networking": networkingSchema,
+		paramKubeconfig: func(*Plan) map[string]any {
+			return property("string", "The kubeconfig of the cluster, in base64. It may name no program and no file.", map[string]any{"minLength": 1})
+		},
+		"shootName": func(*Plan) map[string]any {
+			return property("string", "The name of the cluster where it was made.", map[string]any{"minLength": 1, "maxLength": longestName})
+		},
+		"shootDomain": func(*Plan) map[string]any {
+			return property("string", "The domain of the cluster.", map[string]any{"minLength": 1, "maxLength": longestText})
+		},
 	}
 }
 
@@ -111,16 +132,21 @@ func regionSchema(p *Plan) map[string]any {
 		return property("string", "The part of the world in which the cluster runs.", map[string]any{"enum": p.areaNames()})
 	}
 
-	offer := p.Offers[0]
-	display := map[string]any{}
+	display, names := map[string]any{}, []string{}
 
-	for _, name := range offer.Regions {
-		display[name] = p.providers[offer.Provider].Regions[name].DisplayName
+	for _, offer := range p.Offers {
+		for _, name := range offer.Regions {
+			display[name] = p.providers[offer.Provider].Regions[name].DisplayName
+			names = append(names, name)
+		}
 	}
 
-	return property("string", "The region of the cluster.", map[string]any{
-		"enum": offer.Regions, "default": offer.DefaultRegion, "_enumDisplayName": display,
-	})
+	schema := property("string", "The region of the cluster.", map[string]any{"enum": names, "_enumDisplayName": display})
+	if len(p.Offers) == 1 {
+		schema["default"] = p.Offers[0].DefaultRegion
+	}
+
+	return schema
 }
 
 func machineSchema(p *Plan) map[string]any {

@@ -3,7 +3,6 @@ package catalog
 import (
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Plan is a plan of the service.
@@ -11,12 +10,22 @@ type Plan struct {
 	planFile
 
 	providers         map[string]providerFile
+	platforms         platformsFile
+	reserved          []string
 	kubernetesVersion string
+	offered           bool
+	onePerAccount     bool
 	create, update    form
 }
 
 // MaintenanceVersion is the version that orders and updates may name in maintenance_info.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
+
+// Offered reports whether new instances may be ordered. Those that exist go on in any case.
+func (p *Plan) Offered() bool { return p.offered }
+
+// OnePerAccount reports whether a global account may have one instance of the plan only.
+func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
 // makeForms makes the schemas of what orders and updates may say.
 func (p *Plan) makeForms() error {
@@ -68,17 +77,6 @@ func (p *Plan) areaNames() []string {
 	}
 
 	return slices.Sorted(maps.Keys(names))
-}
-
-// offerOf returns the offer of the provider, or the first one when none is named.
-func (p *Plan) offerOf(provider string) offer {
-	for _, offer := range p.Offers {
-		if strings.EqualFold(offer.Provider, provider) {
-			return offer
-		}
-	}
-
-	return p.Offers[0]
 }
 
 func contains(names []string, name string) bool { return slices.Contains(names, name) }

@@ -32,73 +32,71 @@ type Resolved struct {
 // Resolve checks the parameters of an order and fills in what it leaves open. The same order always comes to the same. The error
 // is of kind invalid and names everything that is wrong.
 func (p *Plan) Resolve(order Order) (Resolved, error) {
+	resolved, wrong := p.Check(order)
+
+	return resolved, violations(wrong).err()
+}
+
+// Check is Resolve with a list of what is wrong in place of an error. What the order comes to counts only when nothing is.
+func (p *Plan) Check(order Order) (Resolved, []Violation) {
 	given, wrong := p.create.read(order.Parameters)
 	if len(wrong) > 0 {
-		return Resolved{}, wrong.err()
+		return Resolved{}, wrong
 	}
 
-	offer := p.offerOf(given.Provider)
-	provider := p.providers[offer.Provider]
-	region := p.regionOf(offer, given.Region, order.PlatformRegion)
-	available := provider.zones(region)
+	resolved := Resolved{Name: nameOf(given.Name, order)}
 
-	cluster := environment.Cluster{
+	if p.OwnCluster {
+		resolved.Cluster.Own = given.applyOwn(nil, &wrong)
+
+		return resolved, wrong
+	}
+
+	place := p.placeOf(given, order.PlatformRegion, &wrong)
+	if len(wrong) > 0 {
+		return Resolved{}, wrong
+	}
+
+	resolved.Provider, resolved.Region = place.offer.Provider, place.region
+	resolved.Cluster = p.standard(place, order)
+	given.apply(&resolved.Cluster)
+
+	available := place.provider.zones(place.region, resolved.Cluster.MachineType)
+
+	if len(given.Zones) == 0 {
+		resolved.Cluster.Zones = choose(available, p.ZonesCount, order.InstanceID)
+	}
+
+	if given.MaxSurge == nil {
+		resolved.Cluster.MaxSurge = len(resolved.Cluster.Zones)
+	}
+
+	p.rules(&wrong, resolved.Cluster)
+	place.provider.rules(&wrong, resolved.Cluster, place.region)
+	checkNetworks(&wrong, resolved.Cluster, p.reserved)
+
+	return resolved, wrong
+}
+
+// standard is the cluster of an order that names nothing but the place.
+func (p *Plan) standard(place place, order Order) environment.Cluster {
+	return environment.Cluster{
 		KubernetesVersion: p.kubernetesVersion,
-		MachineType:       offer.Machines[0],
-		VolumeType:        provider.VolumeType,
+		MachineType:       place.offer.Machines[0],
+		VolumeType:        place.provider.VolumeType,
 		VolumeSizeGB:      p.Volume.Size,
 		AutoScalerMin:     p.Nodes.Min,
 		AutoScalerMax:     p.Nodes.Max,
-		Zones:             choose(available, p.ZonesCount, order.InstanceID),
-		NodesCIDR:         provider.Networking.Nodes,
-		PodsCIDR:          provider.Networking.Pods,
-		ServicesCIDR:      provider.Networking.Services,
+		NodesCIDR:         place.provider.Networking.Nodes,
+		PodsCIDR:          place.provider.Networking.Pods,
+		ServicesCIDR:      place.provider.Networking.Services,
 		Purpose:           p.Purpose,
 		LicenceType:       p.LicenceType,
 		SharedCredentials: p.SharedCredentials,
 		Administrators:    administrators(order.User),
+		EUAccess:          place.euAccess,
+		OpenStack:         place.provider.OpenStack,
 	}
-
-	given.apply(&cluster)
-
-	if given.MaxSurge == nil {
-		cluster.MaxSurge = len(cluster.Zones)
-	}
-
-	p.rules(&wrong, cluster, region, available)
-
-	if err := wrong.err(); err != nil {
-		return Resolved{}, err
-	}
-
-	return Resolved{
-		Provider: offer.Provider,
-		Region:   region,
-		Name:     nameOf(given.Name, order),
-		Cluster:  cluster,
-	}, nil
-}
-
-// regionOf returns the provider's region: the one that the order names, else the default. Where regions are areas, the platform's
-// region counts before the default.
-func (p *Plan) regionOf(offer offer, given, platformRegion string) string {
-	if !p.byArea() {
-		return orElse(given, offer.DefaultRegion)
-	}
-
-	area := orElse(given, orElse(p.Areas.PlatformRegions[platformRegion], p.Areas.Default))
-
-	return offer.Areas[area]
-}
-
-// zones lists the full names of a region's zones.
-func (p providerFile) zones(region string) []string {
-	var names []string
-	for _, zone := range p.Regions[region].Zones {
-		names = append(names, strings.NewReplacer("{region}", region, "{zone}", zone).Replace(p.ZoneFormat))
-	}
-
-	return names
 }
 
 // choose picks so many zones, the same for the same instance and others for others, in their order.

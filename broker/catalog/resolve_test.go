@@ -149,7 +149,7 @@ func TestD6ResolveRefuses(t *testing.T) {
 		"Range":            {reason: "sizes are bounded", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
 		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
 		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},
-		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not in eu-central-1, which has eu-central-1a, eu-central-1b, eu-central-1c`}},
+		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not one of eu-central-1 that has m6i.large; these are eu-central-1a, eu-central-1b, eu-central-1c`}},
 		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: it is 0 and so is maxUnavailable"}},
 		"UnknownProvider":  {reason: "trial runs where it is offered", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
 		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: there is no such parameter"}},

@@ -7,9 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// rules finds what a schema cannot tell, on the values that are in effect. Without the zones that there are, those of the cluster are
-// not looked at.
-func (p *Plan) rules(wrong *violations, cluster environment.Cluster, region string, available []string) {
+// rules finds what a schema cannot tell, on the values that are in effect.
+func (p *Plan) rules(wrong *violations, cluster environment.Cluster) {
 	wrong.unless(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
 		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)
 	wrong.unless(cluster.AutoScalerMax >= len(cluster.Zones), paramAutoScalerMax, ruleZones,
@@ -17,10 +16,21 @@ func (p *Plan) rules(wrong *violations, cluster environment.Cluster, region stri
 	wrong.unless(cluster.MaxSurge > 0 || cluster.MaxUnavailable > 0, paramMaxSurge, ruleReplacement,
 		"it is 0 and so is maxUnavailable: no node could ever be replaced")
 
-	for _, zone := range cluster.Zones {
-		wrong.unless(available == nil || slices.Contains(available, zone), paramZones, ruleZones,
-			"zone %q is not in %s, which has %s", zone, region, strings.Join(available, ", "))
+	checkOIDC(wrong, cluster.OIDC)
+}
+
+// rules finds zones and machine types that the provider does not have in the region.
+func (p providerFile) rules(wrong *violations, cluster environment.Cluster, region string) {
+	available := p.zones(region, cluster.MachineType)
+	if len(available) == 0 {
+		wrong.unless(false, paramMachineType, ruleOffer, "%s is not to be had in %s, but in %s",
+			cluster.MachineType, region, strings.Join(p.has(cluster.MachineType), ", "))
+
+		return
 	}
 
-	checkOIDC(wrong, cluster.OIDC)
+	for _, zone := range cluster.Zones {
+		wrong.unless(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not one of %s that has %s; these are %s",
+			zone, region, cluster.MachineType, strings.Join(available, ", "))
+	}
 }

@@ -16,6 +16,10 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	setTo(&cluster.MaxUnavailable, given.MaxUnavailable)
 	set(&cluster.Purpose, &given.Purpose)
 
+	set(&cluster.NodesCIDR, &given.Networking.Nodes)
+	set(&cluster.PodsCIDR, &given.Networking.Pods)
+	set(&cluster.ServicesCIDR, &given.Networking.Services)
+
 	if len(given.Zones) > 0 {
 		cluster.Zones = given.Zones
 	}

@@ -29,11 +29,22 @@ func (p *Plan) Update(change Change) (environment.Cluster, error) {
 	}
 
 	cluster := change.Current
+
+	if p.OwnCluster {
+		cluster.Own = given.applyOwn(cluster.Own, &wrong)
+
+		return cluster, wrong.err()
+	}
+
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
 	p.bound(&cluster)
 	given.apply(&cluster)
 
-	p.rules(&wrong, cluster, change.Region, nil)
+	p.rules(&wrong, cluster)
+
+	if given.MachineType != "" && change.Region != "" {
+		p.providers[p.Offers[0].Provider].rules(&wrong, cluster, change.Region)
+	}
 
 	if err := wrong.err(); err != nil {
 		return environment.Cluster{}, err

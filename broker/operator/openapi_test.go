@@ -57,7 +57,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for name, value := range map[string]any{
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
-		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
+		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{}, "Expiration": operatorapi.Expiration{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {
 		want := fields(reflect.TypeOf(value))

@@ -16,6 +16,8 @@ type Change struct {
 	PlanName           string `json:"planName"`
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
 	GlobalAccountID    string `json:"globalAccountID"`
+	// Exclusive is what no other instance may have at the same time afterwards, or empty.
+	Exclusive string `json:"exclusive,omitempty"`
 	// ExpiresAt is when the instance expires afterwards, or zero.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Parameters and Context hold the fields that the platform sent. The other ones of the instance stay.
@@ -29,7 +31,8 @@ type Change struct {
 func NoChange(instance Instance) Change {
 	return Change{
 		PlanID: instance.PlanID, PlanName: instance.PlanName, MaintenanceVersion: instance.MaintenanceVersion,
-		GlobalAccountID: instance.GlobalAccountID, ExpiresAt: instance.ExpiresAt, Cluster: instance.Request.Cluster,
+		GlobalAccountID: instance.GlobalAccountID, Exclusive: instance.Exclusive,
+		ExpiresAt: instance.ExpiresAt, Cluster: instance.Request.Cluster,
 	}
 }
 
@@ -54,7 +57,7 @@ func (c Change) Apply(instance Instance) (Instance, error) {
 	}
 
 	instance.PlanID, instance.PlanName, instance.MaintenanceVersion = c.PlanID, c.PlanName, c.MaintenanceVersion
-	instance.GlobalAccountID, instance.ExpiresAt = c.GlobalAccountID, c.ExpiresAt
+	instance.GlobalAccountID, instance.Exclusive, instance.ExpiresAt = c.GlobalAccountID, c.Exclusive, c.ExpiresAt
 	instance.Request.Parameters, instance.Request.Context = parameters, context
 	instance.Request.Cluster = c.Cluster
 

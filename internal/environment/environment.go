@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 // The kinds of the broker's operations on an instance as a whole.
@@ -56,6 +57,8 @@ type Instance struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `json:"expiredAt,omitzero"`
 	Request   Request   `json:"request,omitzero"`
+	// Exclusive is what no other instance may have at the same time, or empty.
+	Exclusive string    `json:"exclusive,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 }
@@ -109,6 +112,27 @@ type Cluster struct {
 	Administrators    []string `json:"administrators"`
 	// OIDC is how people log in to the cluster. Nil leaves that to the Provisioner.
 	OIDC *OIDC `json:"oidc,omitempty"`
+	// EUAccess says that only operators inside of the European Union may have access.
+	EUAccess bool `json:"euAccess,omitempty"`
+	// OpenStack is what only that provider asks for.
+	OpenStack *OpenStack `json:"openStack,omitempty"`
+	// Own is set when the tenant brings the cluster; then nothing of the above is.
+	Own *OwnCluster `json:"own,omitempty"`
+}
+
+// OpenStack is what an order for OpenStack says besides.
+type OpenStack struct {
+	CloudProfileName     string `json:"cloudProfileName"`
+	FloatingPoolName     string `json:"floatingPoolName"`
+	LoadBalancerProvider string `json:"loadBalancerProvider"`
+	ExposureClassName    string `json:"exposureClassName"`
+}
+
+// OwnCluster is a cluster that the broker neither makes nor removes.
+type OwnCluster struct {
+	Kubeconfig  secret.Stored `json:"kubeconfig"`
+	ShootName   string        `json:"shootName"`
+	ShootDomain string        `json:"shootDomain"`
 }
 
 // OIDC is an issuer of identities, and how a cluster reads its tokens.

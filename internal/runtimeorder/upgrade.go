@@ -14,13 +14,12 @@ func Upgrade(current, target environment.Cluster) *wire.UpgradeShootInput {
 		MaxSurge:       &target.MaxSurge,
 		MaxUnavailable: &target.MaxUnavailable,
 		MachineType:    unlessEmpty(target.MachineType),
-		DiskType:       unlessEmpty(target.VolumeType),
 		Purpose:        unlessEmpty(target.Purpose),
-		OidcConfig:     oidcOf(target.OIDC),
+		OidcConfig:     OIDC(target.OIDC),
 	}
 
-	if target.VolumeSizeGB > 0 {
-		config.VolumeSizeGB = &target.VolumeSizeGB
+	if target.VolumeType != "" {
+		config.DiskType, config.VolumeSizeGB = &target.VolumeType, &target.VolumeSizeGB
 	}
 
 	if target.KubernetesVersion != current.KubernetesVersion {
@@ -37,16 +36,4 @@ func unlessEmpty(text string) *string {
 	}
 
 	return &text
-}
-
-// oidcOf is how people log in to the cluster, or nil where the Provisioner decides.
-func oidcOf(oidc *environment.OIDC) *wire.OIDCConfigInput {
-	if oidc == nil {
-		return nil
-	}
-
-	return &wire.OIDCConfigInput{
-		ClientID: oidc.ClientID, IssuerURL: oidc.IssuerURL, GroupsClaim: oidc.GroupsClaim,
-		UsernameClaim: oidc.UsernameClaim, UsernamePrefix: oidc.UsernamePrefix, SigningAlgs: oidc.SigningAlgs,
-	}
 }

@@ -52,6 +52,7 @@ type row struct {
 	RuntimeID       string       `db:"runtime_id"`
 	DashboardURL    string       `db:"dashboard_url"`
 	Request         string       `db:"request"`
+	Exclusive       *string      `db:"exclusive"`
 	CreatedAt       storage.Time `db:"created_at"`
 	UpdatedAt       storage.Time `db:"updated_at"`
 
@@ -70,7 +71,7 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion adds an instance, together with its first operation. Where the id or the name of the Shoot is taken it fails with an error
+// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it fails with an error
 // for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
 	request, err := s.sealed(instance)
@@ -81,13 +82,13 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Change, error)
 	return storage.Change{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, maintenance_version, expires_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
 			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
-			instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
+			nullable(instance.Exclusive), instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
 		},
 	}, nil
 }
@@ -110,6 +111,36 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	}
 
 	return s.instance(row)
+}
+
+// Claimed is what an instance would claim that no other one may have.
+type Claimed struct {
+	Exclusive               string
+	GlobalAccountID, PlanID string
+	// Except is the instance that claims it.
+	Except string
+}
+
+// Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
+// were made before there was only to be one.
+func (s *Store) Holder(ctx context.Context, claimed Claimed) (string, error) {
+	id, err := storage.Get[string](ctx, s.db.Reader(), `SELECT id FROM instances
+		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
+		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
+	if err != nil {
+		return "", fmt.Errorf("looking for the instance that holds %s: %w", claimed.Exclusive, err)
+	}
+
+	return id, nil
+}
+
+// nullable is nil for an empty text: those are not compared with each other.
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	return &text
 }
 
 // Touch marks an instance as changed inside the caller's transaction, and keeps everybody else from touching it until that
@@ -138,10 +169,10 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	}
 
 	_, err = storage.Exec(ctx, tx, `UPDATE instances SET plan_id = ?, plan_name = ?, global_account_id = ?, subscription_account_id = ?,
-			maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, request = ?
+			exclusive = ?, maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, request = ?
 		WHERE id = ? AND shoot_name = ?`,
-		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, instance.MaintenanceVersion,
-		instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
+		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, nullable(instance.Exclusive),
+		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
 		instance.ID, instance.ShootName)
 	if err != nil {
 		return fmt.Errorf("updating instance %s: %w", instance.ID, err)
@@ -197,6 +228,11 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 
 // instance is all but the request, which is sealed.
 func (row row) instance() environment.Instance {
+	exclusive := ""
+	if row.Exclusive != nil {
+		exclusive = *row.Exclusive
+	}
+
 	return environment.Instance{
 		ID:              row.ID,
 		ServiceID:       row.ServiceID,
@@ -213,6 +249,7 @@ func (row row) instance() environment.Instance {
 		DashboardURL:    row.DashboardURL,
 		CreatedAt:       row.CreatedAt.Time,
 		UpdatedAt:       row.UpdatedAt.Time,
+		Exclusive:       exclusive,
 
 		SubscriptionAccountID: row.SubscriptionAccountID,
 		MaintenanceVersion:    row.MaintenanceVersion,
