@@ -252,12 +252,12 @@ func (b *bench) checkAnswer(call call, got reply) {
 		"services", "operation", "dashboard_url", "metadata", "state", "description", "error",
 		"service_id", "plan_id", "parameters", "maintenance_info", "credentials", "endpoints",
 	}
-	if strings.HasSuffix(call.path, "/validate") { // our extension
-		known = append(known, "valid", "errors", "resolved", "quota")
-	}
-
 	if call.method == http.MethodPatch && got.Status >= 400 || strings.Contains(call.path, "/last_operation") && got.text("state") == "failed" {
 		known = append(known, "instance_usable", "update_repeatable")
+	}
+
+	if strings.HasSuffix(call.path, "/validate") { // our extension
+		known = append(known, "valid", "errors", "resolved", "quota")
 	}
 
 	for field := range got.Body {

@@ -56,7 +56,21 @@ type bench struct {
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
 	kubeconfigs *fakeKubeconfigs
+	expirer     *fakeExpirer
 	woken       int
+}
+
+// fakeExpirer answers as it is told.
+type fakeExpirer struct {
+	operation string
+	err       error
+	asked     []string
+}
+
+func (f *fakeExpirer) Expire(_ context.Context, instanceID, why string) (string, error) {
+	f.asked = append(f.asked, instanceID+": "+why)
+
+	return f.operation, f.err
 }
 
 func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
@@ -72,6 +86,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		T: t, db: db,
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
+		expirer:     &fakeExpirer{},
 	}
 	keys := storagetest.Keys(t)
 
@@ -110,7 +125,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Processes: engineOn(t, b.operations), Wake: func() { b.woken++ },
+		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
 	for _, apply := range change {
 		apply(&options)

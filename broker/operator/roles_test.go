@@ -25,6 +25,7 @@ func TestRoles(t *testing.T) {
 		"Cancel":      {"operators intervene", "POST", "/operations/x/cancel", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Retry":       {"operators intervene", "POST", "/operations/x/retry", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Skip":        {"operators intervene", "POST", "/operations/x/skip", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
+		"Expire":      {"operators have instances expire", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
 		"Admin":       {"admins get in", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
 		"Catalog":     {"viewers look", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Kubeconfig":  {"users have no account here", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},

@@ -31,16 +31,27 @@ type Instances interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
+	Access      RuntimeAccess
 	// Waiter waits for the Provisioner.
 	Waiter provisionerwait.Waiter
 	Limit  time.Duration
 }
 
-// Process changes a runtime.
+// RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.
+type RuntimeAccess interface {
+	Probe(ctx context.Context, instance environment.Instance) error
+}
+
+// ours and tenants tell whether the Provisioner made the cluster, or the tenant brought it.
+func ours(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
+
+func tenants(operation Operation) bool { return !ours(operation) }
+
+// Process changes a runtime. Of a cluster that the tenant brought, it only takes over how that is reached.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
-	return process.Process[environment.Data]{
+	update := process.Process[environment.Data]{
 		Kind:  environment.KindUpdate,
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
@@ -50,10 +61,16 @@ func Process(options Options) process.Process[environment.Data] {
 			)},
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: process.Steps[environment.Data](
 				checkRuntime{waiter: options.Waiter},
+				probeCluster{access: options.Access},
 			)},
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
 				recordUpdate{instances: options.Instances},
 			)},
 		},
 	}
+
+	cluster, check := update.Stages[0].Steps, update.Stages[1].Steps
+	cluster[1].When, check[0].When, check[1].When = ours, ours, tenants
+
+	return update
 }

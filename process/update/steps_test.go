@@ -24,6 +24,7 @@ type world struct {
 	tenant   string
 	runtime  string
 	status   provisionerclient.Operation
+	probed   *environment.OwnCluster // the cluster that was asked whether it answers
 
 	refusal, lost error // what upgradeShoot and the database answer
 }
@@ -63,10 +64,16 @@ func (w *world) Update(_ context.Context, _ environment.Instance, change environ
 	return err
 }
 
+func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+	w.probed = instance.Request.Cluster.Own
+
+	return w.refusal
+}
+
 const pace = 7 * time.Second
 
 func (w *world) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
+	return Process(Options{Provisioner: w, Instances: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
@@ -106,6 +113,10 @@ func run(t *testing.T, w *world, stage string, operation Operation) (Operation, 
 		}
 
 		for _, task := range each.Steps {
+			if task.When != nil && !task.When(operation) {
+				continue
+			}
+
 			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
 				return operation, wait, err
 			}
@@ -155,6 +166,27 @@ func TestAnUpdate(t *testing.T) {
 		if _, _, err := run(t, w, "record", checked); err != nil || w.instance.Request.Cluster.AutoScalerMax != 5 {
 			t.Errorf("the row tells what is: %d nodes, %v", w.instance.Request.Cluster.AutoScalerMax, err)
 		}
+	}
+}
+
+func TestAnUpdateOfATenantsOwnCluster(t *testing.T) {
+	w := newWorld()
+	w.instance.RuntimeID = ""
+	w.instance.Request.Cluster = environment.Cluster{Own: &environment.OwnCluster{ShootName: "old"}}
+
+	change := environment.NoChange(w.instance)
+	change.Cluster.Own = &environment.OwnCluster{ShootName: "new"}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Now())
+
+	for _, stage := range w.process().StageNames() {
+		var err error
+		if operation, _, err = run(t, w, stage, operation); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if len(w.upgrades) != 0 || w.probed == nil || w.probed.ShootName != "new" || w.instance.Request.Cluster.Own.ShootName != "new" {
+		t.Errorf("the new cluster is asked before it is recorded, and nobody else: %d orders, asked %+v", len(w.upgrades), w.probed)
 	}
 }
 

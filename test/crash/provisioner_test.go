@@ -236,19 +236,19 @@ func (p *provisioner) clusters(chance bool) clusters {
 		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
 	}
 
-	if names := p.administrators.Load(); names != nil && live > 0 {
+	if names := p.administrators.Load(); names != nil && left > 0 {
 		told.Administrators = strings.Join(*names, ", ")
-		told.Recorded = p.recorded()
+		told.Recorded = p.recorded(p.shoots()[0].Name)
 	}
 
 	return told
 }
 
 // recorded is the limit of machines in the row of the one runtime.
-func (p *provisioner) recorded() int {
+func (p *provisioner) recorded(shootName string) int {
 	p.Helper()
 
-	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), "c-first")
+	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)
 	if err != nil {
 		p.Fatal(err)
 	}
