@@ -73,9 +73,8 @@ func (a *api) fetchedOf(instance environment.Instance) fetched {
 		Metadata:     a.metadata(instance),
 	}}
 
-	// A plan may have left the catalog since.
-	if plan, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID); err == nil {
-		body.MaintenanceInfo = &domain.MaintenanceInfo{Version: plan.MaintenanceVersion()}
+	if instance.MaintenanceVersion != "" {
+		body.MaintenanceInfo = &domain.MaintenanceInfo{Version: instance.MaintenanceVersion}
 	}
 
 	return body

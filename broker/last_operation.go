@@ -28,6 +28,38 @@ const (
 	textUnknownOperation = "operation is not one of this instance."
 )
 
+// told is the answer to a poll: the library's form with what it lacks.
+type told struct {
+	apiresponses.LastOperationResponse
+
+	InstanceUsable   *bool `json:"instance_usable,omitempty"`
+	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
+}
+
+// toldOf tells how an operation stands and, where an update or a deletion has failed, what that means for the instance. Whatever failed
+// may be asked for again.
+func toldOf(record process.Record) told {
+	answer := told{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
+
+	if !record.State.Terminal() {
+		answer.Description = underWay(record)
+
+		return answer
+	}
+
+	answer.Description = ended(record)
+
+	if answer.State == domain.Failed && record.Kind != environment.KindProvision {
+		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
+
+		if record.Kind != environment.KindDeprovision {
+			answer.UpdateRepeatable = new(true)
+		}
+	}
+
+	return answer
+}
+
 // lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
 func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 	id, err := instanceID(r)
@@ -51,15 +83,11 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, gone()
 	}
 
-	answer := rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State)})
-
+	answer := rest.OK(toldOf(record))
 	if record.State.Terminal() {
-		answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: ended(record)}
-
 		return answer, nil
 	}
 
-	answer.Body = apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record)}
 	age := a.Clock.Since(record.CreatedAt)
 
 	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax)), nil
@@ -78,7 +106,7 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 		}
 	}
 
-	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, lifeKinds()...)
+	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, environment.Kinds()...)
 
 	switch {
 	case err != nil:
@@ -87,7 +115,7 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 		return process.Record{}, notFound(textNoInstance)
 	case operation == "" || operation == newest.Kind:
 		return newest, nil
-	case !slices.Contains(lifeKinds(), operation):
+	case !slices.Contains(environment.Kinds(), operation):
 		return process.Record{}, invalid(textUnknownOperation)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -106,8 +107,7 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 	}
 
 	if info := details.MaintenanceInfo; info != nil && info.Version != plan.MaintenanceVersion() {
-		return order{}, unprocessable(codeMaintenanceConflict,
-			"maintenance_info.version is not that of the plan in the catalog, which is "+plan.MaintenanceVersion()+".")
+		return order{}, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, plan.MaintenanceVersion()))
 	}
 
 	requester, err := newRequester(details, originatorOf(r.Context()), a.Strict)
@@ -204,7 +204,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, asyncRequired()
 	}
 
-	if err := a.checkQuota(ctx, order); err != nil {
+	if err := a.checkQuota(ctx, order.claim()); err != nil {
 		return provisioned{}, err
 	}
 
@@ -215,7 +215,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, err
 	}
 
-	operation, err := a.newOperation(environment.KindProvision, order.instance)
+	operation, err := environment.NewOperation(environment.KindProvision, order.instance, nil, a.Clock.Now())
 	if err != nil {
 		return provisioned{}, err
 	}
@@ -243,15 +243,20 @@ func repeated(existing environment.Instance, newest process.Record, order order)
 	}
 }
 
-// sameOrder reports whether the order is the one by which the instance was made. The context may differ: it follows the names that
-// users give to organizations and spaces.
+// sameOrder reports whether the order is the one by which the instance was made, whatever updates have made of it since. The context
+// may differ: it follows the names that users give to organizations and spaces.
 func sameOrder(existing environment.Instance, order order) bool {
+	first := environment.Order{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
+	if existing.Request.Order != nil {
+		first = *existing.Request.Order
+	}
+
 	return existing.ServiceID == order.details.ServiceID &&
-		existing.PlanID == order.details.PlanID &&
+		first.PlanID == order.details.PlanID &&
 		existing.PlatformRegion == order.region &&
 		existing.Request.OrganizationGUID == order.details.OrganizationGUID &&
 		existing.Request.SpaceGUID == order.details.SpaceGUID &&
-		sameObject(existing.Request.Parameters, order.details.RawParameters)
+		sameObject(first.Parameters, order.details.RawParameters)
 }
 
 // sameObject compares JSON objects whatever the order of their fields. None at all equals an empty one.
@@ -281,7 +286,7 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 	now := storage.At(a.Clock.Now()).Time
 
 	return environment.Instance{
-		Exclusive:       exclusive(order),
+		Exclusive:       exclusive(order.plan, order.requester.tenant),
 		ID:              order.instanceID,
 		ServiceID:       order.details.ServiceID,
 		PlanID:          order.details.PlanID,
@@ -301,7 +306,9 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 			User:             order.requester.user,
 			Cluster:          resolved.Cluster,
 		},
-		CreatedAt: now,
-		UpdatedAt: now,
+		MaintenanceVersion: order.plan.MaintenanceVersion(),
+		ExpiresAt:          a.Periods.End(order.plan.Name, now),
+		CreatedAt:          now,
+		UpdatedAt:          now,
 	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -12,22 +13,33 @@ import (
 
 // exclusive is what no two instances share: the account and the plan, where an account may have one instance of the plan. Else it is
 // empty. The database keeps it unique, so that of requests at the same moment one wins.
-func exclusive(order order) string {
-	if !order.plan.OnePerAccount() {
+func exclusive(plan *catalog.Plan, account string) string {
+	if !plan.OnePerAccount() {
 		return ""
 	}
 
-	return order.plan.ID + ":" + order.requester.tenant
+	return plan.ID + ":" + account
 }
 
-// rivalOf returns the id of the instance that keeps the order from being accepted, or an empty text. The order's own instance is none.
-func (a *api) rivalOf(ctx context.Context, order order) (string, error) {
-	if !order.plan.OnePerAccount() {
+// claim is what an order or an update claims for an instance.
+type claim struct {
+	plan       *catalog.Plan
+	account    string
+	instanceID string
+}
+
+func (o order) claim() claim {
+	return claim{plan: o.plan, account: o.requester.tenant, instanceID: o.instanceID}
+}
+
+// rivalOf returns the id of the instance that has what is claimed, or an empty text.
+func (a *api) rivalOf(ctx context.Context, claim claim) (string, error) {
+	if !claim.plan.OnePerAccount() {
 		return "", nil
 	}
 
 	id, err := a.Instances.Holder(ctx, instances.Claimed{
-		Exclusive: exclusive(order), GlobalAccountID: order.requester.tenant, PlanID: order.plan.ID, Except: order.instanceID,
+		Exclusive: exclusive(claim.plan, claim.account), GlobalAccountID: claim.account, PlanID: claim.plan.ID, Except: claim.instanceID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil
@@ -36,16 +48,16 @@ func (a *api) rivalOf(ctx context.Context, order order) (string, error) {
 	return id, err
 }
 
-// checkQuota refuses an order for which the account has no quota left.
-func (a *api) checkQuota(ctx context.Context, order order) error {
-	rival, err := a.rivalOf(ctx, order)
+// checkQuota refuses what the account has no quota left for.
+func (a *api) checkQuota(ctx context.Context, claim claim) error {
+	rival, err := a.rivalOf(ctx, claim)
 	if err != nil || rival == "" {
 		return err
 	}
 
-	return failure.New(failure.Quota, "%s", quotaText(order, rival))
+	return failure.New(failure.Quota, "%s", quotaText(claim.plan, rival))
 }
 
-func quotaText(order order, rival string) string {
-	return fmt.Sprintf("An account may have one instance of plan %s, and this one has %s. Delete that first.", order.plan.Name, rival)
+func quotaText(plan *catalog.Plan, rival string) string {
+	return fmt.Sprintf("An account may have one instance of plan %s, and this one has %s. Delete that first.", plan.Name, rival)
 }

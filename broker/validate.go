@@ -116,7 +116,7 @@ func (a *api) countQuota(ctx context.Context, order order, said *verdict) error 
 		return nil
 	}
 
-	rival, err := a.rivalOf(ctx, order)
+	rival, err := a.rivalOf(ctx, order.claim())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (a *api) countQuota(ctx context.Context, order order, said *verdict) error 
 
 	if rival != "" {
 		said.Quota.Left = 0
-		said.Errors = append(said.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: quotaText(order, rival)})
+		said.Errors = append(said.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: quotaText(order.plan, rival)})
 	}
 
 	return nil

@@ -29,6 +29,7 @@ func fillTables() []string {
 			'account-' || i % 2000, 'subaccount-' || i % 20000, 'cf-' || i % 12, (ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4],
 			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at AS created, at AS updated,
 			CASE WHEN i % 8 = 3 THEN 'plan-3:account-' || i END FROM sources WHERE i <= 100000`,
+		`UPDATE instances SET expires_at = created_at + interval '14 days', suspended = id LIKE '%03' WHERE plan_name = 'trial'`,
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
 		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)

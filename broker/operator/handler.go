@@ -39,6 +39,12 @@ type Endpoints interface {
 	Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error)
 }
 
+// Expirer has an instance expire and returns the operation that removes its runtime, if there is one to remove. Its errors are of
+// package failure.
+type Expirer interface {
+	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
+}
+
 // Endpoint is a cluster as the whole world may know it.
 type Endpoint struct {
 	// Server is the URL of the API server.
@@ -67,6 +73,8 @@ type Options struct {
 	OIDC        OIDC
 	// Processes tells what may be done about operations.
 	Processes Processes
+	// Expirer has instances expire.
+	Expirer Expirer
 	// Wake has the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Stages are the stages of the processes in order, by the kind of operation.
@@ -112,14 +120,15 @@ func (a *api) routes() map[string]rest.Methods {
 	return map[string]rest.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
-		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
-		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
-		"/catalog":                          {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
-		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},
-		"/openapi.yaml":                     {http.MethodGet: coded(describe)},
+		"/operations":                            {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
+		"/operations/{operation_id}":             {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
+		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
+		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
+		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
+		"/kubeconfig/{instance_id}":              {http.MethodGet: coded(a.kubeconfig)},
+		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
+		"/openapi.yaml":                          {http.MethodGet: coded(describe)},
 	}
 }
 

@@ -32,6 +32,9 @@ type Config struct {
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address at which users reach the broker, for links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
+
+	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances may be suspended and expire; with 0 they expire only when an operator says so"`
+	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"let instances move to another global account, by an update of their context"`
 }
 
 // Provisioner is where runtimes are ordered.
@@ -82,5 +85,6 @@ func DefaultConfig() Config {
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
 		PublicURL:            "http://127.0.0.1:8080",
+		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}
 }

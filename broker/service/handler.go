@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -20,6 +21,7 @@ import (
 type handlerParts struct {
 	stores    stores
 	catalog   *catalog.Catalog
+	expirer   expiry.Expirer
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
@@ -47,6 +49,7 @@ func newHandler(config Config, parts handlerParts) http.Handler {
 		Endpoints:   operator.EndpointsOf(parts.access, clock.RealClock{}),
 		OIDC:        operator.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Processes:   parts.engine,
+		Expirer:     parts.expirer,
 		Wake:        parts.wake,
 		Stages:      stages,
 		Systems:     parts.systems,
@@ -66,6 +69,9 @@ func newHandler(config Config, parts handlerParts) http.Handler {
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,
 		PublicURL:     config.PublicURL,
+		Periods:       parts.expirer.Periods,
 		Otherwise:     operators,
+
+		AccountMovement: config.SubaccountMovementEnabled,
 	})
 }

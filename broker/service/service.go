@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -39,6 +40,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	if config.Provisioner.Calls < 1 {
 		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
+	}
+
+	if err := expiry.Periods(config.ExpirationPeriods).Check(); err != nil {
+		return nil, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err)
 	}
 
 	base, err := replica.New(ctx, replica.Config{
@@ -103,8 +108,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances), Access: access,
-		Pace: follow.Pace, Kind: follow.Kind, Told: follow.Alive,
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, clock.RealClock{}),
+		Access: access,
+		Pace:   follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
 
 	limits := process.DefaultConfig()
@@ -122,8 +128,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
+	expirer := expiry.Expirer{
+		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods,
+		Wake: wake, Clock: clock.RealClock{},
+	}
+
 	handler := newHandler(config, handlerParts{
-		stores: stores, catalog: offer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
 		log: s.Log, wake: wake,
 	})
 
@@ -138,6 +149,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
+		expirer.Part(clock.RealClock{}, s.Log),
 		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

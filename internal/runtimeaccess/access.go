@@ -40,7 +40,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
+	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 }
 
 // kubeconfig is that of the runtime, or of the cluster that the tenant brought.

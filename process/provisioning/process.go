@@ -24,6 +24,8 @@ type Provisioner interface {
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
+	// Resume records that a suspended instance has a runtime again. Its errors are of package failure.
+	Resume(ctx context.Context, instance environment.Instance) error
 }
 
 // Options are what the process needs.
@@ -77,4 +79,16 @@ func Process(options Options) process.Process[environment.Data] {
 			)},
 		},
 	}
+}
+
+// Resumption makes the runtime of a suspended instance anew, of the same name.
+func Resumption(options Options) process.Process[environment.Data] {
+	resumption := Process(options)
+	resumption.Kind = environment.KindResume
+	resumption.Stages = append(resumption.Stages, process.Stage[environment.Data]{
+		Name: "resumed", Retry: process.DefaultRetry(),
+		Steps: process.Steps[environment.Data](resumeInstance{instances: options.Instances}),
+	})
+
+	return resumption
 }

@@ -46,6 +46,21 @@ func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRu
 	return withLastError(&status), nil
 }
 
+// UpgradeShoot has the change of a cluster accepted.
+func (m mutation) UpgradeShoot(ctx context.Context, id string, config model.UpgradeShootInput) (*model.OperationStatus, error) {
+	caller, err := mutatingCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	status, err := m.runtimes.UpgradeShoot(ctx, caller, id, config)
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	return withLastError(&status), nil
+}
+
 // DeprovisionRuntime has the removal of a runtime accepted.
 func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
 	caller, err := mutatingCaller(ctx)
@@ -63,11 +78,6 @@ func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, er
 // UpgradeRuntime refuses.
 func (m mutation) UpgradeRuntime(context.Context, string, model.UpgradeRuntimeInput) (*model.OperationStatus, error) {
 	return nil, notYet("upgradeRuntime")
-}
-
-// UpgradeShoot refuses.
-func (m mutation) UpgradeShoot(context.Context, string, model.UpgradeShootInput) (*model.OperationStatus, error) {
-	return nil, notYet("upgradeShoot")
 }
 
 // HibernateRuntime refuses.

@@ -152,7 +152,7 @@ func TestMutationsRefused(t *testing.T) {
 			reason: "It is still to be built.", query: upgradeRuntime, message: "upgradeRuntime is not supported yet",
 		},
 		"UpgradeShoot": {
-			reason: "It is still to be built.", query: upgradeShoot, message: "upgradeShoot is not supported yet",
+			reason: "Whose runtime it is must be known.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
 		},
 		"HibernateRuntime": {
 			reason:  "It is still to be built.",
@@ -187,6 +187,58 @@ func TestMutationsRefused(t *testing.T) {
 
 			if diff := cmp.Diff(want, got); diff != "" || status != 200 {
 				t.Errorf("%s\nstatus %d, answer: -want +got:\n%s", tc.reason, status, diff)
+			}
+		})
+	}
+}
+
+func TestUpgradeShoot(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason         string
+		administrators string
+		want           []string
+	}{
+		"LeftOut": {reason: "Administrators that are left out stay, so nothing is said of them."},
+		"Null":    {reason: "Null is the same as left out.", administrators: "administrators: null"},
+		"None":    {reason: "An empty list takes all of them away.", administrators: "administrators: []", want: []string{}},
+		"One":     {reason: "A list replaces them.", administrators: `administrators: ["jane"]`, want: []string{"jane"}},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got model.UpgradeShootInput
+
+			server := startServer(t, runtimes{
+				upgradeShoot: func(caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error) {
+					got = upgrade
+
+					return model.OperationStatus{
+						ID: new(caller.IdempotencyKey), RuntimeID: &runtimeID, Operation: model.OperationTypeUpgradeShoot,
+						State: model.OperationStatePending,
+					}, nil
+				},
+			})
+
+			_, answer := post(t, server, exchange{
+				query: `mutation { result: upgradeShoot(id: "rt-1", config: { gardenerConfig: { autoScalerMax: 5 } ` + tc.administrators + ` }) {
+					id operation state runtimeID lastError { errMessage } } }`,
+				headers: map[string]string{"tenant": "acme", "Idempotency-Key": "key"},
+			})
+
+			want := `{"data":{"result":{"id":"key","operation":"UpgradeShoot","state":"Pending","runtimeID":"rt-1","lastError":{"errMessage":""}}}}`
+			if diff := cmp.Diff(want, answer); diff != "" {
+				t.Errorf("%s\nanswer: -want +got:\n%s", tc.reason, diff)
+			}
+
+			wantInput := model.UpgradeShootInput{
+				GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(5)}, Administrators: tc.want,
+			}
+			if diff := cmp.Diff(wantInput, got); diff != "" {
+				t.Errorf("%s\ninput: -want +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -153,7 +153,7 @@ func (b *bench) begin() map[string]process.Record {
 	claimed := storagetest.Claim(b, b.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, "bulk")
+	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

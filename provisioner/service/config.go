@@ -52,6 +52,9 @@ type OAuth struct {
 type ProvisioningTimeout struct {
 	ClusterDomains     time.Duration `env:"CLUSTER_DOMAINS"     help:"until a cluster has its domain"`
 	ClusterCreation    time.Duration `env:"CLUSTER_CREATION"    help:"until a cluster is made"`
+	BindingsCreation   time.Duration `env:"BINDINGS_CREATION"   help:"until a cluster has let its administrators be bound"`
+	ShootRefresh       time.Duration `env:"SHOOT_REFRESH"       help:"until Gardener takes up the change of a cluster"`
+	ShootUpgrade       time.Duration `env:"SHOOT_UPGRADE"       help:"until a cluster is changed"`
 	Installation       time.Duration `env:"INSTALLATION"        help:"until Kyma is installed"`
 	Upgrade            time.Duration `env:"UPGRADE"             help:"until Kyma is upgraded"`
 	AgentConfiguration time.Duration `env:"AGENT_CONFIGURATION" help:"until the runtime agent is configured"`
@@ -95,6 +98,9 @@ func DefaultConfig() Config {
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:     10 * time.Minute,
 			ClusterCreation:    time.Hour,
+			BindingsCreation:   5 * time.Minute,
+			ShootRefresh:       5 * time.Minute,
+			ShootUpgrade:       30 * time.Minute,
 			Installation:       time.Hour,
 			Upgrade:            time.Hour,
 			AgentConfiguration: 15 * time.Minute,

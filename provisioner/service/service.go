@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -143,7 +144,9 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, shoots, runtimeStore)...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
+		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore,
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}

@@ -55,6 +55,12 @@ type row struct {
 	Exclusive       *string      `db:"exclusive"`
 	CreatedAt       storage.Time `db:"created_at"`
 	UpdatedAt       storage.Time `db:"updated_at"`
+
+	SubscriptionAccountID string       `db:"subscription_account_id"`
+	MaintenanceVersion    string       `db:"maintenance_version"`
+	Suspended             bool         `db:"suspended"`
+	ExpiresAt             storage.Time `db:"expires_at"`
+	ExpiredAt             storage.Time `db:"expired_at"`
 }
 
 // requestPlace binds a sealed request to its instance.
@@ -65,31 +71,43 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it fails with an error
+// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it
+// fails with an error
 // for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
-	request, err := json.Marshal(instance.Request)
+	request, err := s.sealed(instance)
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
+		return storage.Change{}, err
 	}
 
 	return storage.Change{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, maintenance_version, expires_at,
+			exclusive
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
-			instance.DashboardURL, s.keys.Seal(request, requestPlace(instance.ID)),
-			storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt), nullable(instance.Exclusive),
+			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
+			instance.MaintenanceVersion, storage.At(instance.ExpiresAt), nullable(instance.Exclusive),
 		},
 	}, nil
 }
 
+// sealed is the request as the table has it.
+func (s *Store) sealed(instance environment.Instance) (string, error) {
+	request, err := json.Marshal(instance.Request)
+	if err != nil {
+		return "", fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
+	}
+
+	return s.keys.Seal(request, requestPlace(instance.ID)), nil
+}
+
 // Get returns an instance, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT * FROM instances WHERE id = ?`, id)
+	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+`, request FROM instances WHERE id = ?`, id)
 	if err != nil {
 		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", id, err)
 	}
@@ -142,6 +160,42 @@ func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Ti
 // since, nothing is changed.
 func (s *Store) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
 	return s.change(ctx, "recording the runtime of", instance, `UPDATE instances SET runtime_id = ?`, runtimeID)
+}
+
+// Update writes what may change of an instance in its life, inside the caller's transaction that has touched it before reading it.
+// When the id was given to another one since, nothing is changed.
+func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	request, err := s.sealed(instance)
+	if err != nil {
+		return err
+	}
+
+	_, err = storage.Exec(ctx, tx, `UPDATE instances SET plan_id = ?, plan_name = ?, global_account_id = ?, subscription_account_id = ?,
+			maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, exclusive = ?,
+			request = ?
+		WHERE id = ? AND shoot_name = ?`,
+		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, instance.MaintenanceVersion,
+		instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt),
+		nullable(instance.Exclusive), request,
+		instance.ID, instance.ShootName)
+	if err != nil {
+		return fmt.Errorf("updating instance %s: %w", instance.ID, err)
+	}
+
+	return nil
+}
+
+// Expiring returns the ids of instances that are to expire by the moment and still have a runtime, by their ids. They
+// follow the one after which a former page ended.
+func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
+		WHERE expires_at IS NOT NULL AND expires_at <= ? AND NOT suspended AND id > ? ORDER BY id `+storage.Page(limit, 0),
+		storage.At(by), after)
+	if err != nil {
+		return nil, fmt.Errorf("looking for instances that expire: %w", err)
+	}
+
+	return ids, nil
 }
 
 // Delete removes an instance. When it is gone, or its id was given to another one since, nothing is changed.
@@ -200,5 +254,11 @@ func (row row) instance() environment.Instance {
 		CreatedAt:       row.CreatedAt.Time,
 		UpdatedAt:       row.UpdatedAt.Time,
 		Exclusive:       exclusive,
+
+		SubscriptionAccountID: row.SubscriptionAccountID,
+		MaintenanceVersion:    row.MaintenanceVersion,
+		Suspended:             row.Suspended,
+		ExpiresAt:             row.ExpiresAt.Time,
+		ExpiredAt:             row.ExpiredAt.Time,
 	}
 }

@@ -124,7 +124,7 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Provisioner: client,
-		Rows:        rows{service.NewRows(w.db, w.operations, w.instances), line},
+		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, clock.RealClock{}), line},
 		Access:      access{client, line},
 		Pace:        func(time.Duration) time.Duration { return pace },
 		Told:        func() bool { return true },

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// handler answers what every API server answers before one asks for its objects, of which these have none.
+// handler answers what every API server answers before one asks for its objects, of which these have only ClusterRoleBindings.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, answer http.HandlerFunc) {
@@ -44,8 +44,14 @@ func (s *Server) handler() http.Handler {
 			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{},
 		})
 	})
+	const all, one = pathPrefix + "{id}" + bindingsPath, pathPrefix + "{id}" + bindingsPath + "/{name}"
+	mux.HandleFunc("GET "+all, s.authenticated(s.bindings.list))
+	mux.HandleFunc("POST "+all, s.authenticated(s.bindings.create))
+	mux.HandleFunc("GET "+one, s.authenticated(s.bindings.get))
+	mux.HandleFunc("PUT "+one, s.authenticated(s.bindings.update))
+	mux.HandleFunc("DELETE "+one, s.authenticated(s.bindings.remove))
 	mux.HandleFunc(pathPrefix+"{id}/", s.authenticated(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the simulated runtime has no objects")
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the simulated runtime has no such objects")
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no runtime answers here")

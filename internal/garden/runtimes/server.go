@@ -40,6 +40,7 @@ type Server struct {
 	authority []byte
 	version   func(ctx context.Context, technicalID string) string
 	log       logrus.FieldLogger
+	bindings  *bindings
 
 	mu sync.RWMutex
 	// clients are the authorities of the client certificates, by technical ID.
@@ -65,6 +66,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 		authority: identity.authority,
 		version:   options.Version,
 		log:       options.Log,
+		bindings:  newBindings(),
 		clients:   map[string]*x509.CertPool{},
 	}, nil
 }
@@ -86,6 +88,7 @@ func (s *Server) Stop(_ context.Context, technicalID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, technicalID)
+	s.bindings.forget(technicalID)
 	return nil
 }
 

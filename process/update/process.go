@@ -1,0 +1,59 @@
+package update
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// Operation is what the steps get and give back.
+type Operation = process.Operation[environment.Data]
+
+// Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
+type Provisioner interface {
+	UpgradeShoot(ctx context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
+	) (provisionerclient.Operation, error)
+}
+
+// Instances is where instances are recorded. Its errors are of package failure.
+type Instances interface {
+	Find(ctx context.Context, id string) (environment.Instance, error)
+	// Update records what an update made of the instance.
+	Update(ctx context.Context, instance environment.Instance, change environment.Change) error
+}
+
+// Options are what the process needs.
+type Options struct {
+	Provisioner Provisioner
+	Instances   Instances
+	// Waiter waits for the Provisioner.
+	Waiter provisionerwait.Waiter
+	Limit  time.Duration
+}
+
+// Process changes a runtime.
+func Process(options Options) process.Process[environment.Data] {
+	retry := process.DefaultRetry()
+
+	return process.Process[environment.Data]{
+		Kind:  environment.KindUpdate,
+		Limit: options.Limit,
+		Stages: []process.Stage[environment.Data]{
+			{Name: "cluster", Retry: retry, Steps: process.Steps[environment.Data](
+				initialization{instances: options.Instances},
+				upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter},
+			)},
+			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: process.Steps[environment.Data](
+				checkRuntime{waiter: options.Waiter},
+			)},
+			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
+				recordUpdate{instances: options.Instances},
+			)},
+		},
+	}
+}
