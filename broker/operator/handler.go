@@ -129,6 +129,10 @@ func (a *api) routes() map[string]rest.Methods {
 		"/kubeconfig/{instance_id}":              {http.MethodGet: coded(a.kubeconfig)},
 		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
 		"/openapi.yaml":                          {http.MethodGet: coded(describe)},
+<<<<<<< HEAD
+=======
+		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
+>>>>>>> main
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // handlerParts are what the handlers work with.
 type handlerParts struct {
 	stores    stores
-	catalog   *catalog.Catalog
 	expirer   expiry.Expirer
+	catalog   *catalog.Catalog
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
