@@ -125,14 +125,10 @@ func (a *api) routes() map[string]rest.Methods {
 		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
-		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 		"/kubeconfig/{instance_id}":              {http.MethodGet: coded(a.kubeconfig)},
 		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
 		"/openapi.yaml":                          {http.MethodGet: coded(describe)},
-<<<<<<< HEAD
-=======
 		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
->>>>>>> main
 	}
 }
 

@@ -63,7 +63,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		provisioning.Process(creation),
 		deprovisioning.Process(removal),
 		update.Process(update.Options{
-			Provisioner: parts.Provisioner, Instances: parts.Rows, Waiter: waiter, Limit: config.Engine.OperationTimeout,
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Access: parts.Access, Waiter: waiter, Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),
 		provisioning.Resumption(creation),
