@@ -24,9 +24,17 @@ type world struct {
 	tenant   string
 	runtime  string
 	status   provisionerclient.Operation
-	probed   *environment.OwnCluster // the cluster that was asked whether it answers
 
 	refusal, lost error // what upgradeShoot and the database answer
+
+	probed environment.Cluster // the one that was looked at last
+	silent error               // what it answers
+}
+
+func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+	w.probed = instance.Request.Cluster
+
+	return w.silent
 }
 
 func (w *world) UpgradeShoot(_ context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
@@ -169,24 +177,35 @@ func TestAnUpdate(t *testing.T) {
 	}
 }
 
-func TestAnUpdateOfATenantsOwnCluster(t *testing.T) {
+// TestAnotherKubeconfigOfAnOwnCluster is recorded once the cluster answers to it, and the Provisioner does not hear of it.
+func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
 	w := newWorld()
-	w.instance.RuntimeID = ""
-	w.instance.Request.Cluster = environment.Cluster{Own: &environment.OwnCluster{ShootName: "old"}}
+	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
+	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
 
 	change := environment.NoChange(w.instance)
-	change.Cluster.Own = &environment.OwnCluster{ShootName: "new"}
-	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Now())
+	change.Cluster.Own = &environment.OwnCluster{Kubeconfig: "new", ShootName: "s"}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Time{})
 
-	for _, stage := range w.process().StageNames() {
-		var err error
-		if operation, _, err = run(t, w, stage, operation); err != nil {
-			t.Fatal(err)
+	operation, _, err := run(t, w, "cluster", operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
+		t.Errorf("a cluster that does not answer gives %v", err)
+	}
+
+	w.silent = nil
+
+	for _, stage := range []string{"check", "record"} {
+		if _, _, err := run(t, w, stage, operation); err != nil {
+			t.Fatalf("%s: %v", stage, err)
 		}
 	}
 
-	if len(w.upgrades) != 0 || w.probed == nil || w.probed.ShootName != "new" || w.instance.Request.Cluster.Own.ShootName != "new" {
-		t.Errorf("the new cluster is asked before it is recorded, and nobody else: %d orders, asked %+v", len(w.upgrades), w.probed)
+	if w.instance.Request.Cluster.Own.Kubeconfig != "new" || len(w.upgrades) > 0 {
+		t.Errorf("the kubeconfig is not the new one, or the Provisioner was asked: %v", w.upgrades)
 	}
 }
 
