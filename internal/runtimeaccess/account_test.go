@@ -55,9 +55,6 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = map[string]int{http.MethodPost: http.StatusCreated, http.MethodDelete: http.StatusOK}[r.Method]
 	}
 
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-
 	answer := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": hush, "reason": map[int]string{
 		http.StatusConflict: "AlreadyExists", http.StatusNotFound: "NotFound", http.StatusForbidden: "Forbidden",
 	}[status]}
@@ -71,7 +68,16 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer["status"] = "Success"
 	}
 
-	_ = json.NewEncoder(w).Encode(answer)
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		w.WriteHeader(http.StatusTeapot)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(encoded)
 }
 
 func binding() environment.Binding {

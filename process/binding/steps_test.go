@@ -30,6 +30,8 @@ type world struct {
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error
+	// granting, if set, is called while an account is made.
+	granting func()
 }
 
 func (w *world) call(name string) error {
@@ -48,6 +50,10 @@ func (w *world) wanted(call string) bool {
 
 func (w *world) Grant(context.Context, environment.Instance, environment.Binding) (environment.Access, error) {
 	w.account = true
+
+	if w.granting != nil {
+		w.granting()
+	}
 
 	return environment.Access{Kubeconfig: "kubeconfig"}, w.call("grant")
 }
@@ -116,12 +122,16 @@ func TestBind(t *testing.T) {
 		"removed before": {"nothing is made", "wants", nil, []string{"wants"}, false, failure.Permanent},
 		"removed during": {"what came too late goes", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
 		"not removed": {
-			"it is tried again until nothing is left", "keep", map[string]error{"revoke": errAway},
-			[]string{"wants", "grant", "keep", "revoke"}, false, failure.Transient,
+			"it is tried again until nothing is left", "keep",
+			map[string]error{"revoke": errAway},
+			[]string{"wants", "grant", "keep", "revoke"},
+			false, failure.Transient,
 		},
 		"runtime gone": {
-			"nothing is left in it", "keep", map[string]error{"revoke": failure.New(failure.NotFound, "no runtime")},
-			[]string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent,
+			"nothing is left in it", "keep",
+			map[string]error{"revoke": failure.New(failure.NotFound, "no runtime")},
+			[]string{"wants", "grant", "keep", "revoke"},
+			false, failure.Permanent,
 		},
 		"not granted":   {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
 		"not kept":      {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep"}, true, failure.Transient},
@@ -148,27 +158,11 @@ func TestBind(t *testing.T) {
 // have been removed meanwhile.
 func TestALostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
-	w := &world{unwanted: "keep"}
-	lose()
+	w := &world{unwanted: "keep", granting: lose}
 
-	if _, err := w.carry(lostLater{ctx, w}, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
+	if _, err := w.carry(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
 		t.Errorf("account %t, %v, %v", w.account, w.calls, err)
 	}
-}
-
-// lostLater is a context that ends with the first call to a runtime.
-type lostLater struct {
-	context.Context
-
-	world *world
-}
-
-func (l lostLater) Err() error {
-	if !l.world.account {
-		return nil
-	}
-
-	return l.Context.Err()
 }
 
 func TestUnbind(t *testing.T) {
