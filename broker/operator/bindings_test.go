@@ -55,10 +55,10 @@ func TestBindingsOfAnInstance(t *testing.T) {
 
 		var states []string
 		for _, binding := range listed {
-			states = append(states, binding.BindingID+" "+binding.State)
+			states = append(states, binding.BindingID+" is "+binding.State)
 		}
 
-		if diff := cmp.Diff([]string{"ready ready", "creating creating", "orphaned orphaned", "expired expired"}, states); diff != "" {
+		if diff := cmp.Diff([]string{"ready is ready", "creating is creating", "orphaned is orphaned", "expired is expired"}, states); diff != "" {
 			b.Fatalf("-want +got\n%s", diff)
 		}
 

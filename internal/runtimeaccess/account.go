@@ -162,7 +162,7 @@ func refused(err error, action string) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
-		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s: %s", action, apierrors.ReasonForError(err)).
+		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s", action).
 			Because(failure.ReasonInternal, failure.ComponentRuntime)
 	default:
 		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: it does not answer as it should", action).
