@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/rest"
 )
@@ -12,7 +13,17 @@ import (
 const (
 	versionHeader = "X-Broker-API-Version"
 	majorVersion  = 2
+	// deferredBinds and endpointsTold are the minor versions that brought bindings that are made later, and endpoints of bindings.
+	deferredBinds, endpointsTold = 14, 15
 )
+
+// speaks reports whether the platform knows what the minor version brought.
+func speaks(r *http.Request, since int) bool {
+	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
+	version, err := strconv.Atoi(minor)
+
+	return err != nil || version >= since // a number too large to be read is no old one
+}
 
 // checkVersion refuses versions that are not served. Minor versions only add to each other, so each of them is served.
 func checkVersion(next http.Handler) http.Handler {

@@ -61,8 +61,11 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 		found.network("service: reservedNetworks", cidr)
 	}
 
-	c.checkNamed(&found, "APP_ENABLE_PLANS", options.EnablePlans)
-	c.checkNamed(&found, "the rule of one instance per account", options.OnePerAccount)
+	for _, name := range options.EnablePlans {
+		known := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.Name == name })
+		found.unless(known, "APP_ENABLE_PLANS: there is no plan %q", name)
+	}
+
 	c.platforms.check(&found, providers)
 
 	ids, names := map[string]bool{}, map[string]bool{}
@@ -89,14 +92,6 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	}
 
 	return errors.Join(found...)
-}
-
-// checkNamed looks whether there are the plans that a configuration names.
-func (c *content) checkNamed(found *problems, place string, names []string) {
-	for _, name := range names {
-		known := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.Name == name })
-		found.unless(known, "%s: there is no plan %q", place, name)
-	}
 }
 
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {

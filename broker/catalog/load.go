@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -24,7 +25,9 @@ type Options struct {
 	OperationTimeout time.Duration
 	// EnablePlans names the plans that new instances may be ordered of; without any, they are all.
 	EnablePlans []string
-	// OnePerAccount names the plans of which a global account may have one instance.
+	// OIDC is how people log in to clusters whose order does not say. Nil leaves it to the Provisioner.
+	OIDC *environment.OIDC
+	// OnePerAccount names the plans of which a global account may have one instance. The catalog need not have them.
 	OnePerAccount []string
 }
 
@@ -32,6 +35,7 @@ type Options struct {
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
+	problem atomic.Pointer[Problem]
 }
 
 // content is what the files say. It does not change.
@@ -42,7 +46,7 @@ type content struct {
 	body      []byte
 	etag      string
 	// print tells the files apart from others.
-	print string
+	sum string
 }
 
 // Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is reported at once.
@@ -64,7 +68,7 @@ func (c *Catalog) Reload(files fs.FS) error {
 
 func load(files fs.FS, options Options) (*content, error) {
 	loader := &loader{files: files, providers: map[string]providerFile{}}
-	read := &content{print: fingerprint(files)}
+	read := &content{sum: fingerprint(files)}
 
 	loader.read("catalog.yaml", &read.service)
 	loader.read("platforms.yaml", &read.platforms)
@@ -73,7 +77,7 @@ func load(files fs.FS, options Options) (*content, error) {
 	for _, name := range read.service.Plans {
 		plan := &Plan{
 			providers: loader.providers, platforms: read.platforms, reserved: read.service.ReservedNetworks,
-			kubernetesVersion: options.KubernetesVersion,
+			kubernetesVersion: options.KubernetesVersion, oidc: options.OIDC,
 		}
 		loader.read(path.Join("plans", name+".yaml"), &plan.planFile)
 		plan.offered = len(options.EnablePlans) == 0 || contains(options.EnablePlans, plan.Name)
@@ -120,6 +124,19 @@ func (c *Catalog) Published() (body []byte, etag string) {
 	current := c.current.Load()
 
 	return current.body, current.etag
+}
+
+// Offered lists the names of the plans that new instances may be ordered of, in their order.
+func (c *Catalog) Offered() []string {
+	names := []string{}
+
+	for _, plan := range c.current.Load().plans {
+		if plan.offered {
+			names = append(names, plan.Name)
+		}
+	}
+
+	return names
 }
 
 // loader reads files and collects what is wrong with them.

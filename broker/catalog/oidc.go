@@ -18,6 +18,14 @@ func signingAlgs() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }
 
+// NewOIDC returns the usual way to read the tokens of an issuer.
+func NewOIDC(issuerURL, clientID string) *environment.OIDC {
+	return &environment.OIDC{
+		IssuerURL: issuerURL, ClientID: clientID,
+		GroupsClaim: "groups", UsernameClaim: "sub", UsernamePrefix: "-", SigningAlgs: []string{"RS256"},
+	}
+}
+
 // over lays what is given over what there is, field by field. When nothing is given, what there is stays; when there is nothing, the
 // defaults are beneath.
 func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
@@ -31,9 +39,7 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 		return present
 	}
 
-	merged := environment.OIDC{
-		GroupsClaim: "groups", UsernameClaim: "sub", UsernamePrefix: "-", SigningAlgs: []string{"RS256"},
-	}
+	merged := *NewOIDC("", "")
 	if present != nil {
 		merged = *present
 	}
@@ -53,7 +59,7 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 
 // check finds what is said twice.
 func (given oidcParameters) check(wrong *violations) {
-	wrong.unless(len(given.List) == 0 || given.OIDC.ClientID == "" && given.OIDC.IssuerURL == "", "oidc", ruleOIDC,
+	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
 		"it has a list and fields beside it: use one of the two")
 }
 

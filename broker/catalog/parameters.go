@@ -141,12 +141,10 @@ func regionSchema(p *Plan) map[string]any {
 		}
 	}
 
-	schema := property("string", "The region of the cluster.", map[string]any{"enum": names, "_enumDisplayName": display})
-	if len(p.Offers) == 1 {
-		schema["default"] = p.Offers[0].DefaultRegion
-	}
+	// There is no default to be shown: that depends on the platform's region.
+	description := "The region of the cluster; else that of the platform's region, else " + p.Offers[0].DefaultRegion + "."
 
-	return schema
+	return property("string", description, map[string]any{"enum": names, "_enumDisplayName": display})
 }
 
 func machineSchema(p *Plan) map[string]any {

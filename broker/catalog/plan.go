@@ -3,6 +3,8 @@ package catalog
 import (
 	"maps"
 	"slices"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
 // Plan is a plan of the service.
@@ -13,6 +15,7 @@ type Plan struct {
 	platforms         platformsFile
 	reserved          []string
 	kubernetesVersion string
+	oidc              *environment.OIDC
 	offered           bool
 	onePerAccount     bool
 	create, update    form

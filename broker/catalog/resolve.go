@@ -96,6 +96,7 @@ func (p *Plan) standard(place place, order Order) environment.Cluster {
 		Administrators:    administrators(order.User),
 		EUAccess:          place.euAccess,
 		OpenStack:         place.provider.OpenStack,
+		OIDC:              p.oidc,
 	}
 }
 

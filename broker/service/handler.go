@@ -1,7 +1,8 @@
 package service
 
 import (
-	"net/http"
+	"context"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -12,16 +13,20 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/resources"
 )
+
+// lookEvery is how often a request that waits for an operation looks at it.
+const lookEvery = 100 * time.Millisecond
 
 // handlerParts are what the handlers work with.
 type handlerParts struct {
 	stores    stores
 	expirer   expiry.Expirer
+	catalog   *catalog.Catalog
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
@@ -31,15 +36,8 @@ type handlerParts struct {
 	wake      func()
 }
 
-// newHandler answers platforms and operators.
-func newHandler(config Config, parts handlerParts) (http.Handler, error) {
-	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
-		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
-	})
-	if err != nil {
-		return nil, err
-	}
-
+// brokerOptions are what answers platforms and operators.
+func brokerOptions(config Config, parts handlerParts) broker.Options {
 	stages := map[string][]string{}
 	for _, process := range parts.processes {
 		stages[process.Kind] = process.StageNames()
@@ -49,6 +47,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		DB:          parts.stores.db,
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
+		Bindings:    parts.stores.bindings,
 		Users:       parts.users,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
@@ -60,13 +59,19 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Wake:        parts.wake,
 		Stages:      stages,
 		Systems:     parts.systems,
+		Catalog:     parts.catalog,
 	})
 
-	return broker.NewHandler(broker.Options{
-		DB:            parts.stores.db,
-		Instances:     parts.stores.instances,
-		Operations:    parts.stores.operations,
-		Catalog:       offer,
+	return broker.Options{
+		DB:           parts.stores.db,
+		Instances:    parts.stores.instances,
+		Operations:   parts.stores.operations,
+		Bindings:     parts.stores.bindings,
+		Catalog:      parts.catalog,
+		BindingLimit: config.BindingLimit,
+		Pause: func(ctx context.Context) error {
+			return lifecycle.Pause(ctx, clock.RealClock{}, lookEvery)
+		},
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
@@ -79,5 +84,5 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Otherwise:     operators,
 
 		AccountMovement: config.SubaccountMovementEnabled,
-	}), nil
+	}
 }

@@ -26,6 +26,15 @@ type world struct {
 	status   provisionerclient.Operation
 
 	refusal, lost error // what upgradeShoot and the database answer
+
+	probed environment.Cluster // the one that was looked at last
+	silent error               // what it answers
+}
+
+func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+	w.probed = instance.Request.Cluster
+
+	return w.silent
 }
 
 func (w *world) UpgradeShoot(_ context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
@@ -66,7 +75,7 @@ func (w *world) Update(_ context.Context, _ environment.Instance, change environ
 const pace = 7 * time.Second
 
 func (w *world) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
+	return Process(Options{Provisioner: w, Instances: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
@@ -106,6 +115,10 @@ func run(t *testing.T, w *world, stage string, operation Operation) (Operation, 
 		}
 
 		for _, task := range each.Steps {
+			if task.When != nil && !task.When(operation) {
+				continue
+			}
+
 			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
 				return operation, wait, err
 			}
@@ -155,6 +168,38 @@ func TestAnUpdate(t *testing.T) {
 		if _, _, err := run(t, w, "record", checked); err != nil || w.instance.Request.Cluster.AutoScalerMax != 5 {
 			t.Errorf("the row tells what is: %d nodes, %v", w.instance.Request.Cluster.AutoScalerMax, err)
 		}
+	}
+}
+
+// TestAnotherKubeconfigOfAnOwnCluster is recorded once the cluster answers to it, and the Provisioner does not hear of it.
+func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
+	w := newWorld()
+	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
+	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
+
+	change := environment.NoChange(w.instance)
+	change.Cluster.Own = &environment.OwnCluster{Kubeconfig: "new", ShootName: "s"}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Time{})
+
+	operation, _, err := run(t, w, "cluster", operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
+		t.Errorf("a cluster that does not answer gives %v", err)
+	}
+
+	w.silent = nil
+
+	for _, stage := range []string{"check", "record"} {
+		if _, _, err := run(t, w, stage, operation); err != nil {
+			t.Fatalf("%s: %v", stage, err)
+		}
+	}
+
+	if w.instance.Request.Cluster.Own.Kubeconfig != "new" || len(w.upgrades) > 0 {
+		t.Errorf("the kubeconfig is not the new one, or the Provisioner was asked: %v", w.upgrades)
 	}
 }
 
