@@ -49,12 +49,17 @@ func toldOf(record process.Record) told {
 
 	answer.Description = ended(record)
 
-	if answer.State == domain.Failed && record.Kind != environment.KindProvision {
-		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
+	if answer.State != domain.Failed {
+		return answer
+	}
 
-		if record.Kind != environment.KindDeprovision {
-			answer.UpdateRepeatable = new(true)
-		}
+	switch record.Kind {
+	case environment.KindUpdate, environment.KindSuspend, environment.KindResume:
+		answer.UpdateRepeatable = new(true)
+
+		fallthrough
+	case environment.KindDeprovision:
+		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
 	}
 
 	return answer

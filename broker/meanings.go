@@ -82,7 +82,12 @@ func Meanings() []Meaning {
 			"Send the request again; if it fails again, give the operator the header X-Broker-API-Request-Identity of the answer.",
 		},
 		{
-			http.StatusServiceUnavailable, "", "The broker's database does not answer for now. Nothing was stored.",
+			http.StatusBadGateway, "", "A bind or an unbind that had to be done at once failed at the cluster; the description says how.",
+			"Unbind and bind again; if it fails again, ask the operator what is wrong with the cluster.",
+		},
+		{
+			http.StatusServiceUnavailable, "", "The broker's database does not answer for now, and nothing was stored; or a bind or an unbind that " +
+				"had to be done at once takes longer than a request may, and goes on.",
 			"Send the same request again after the seconds of the header Retry-After.",
 		},
 	}
