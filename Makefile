@@ -57,7 +57,7 @@ soak: postgres garden ## Run the replica story and the model of the OSB API for 
 .PHONY: fuzz
 fuzz: ## Send what no platform sends: each fuzz target for FUZZ_DURATION (150s, which makes ten minutes).
 	@for target in $(FUZZ_TARGETS); do \
-		go test -timeout 0 -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_DURATION) ./test/osb || exit 1; done
+		go test -timeout 0 -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_DURATION) -fuzzminimizetime 1x ./test/osb || exit 1; done
 
 .PHONY: postgres
 postgres: ## Make sure that the tests find a PostgreSQL.
