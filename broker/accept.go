@@ -2,11 +2,7 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-
-	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
@@ -52,24 +48,4 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 // beingDeleted reports whether the newest operation is a deletion that has not ended. The instance's row may be gone already.
 func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
-}
-
-// newOperation is a new operation on the instance.
-func (a *api) newOperation(kind string, instance environment.Instance) (process.New, error) {
-	id := uuid.NewString()
-
-	data := environment.Data{Instance: instance}
-	if kind == environment.KindProvision {
-		data = environment.Data{Provisioning: id} // its first step reads the instance
-	}
-
-	payload, err := json.Marshal(data)
-	if err != nil {
-		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
-	}
-
-	return process.New{
-		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, Description: "Operation created",
-		Payload: payload, At: a.Clock.Now(),
-	}, nil
 }

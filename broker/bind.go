@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -164,12 +163,13 @@ func (a *api) bindable(ctx context.Context, tx storage.Tx, order bindOrder) (env
 		return environment.Instance{}, err
 	}
 
-	newest, _, err := a.latest(ctx, tx, order.instanceID, lifeKinds()...)
+	past, err := a.Operations.OfInstance(ctx, tx, order.instanceID)
 	if err != nil {
 		return environment.Instance{}, err
 	}
 
-	if beingDeleted(newest) {
+	standing := environment.StandingOf(past)
+	if standing == environment.Deleting { // its row may be gone already
 		return environment.Instance{}, concurrent()
 	}
 
@@ -182,9 +182,9 @@ func (a *api) bindable(ctx context.Context, tx storage.Tx, order bindOrder) (env
 		return instance, err
 	case order.serviceID != "" && order.serviceID != instance.ServiceID || order.planID != "" && order.planID != instance.PlanID:
 		return instance, invalid("service_id or plan_id is not that of the instance.")
-	case newest.Kind == environment.KindProvision && !newest.State.Terminal():
+	case standing == environment.Creating, standing == environment.Suspending, standing == environment.Resuming:
 		return instance, concurrent()
-	case newest.Kind == environment.KindProvision && newest.State != process.Succeeded, instance.RuntimeID == "":
+	case standing != environment.Active, instance.RuntimeID == "":
 		return instance, unprocessable("", textNotBindable)
 	default:
 		return instance, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
@@ -377,8 +378,9 @@ func TestJ12J15H7BindingsThatFail(t *testing.T) {
 		b.expires()
 		b.carries()
 
-		if b.want("C10: still told", b.pollBinding("four", failing), 200).text("state") != "failed" {
-			b.Error("the failure is not told any more")
+		told := b.want("C10: still told", b.pollBinding("four", failing), 200)
+		if _, usable := told.Body["instance_usable"]; usable || told.text("state") != "failed" {
+			b.Errorf("C13: told is %s", told.Raw)
 		}
 
 		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 2 || len(b.accounts.roles) != 2 {
@@ -410,4 +412,39 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 			b.Errorf("H7: accounts %v are left", b.accounts.roles)
 		}
 	})
+}
+
+func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("a binding", b.bind("one", ""), 201)
+
+		suspension := b.operationOf(instanceID, environment.KindSuspend)
+		b.want("being suspended", b.bind("two", ""), 422, "ConcurrencyError")
+		b.want("I2: its cluster goes", b.getBinding("one"), 404)
+		b.move(suspension, process.Succeeded)
+		b.want("suspended", b.bind("two", ""), 422, "")
+		b.want("I2: its cluster is gone", b.getBinding("one"), 404)
+		b.want("what is left of it can be removed", b.unbind("one", ""), 200)
+
+		resumption := b.operationOf(instanceID, environment.KindResume)
+		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")
+		b.move(resumption, process.Succeeded)
+		b.want("resumed", b.bind("two", ""), 201)
+	})
+}
+
+// operationOf has an operation of the kind accepted.
+func (b *bench) operationOf(instance, kind string) string {
+	b.Helper()
+
+	operation, err := environment.NewOperation(kind, b.stored(instance), nil, b.clock.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.operations.Accept(b.Context(), tx, operation) }); err != nil {
+		b.Fatal(err)
+	}
+
+	return operation.ID
 }

@@ -56,7 +56,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 // carry carries what is due of bindings as the engine does. A request that waits has it done while it waits.
 func (b *bench) carry(ctx context.Context) error {
 	options := binding.Options{
-		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings),
+		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
 	}
 	processes := map[string]process.Process[environment.Data]{
 		environment.KindBind: binding.Bind(options), environment.KindUnbind: binding.Unbind(options),

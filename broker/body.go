@@ -52,6 +52,16 @@ func (b *body) text(field string) string {
 	return text
 }
 
+// flag returns a field that is true or false, nil when it is absent or null.
+func (b *body) flag(field string) *bool {
+	var flag *bool
+	if err := decode(b.fields[field], &flag); err != nil {
+		b.refuse(field, "has to be true or false.")
+	}
+
+	return flag
+}
+
 // required returns a string that has to be there and not empty.
 func (b *body) required(field string) string {
 	text := b.text(field)

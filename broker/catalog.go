@@ -9,10 +9,11 @@ import (
 
 // getCatalog answers GET /v2/catalog, with 304 when the platform has the catalog already.
 func (a *api) getCatalog(r *http.Request) (rest.Answer, error) {
-	answer := rest.OK(a.Catalog.Body())
-	answer.Header = http.Header{"Etag": {a.Catalog.ETag()}}
+	body, etag := a.Catalog.Published()
+	answer := rest.OK(body)
+	answer.Header = http.Header{"Etag": {etag}}
 
-	if known(r.Header.Values("If-None-Match"), a.Catalog.ETag()) {
+	if known(r.Header.Values("If-None-Match"), etag) {
 		answer.Status, answer.Body = http.StatusNotModified, nil
 	}
 

@@ -93,7 +93,7 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		return "", false, err
 	}
 
-	deletion, err := a.newOperation(environment.KindDeprovision, instance)
+	deletion, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
 	if err != nil {
 		return "", false, err
 	}

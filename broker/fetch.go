@@ -8,6 +8,7 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
@@ -59,7 +60,7 @@ func (a *api) fetch(r *http.Request) (rest.Answer, error) {
 }
 
 func (a *api) fetchedOf(instance environment.Instance) fetched {
-	parameters := instance.Request.Parameters
+	parameters := catalog.Shown(instance.Request.Parameters)
 	if parameters == nil {
 		parameters = json.RawMessage(`{}`)
 	}
@@ -72,9 +73,8 @@ func (a *api) fetchedOf(instance environment.Instance) fetched {
 		Metadata:     a.metadata(instance),
 	}}
 
-	// A plan may have left the catalog since.
-	if plan, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID); err == nil {
-		body.MaintenanceInfo = &domain.MaintenanceInfo{Version: plan.MaintenanceVersion()}
+	if instance.MaintenanceVersion != "" {
+		body.MaintenanceInfo = &domain.MaintenanceInfo{Version: instance.MaintenanceVersion}
 	}
 
 	return body

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
@@ -51,6 +52,10 @@ type Options struct {
 	DashboardURL string
 	// PublicURL is how users reach the broker, for links to kubeconfigs. Without it there are no such links.
 	PublicURL string
+	// Periods tell which plans may be suspended, and when their instances expire.
+	Periods expiry.Periods
+	// AccountMovement lets instances move to another account, by an update of their context.
+	AccountMovement bool
 	// Otherwise answers every path outside of the Open Service Broker API. Without it these do not exist.
 	Otherwise http.Handler
 }
@@ -99,6 +104,7 @@ func (a *api) router() http.Handler {
 	paths := map[string]rest.Methods{
 		"/catalog":                   {http.MethodGet: rest.Endpoint(a.getCatalog)},
 		instance + "/last_operation": {http.MethodGet: rest.Endpoint(a.lastOperation)},
+		instance + "/validate":       {http.MethodPost: rest.Endpoint(a.validate)},
 		binding + "/last_operation":  {http.MethodGet: rest.Endpoint(a.lastBindingOperation)},
 		instance: {
 			http.MethodPut:    rest.Endpoint(a.provision),

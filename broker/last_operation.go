@@ -28,6 +28,39 @@ const (
 	textUnknownOperation = "operation is not one of this resource."
 )
 
+// told is the answer to a poll: the library's form with what it lacks.
+type told struct {
+	apiresponses.LastOperationResponse
+
+	InstanceUsable   *bool `json:"instance_usable,omitempty"`
+	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
+}
+
+// toldOf tells how an operation stands and, where an update or a deletion has failed, what that means for the instance. Whatever failed
+// may be asked for again.
+func toldOf(record process.Record) told {
+	answer := told{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
+
+	if !record.State.Terminal() {
+		answer.Description = underWay(record)
+
+		return answer
+	}
+
+	answer.Description = ended(record)
+
+	onInstance := slices.Contains(environment.Kinds(), record.Kind)
+	if answer.State == domain.Failed && onInstance && record.Kind != environment.KindProvision {
+		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
+
+		if record.Kind != environment.KindDeprovision {
+			answer.UpdateRepeatable = new(true)
+		}
+	}
+
+	return answer
+}
+
 // lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
 func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 	id, err := instanceID(r)
@@ -40,7 +73,7 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	record, err := a.polled(r.Context(), id, values.Get("operation"), lifeKinds()...)
+	record, err := a.polled(r.Context(), id, values.Get("operation"), environment.Kinds()...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -60,11 +93,11 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 
 // tell says how far an operation is, and when to ask again.
 func (a *api) tell(record process.Record) rest.Answer {
+	answer := rest.OK(toldOf(record))
 	if record.State.Terminal() {
-		return rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State), Description: ended(record)})
+		return answer
 	}
 
-	answer := rest.OK(apiresponses.LastOperationResponse{State: stateOf(record.State), Description: underWay(record)})
 	age := a.Clock.Since(record.CreatedAt)
 
 	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax))

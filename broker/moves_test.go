@@ -2,11 +2,13 @@ package broker_test
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -89,7 +91,7 @@ func (b *bench) move(operation string, state process.State, changes ...func(*pro
 
 	claimed := storagetest.Claim(b, b.operations, process.Claim{
 		Owner: "test", Limit: 100, Now: now, Until: now.Add(lease),
-	}, environment.KindProvision, environment.KindDeprovision)
+	}, environment.Kinds()...)
 
 	if !slices.ContainsFunc(claimed, func(work process.Claimed) bool { return work.Record.ID == operation }) {
 		b.Fatalf("operation %s is not due", operation)
@@ -111,6 +113,77 @@ func (b *bench) move(operation string, state process.State, changes ...func(*pro
 			b.Fatal(err)
 		}
 	}
+}
+
+// patch sends an update of the fields; the service is named unless the fields say otherwise.
+func (b *bench) patch(id string, fields map[string]any) reply {
+	b.Helper()
+
+	return b.do(call{method: "PATCH", path: path(id) + "?accepts_incomplete=true", body: patching(fields)})
+}
+
+func patching(fields map[string]any) string {
+	sent := map[string]any{"service_id": serviceID}
+	maps.Copy(sent, fields)
+
+	encoded, err := json.Marshal(sent)
+	if err != nil {
+		panic(err)
+	}
+
+	return string(encoded)
+}
+
+// succeed lets an update, a suspension or a resumption succeed: what it makes of the instance is recorded, then it ends.
+func (b *bench) succeed(operation string) {
+	b.Helper()
+
+	record, err := b.operations.Get(b.Context(), b.operations.Reader(), operation)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var data environment.Data
+	if err := json.Unmarshal(b.payload(operation), &data); err != nil {
+		b.Fatal(err)
+	}
+
+	b.rewrite(record.InstanceID, func(instance *environment.Instance) {
+		instance.Suspended = record.Kind == environment.KindSuspend
+
+		if data.Change != nil {
+			if *instance, err = data.Change.Apply(*instance); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.move(operation, process.Succeeded)
+}
+
+// rewrite changes the row of an instance.
+func (b *bench) rewrite(id string, change func(*environment.Instance)) {
+	b.Helper()
+
+	instance := b.stored(id)
+	change(&instance)
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
+		return b.instances.Update(b.Context(), tx, instance)
+	}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// change is what an operation is to make of its instance.
+func (b *bench) change(operation string) environment.Change {
+	b.Helper()
+
+	var data environment.Data
+	if err := json.Unmarshal(b.payload(operation), &data); err != nil || data.Change == nil {
+		b.Fatalf("the operation has no change: %v", err)
+	}
+
+	return *data.Change
 }
 
 // waiting leaves a line in the timeline: an attempt that came back with a message.
@@ -190,4 +263,12 @@ func (b *bench) payload(id string) json.RawMessage {
 	}
 
 	return payload
+}
+
+func decoded(b *bench, raw json.RawMessage, into any) {
+	b.Helper()
+
+	if err := json.Unmarshal(raw, into); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -106,8 +107,7 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 	}
 
 	if info := details.MaintenanceInfo; info != nil && info.Version != plan.MaintenanceVersion() {
-		return order{}, unprocessable(codeMaintenanceConflict,
-			"maintenance_info.version is not that of the plan in the catalog, which is "+plan.MaintenanceVersion()+".")
+		return order{}, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, plan.MaintenanceVersion()))
 	}
 
 	requester, err := newRequester(details, originatorOf(r.Context()), a.Strict)
@@ -120,6 +120,10 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 		acceptsDeferred: acceptsIncomplete(values),
 	}
 	read.instance, read.refusal = a.newInstance(read)
+
+	if !plan.Offered() {
+		read.refusal = invalid(textNotOffered)
+	}
 
 	return read, nil
 }
@@ -145,13 +149,24 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 
 // place decides on an order: it begins something new, or tells how far the same order has come.
 func (a *api) place(ctx context.Context, order order) (provisioned, error) {
+	outcome, acceptance, err := a.look(ctx, order)
+	if err != nil || acceptance == nil {
+		return outcome, err
+	}
+
+	return a.begin(ctx, order, acceptance)
+}
+
+// look finds out what an order meets: an instance that is there, and then what came of it, or a free id, and then how the first
+// operation of its new life is accepted.
+func (a *api) look(ctx context.Context, order order) (provisioned, func(process.New) storage.Change, error) {
 	used, err := a.Operations.Used(ctx, order.instanceID)
 	if err != nil {
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	}
 
 	if !used {
-		return a.begin(ctx, order, a.Operations.First)
+		return provisioned{}, a.Operations.First, nil
 	}
 
 	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
@@ -159,22 +174,24 @@ func (a *api) place(ctx context.Context, order order) (provisioned, error) {
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	}
 
 	newest, _, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
 
 	switch {
 	case err != nil:
-		return provisioned{}, err
+		return provisioned{}, nil, err
 	case beingDeleted(newest):
-		return provisioned{}, concurrent()
+		return provisioned{}, nil, concurrent()
 	case missing:
-		return a.begin(ctx, order, a.Operations.Next) // the id had a former life
+		return provisioned{}, a.Operations.Next, nil // the id had a former life
 	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisioned{}, errOvertaken // its deletion ended between the looks
+		return provisioned{}, nil, errOvertaken // its deletion ended between the looks
 	default:
-		return repeated(existing, newest, order)
+		outcome, err := repeated(existing, newest, order)
+
+		return outcome, nil, err
 	}
 }
 
@@ -187,6 +204,10 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, asyncRequired()
 	}
 
+	if err := a.checkQuota(ctx, order.plan, order.requester.tenant, order.instanceID); err != nil {
+		return provisioned{}, err
+	}
+
 	order.instance.ShootName = newShootName() // another one on each try: it may be taken
 
 	insertion, err := a.Instances.Insertion(order.instance)
@@ -194,7 +215,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, err
 	}
 
-	operation, err := a.newOperation(environment.KindProvision, order.instance)
+	operation, err := environment.NewOperation(environment.KindProvision, order.instance, nil, a.Clock.Now())
 	if err != nil {
 		return provisioned{}, err
 	}
@@ -222,15 +243,20 @@ func repeated(existing environment.Instance, newest process.Record, order order)
 	}
 }
 
-// sameOrder reports whether the order is the one by which the instance was made. The context may differ: it follows the names that
-// users give to organizations and spaces.
+// sameOrder reports whether the order is the one by which the instance was made, whatever updates have made of it since. The context
+// may differ: it follows the names that users give to organizations and spaces.
 func sameOrder(existing environment.Instance, order order) bool {
+	first := environment.Order{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
+	if existing.Request.Order != nil {
+		first = *existing.Request.Order
+	}
+
 	return existing.ServiceID == order.details.ServiceID &&
-		existing.PlanID == order.details.PlanID &&
+		first.PlanID == order.details.PlanID &&
 		existing.PlatformRegion == order.region &&
 		existing.Request.OrganizationGUID == order.details.OrganizationGUID &&
 		existing.Request.SpaceGUID == order.details.SpaceGUID &&
-		sameObject(existing.Request.Parameters, order.details.RawParameters)
+		sameObject(first.Parameters, order.details.RawParameters)
 }
 
 // sameObject compares JSON objects whatever the order of their fields. None at all equals an empty one.
@@ -240,14 +266,19 @@ func sameObject(one, other json.RawMessage) bool {
 	return decode(one, &first) == nil && decode(other, &second) == nil && reflect.DeepEqual(first, second)
 }
 
-func (a *api) newInstance(order order) (environment.Instance, error) {
-	resolved, err := order.plan.Resolve(catalog.Order{
+// known is what the catalog has to know of the order.
+func (order order) known() catalog.Order {
+	return catalog.Order{
 		InstanceID:     order.instanceID,
 		InstanceName:   order.requester.instanceName,
 		PlatformRegion: order.region,
 		User:           order.requester.user,
 		Parameters:     order.details.RawParameters,
-	})
+	}
+}
+
+func (a *api) newInstance(order order) (environment.Instance, error) {
+	resolved, err := order.plan.Resolve(order.known())
 	if err != nil {
 		return environment.Instance{}, err
 	}
@@ -255,6 +286,7 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 	now := storage.At(a.Clock.Now()).Time
 
 	return environment.Instance{
+		Exclusive:       exclusive(order.plan, order.requester.tenant),
 		ID:              order.instanceID,
 		ServiceID:       order.details.ServiceID,
 		PlanID:          order.details.PlanID,
@@ -274,7 +306,9 @@ func (a *api) newInstance(order order) (environment.Instance, error) {
 			User:             order.requester.user,
 			Cluster:          resolved.Cluster,
 		},
-		CreatedAt: now,
-		UpdatedAt: now,
+		MaintenanceVersion: order.plan.MaintenanceVersion(),
+		ExpiresAt:          a.Periods.End(order.plan.Name, now),
+		CreatedAt:          now,
+		UpdatedAt:          now,
 	}, nil
 }

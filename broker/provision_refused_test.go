@@ -33,10 +33,10 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 		"D5ContextField":     {"what is read of the context is a string", order(with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id has to be a string."},
 		"D5Maintenance":      {"maintenance_info is an object", order(with("maintenance_info", 5)), "maintenance_info has to be an object."},
 		"D5MaintenanceField": {"its version is a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version has to be a string."},
-		"D6Unknown":          {"unknown parameters are no parameters", order(with("parameters", map[string]any{"targetSecret": "x"})), "'targetSecret' not allowed"},
+		"D6Unknown":          {"unknown parameters are no parameters", order(with("parameters", map[string]any{"targetSecret": "x"})), "targetSecret: there is no such parameter"},
 		"D6Type":             {"types are those of the schema", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: got string, want integer"},
 		"D6Range":            {"so are ranges", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: minimum: got 1, want 3"},
-		"D6Together":         {"and what belongs together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin 9 is greater than autoScalerMax 3"},
+		"D6Together":         {"and what belongs together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin: 9 is greater than autoScalerMax 3"},
 		"ControlCharacter":   {"an account is stored in the clear", order(with("organization_guid", "a\x00b")), "control characters"},
 	}
 

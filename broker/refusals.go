@@ -25,13 +25,20 @@ const (
 	textOther           = "An instance with this id exists, and it was ordered in another way."
 	textProvisionFailed = "The creation of this instance failed. Delete it, then it can be created anew."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again, then it can be created anew."
-	textNotBindable     = "The instance has no runtime to bind to: its creation failed, or it is suspended."
+	textNotOffered      = "This plan is not offered: new instances need another one."
+	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
+	textMaintenance     = "maintenance_info.version is not that of the plan in the catalog, which is %s."
+	textNotSuspendable  = "Instances of plan %s cannot be suspended: the cluster would be removed with all that is in it."
+	textSuspensionOpen  = "The suspension of this instance has not come to its end. Suspend it again, or delete it."
+	textResumptionOpen  = "The resumption of this instance has not come to its end. Resume it again without other changes, suspend it, or delete it."
+	textExpired         = "This instance has expired. It can only be deleted."
+	textNoMovement      = "context.globalaccount_id is not the account of the instance, and this broker does not move instances to other accounts."
+	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or its cluster is not ours."
 	textNoBinding       = "There is no such binding."
 	textOtherBinding    = "A binding with this id exists, and it was ordered in another way."
 	textBindingNotReady = "The binding is not there yet, has expired, or is being removed."
 	textBindingGone     = "The binding was removed before it was ready."
 	textStillRunning    = "The runtime takes longer than a request may. Nothing is lost: send the same request again."
-	textNotUpdatable    = "Instances of this service cannot be updated."
 )
 
 func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }

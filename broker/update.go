@@ -1,46 +1,114 @@
 package broker
 
 import (
-	"errors"
+	"encoding/json"
 	"net/http"
 
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// update answers PATCH /v2/service_instances/{instance_id}. The catalog says that nothing can be updated.
+// wish is an update as the platform sends it. What is empty is to stay as it is.
+type wish struct {
+	instanceID        string
+	serviceID, planID string
+	context           json.RawMessage
+	parameters        json.RawMessage
+	maintenance       *domain.MaintenanceInfo
+	// active is what the context says about the runtime: false to suspend it, true to resume it.
+	active *bool
+	// account is the global account in the context.
+	account         string
+	acceptsDeferred bool
+}
+
+// updated is what came of an update. Without an operation it is done.
+type updated struct {
+	operation string
+	accepted  bool
+}
+
+// update answers PATCH /v2/service_instances/{instance_id}.
 func (a *api) update(r *http.Request) (rest.Answer, error) {
+	wish, err := readWish(r)
+	if err != nil {
+		return rest.Answer{}, refusedUpdate(err)
+	}
+
+	var outcome updated
+
+	err = a.inTx(r.Context(), func(tx storage.Tx) error {
+		var err error
+
+		outcome, err = a.decide(r.Context(), tx, wish)
+
+		return err
+	})
+	if err != nil {
+		return rest.Answer{}, refusedUpdate(err)
+	}
+
+	if outcome.operation == "" {
+		return rest.OK(struct{}{}), nil
+	}
+
+	rest.Note(r.Context(), logging.OperationID, outcome.operation)
+
+	if outcome.accepted {
+		a.Wake()
+	}
+
+	return rest.Answer{
+		Status: http.StatusAccepted, Body: apiresponses.UpdateResponse{OperationData: outcome.operation},
+	}, nil
+}
+
+func readWish(r *http.Request) (wish, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return wish{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return wish{}, err
 	}
 
 	sent, err := readBody(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return wish{}, err
 	}
 
-	serviceID, planID := sent.required("service_id"), sent.text("plan_id")
-	if sent.err != nil {
-		return rest.Answer{}, sent.err
+	context := sent.inner("context")
+	read := wish{
+		instanceID:      id,
+		serviceID:       sent.required("service_id"),
+		planID:          sent.text("plan_id"),
+		context:         sent.object("context"),
+		parameters:      sent.object("parameters"),
+		maintenance:     sent.maintenance(),
+		active:          context.flag("active"),
+		account:         context.text("globalaccount_id"),
+		acceptsDeferred: acceptsIncomplete(values),
 	}
 
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
+	sent.keep(context.err)
 
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return rest.Answer{}, notFound(textNoInstance)
-	case err != nil:
-		return rest.Answer{}, err
+	if !printable(read.account) {
+		sent.refuse("context.globalaccount_id", "may not hold control characters.")
 	}
 
-	if _, err := a.Catalog.Plan(serviceID, firstOf(planID, instance.PlanID)); err != nil {
-		return rest.Answer{}, err
-	}
+	return read, sent.err
+}
 
-	if planID != "" && planID != instance.PlanID {
-		return rest.Answer{}, unprocessable(codePlanChange, textNotUpdatable)
-	}
+// refusedUpdate tells with an error whether the same update may succeed later.
+func refusedUpdate(err error) error {
+	refusal := *rest.RefusalOf(err)
+	refusal.UpdateRepeatable = new(refusal.Status >= http.StatusInternalServerError || refusal.Code == codeConcurrency)
 
-	return rest.Answer{}, unprocessable("", textNotUpdatable)
+	return &refusal
 }

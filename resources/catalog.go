@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-//go:embed catalog.yaml plans providers
+//go:embed catalog.yaml platforms.yaml plans providers
 var catalog embed.FS
 
-// Catalog returns the files of the service catalog: catalog.yaml, plans/ and providers/.
+// Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
 func Catalog() fs.FS { return catalog }

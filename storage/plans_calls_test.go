@@ -235,12 +235,25 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		}),
+		"instances.Update": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Update(ctx, tx, known) }),
+		"instances.Expiring": func(ctx context.Context) error {
+			_, err := s.instances.Expiring(ctx, filledAt, "", page)
+
+			return err
+		},
 		"instances.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Lock(ctx, tx, "i10")
 
 			return err
 		}),
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
+		"instances.Holder": func(ctx context.Context) error {
+			_, err := s.instances.Holder(ctx, instances.Claimed{
+				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",
+			})
+
+			return err
+		},
 		"instances.FeedCursor": func(ctx context.Context) error {
 			_, err := s.instances.FeedCursor(ctx)
 
@@ -280,6 +293,9 @@ func (s stores) runtimeCalls() map[string]call {
 		"runtimes.Reassign": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.runtimes.Reassign(ctx, tx, "account-10", "key-10", "p11")
 		}),
+		"runtimes.Configured": func(ctx context.Context) error {
+			return s.runtimes.Configured(ctx, "r10", json.RawMessage(`{}`), 1)
+		},
 		"runtimes.MarkDeleted": func(ctx context.Context) error { return s.runtimes.MarkDeleted(ctx, "r10", filledAt) },
 		"runtimes.Recall": func(ctx context.Context) error {
 			_, err := s.runtimes.Recall(ctx, s.db.Reader(), "account-10", "key-10")

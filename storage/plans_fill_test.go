@@ -27,7 +27,9 @@ func fillTables() []string {
 			FROM generate_series(1, 110000) AS i`,
 		`INSERT INTO instances SELECT 'i' || i, 'service', 'plan-' || i % 4, (ARRAY['aws', 'azure', 'gcp', 'trial'])[1 + i % 4],
 			'account-' || i % 2000, 'subaccount-' || i % 20000, 'cf-' || i % 12, (ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4],
-			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at AS created, at AS updated FROM sources WHERE i <= 100000`,
+			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at AS created, at AS updated,
+			CASE WHEN i % 8 = 3 THEN 'plan-3:account-' || i END FROM sources WHERE i <= 100000`,
+		`UPDATE instances SET expires_at = created_at + interval '14 days', suspended = id LIKE '%03' WHERE plan_name = 'trial'`,
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
 		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)

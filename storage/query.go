@@ -107,18 +107,6 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// InsertNamed inserts a row whose columns are named like its `db` tags.
-func InsertNamed(ctx context.Context, tx Tx, statement string, row any) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-
-	if _, err := sqlx.NamedExecContext(ctx, tx, statement, row); err != nil {
-		return fmt.Errorf("inserting: %w", cause(ctx, err))
-	}
-
-	return nil
-}
-
 // cause adds to the error of a call that its context has ended: the database only says that it was asked to cancel.
 func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 

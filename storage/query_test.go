@@ -63,7 +63,7 @@ func TestQueriesOfOneFormOnBothDatabases(t *testing.T) {
 
 		err := db.InTx(ctx, func(tx storage.Tx) error {
 			for _, row := range []pair{{"a", "red", 1}, {"b", "a ? b", 2}, {"c", "blue", 3}} {
-				if err := storage.InsertNamed(ctx, tx, `INSERT INTO pairs (id, color, size) VALUES (:id, :color, :size)`, row); err != nil {
+				if _, err := storage.Exec(ctx, tx, `INSERT INTO pairs (id, color, size) VALUES (?, ?, ?)`, row.ID, row.Color, row.Size); err != nil {
 					return err
 				}
 			}

@@ -38,10 +38,7 @@ func execute(t *testing.T, db *storage.DB, statements ...string) {
 func insertMoment(t *testing.T, db *storage.DB, id string, at time.Time) {
 	t.Helper()
 
-	err := db.InTx(t.Context(), func(tx storage.Tx) error {
-		return storage.InsertNamed(t.Context(), tx, `INSERT INTO moments (id, at) VALUES (:id, :at)`, moment{ID: id, At: storage.At(at)})
-	})
-	if err != nil {
+	if _, err := storage.Exec(t.Context(), db.Writer(), `INSERT INTO moments (id, at) VALUES (?, ?)`, id, storage.At(at)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,9 +27,9 @@ func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
 
-// bindingSchema is the schema of what ResolveBinding takes.
-func bindingSchema() map[string]any {
-	return schema(map[string]any{
+// bindingForm is what ResolveBinding takes.
+func bindingForm() (form, error) {
+	return newForm("bindings", map[string]any{
 		"role": map[string]any{
 			"type": "string", "title": "Role", "enum": bindingRoles(), "default": bindingRoles()[0],
 			"description": "What the credentials allow in the whole cluster: everything, to change workloads, or to look at them.",
@@ -39,7 +39,7 @@ func bindingSchema() map[string]any {
 			"minimum": seconds(shortestBinding), "maximum": seconds(longestBinding),
 			"description": "How long the credentials are good for.",
 		},
-	}, []string{"role", "expiration_seconds"})
+	}, []string{"role", "expiration_seconds"}, nil)
 }
 
 // ResolveBinding reads the parameters of a binding. What is wrong with them is an error of kind invalid that names the field.

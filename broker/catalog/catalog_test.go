@@ -30,6 +30,8 @@ type publishedPlan struct {
 	ID, Name, Description  string
 	Free                   *bool
 	Bindable               *bool
+	PlanUpdateable         *bool `json:"plan_updateable"`
+	BindingRotatable       bool  `json:"binding_rotatable"`
 	Metadata               map[string]any
 	Schemas                map[string]map[string]map[string]map[string]any
 	MaximumPollingDuration int               `json:"maximum_polling_duration"`
@@ -40,7 +42,9 @@ func read(t *testing.T) published {
 	t.Helper()
 
 	var got published
-	if err := json.Unmarshal(load(t).Body(), &got); err != nil {
+
+	body, _ := load(t).Published()
+	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
 
@@ -51,7 +55,8 @@ func TestB4B7B8PublicIDsNeverChange(t *testing.T) {
 	t.Parallel()
 
 	want := map[string]string{
-		"kymaruntime": serviceID, "aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial,
+		"kymaruntime": serviceID, "aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial, "free": planFree,
+		"azure_lite": planAzureLite, "sap-converged-cloud": planConvergedCloud, "own_cluster": planOwnCluster, "preview": planPreview,
 	}
 	got := map[string]string{}
 
@@ -78,22 +83,36 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 
 	service := got.Services[0]
 	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
-		t.Error("bindable has to be true, plan_updateable to be there and false")
+		t.Error("bindable has to be there and true, plan_updateable false: each plan says whether it can be changed")
 	}
 
-	if !service.InstancesRetrievable || !service.BindingsRetrievable || service.AllowContextUpdates || len(service.Requires) > 0 {
+	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {
 		t.Errorf("the service claims something else than it can: %+v", service)
 	}
 
-	cli := regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
+	// B9 is bent on purpose: azure_lite and own_cluster are names that platforms have stored.
+	cli := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 	for _, plan := range service.Plans {
 		if !cli.MatchString(plan.Name) || plan.Description == "" || plan.Free == nil || plan.Metadata["displayName"] == "" {
 			t.Errorf("plan %+v", plan)
 		}
 
-		if (plan.Name == "trial") != *plan.Free {
-			t.Errorf("plan %s: free is %t", plan.Name, *plan.Free)
+		if plan.ID == planTrial || plan.ID == planFree || plan.ID == planOwnCluster {
+			if _, priced := plan.Metadata["costs"]; !*plan.Free || !priced {
+				t.Errorf("plan %s: free is %t, metadata %v", plan.Name, *plan.Free, plan.Metadata)
+			}
+		} else if *plan.Free {
+			t.Errorf("plan %s costs nothing", plan.Name)
+		}
+
+		own := plan.ID == planOwnCluster
+		if plan.Bindable == nil || *plan.Bindable == own || plan.BindingRotatable == own {
+			t.Errorf("B11, B25: plan %s: bindable and binding_rotatable", plan.Name)
+		}
+
+		if plan.PlanUpdateable == nil || *plan.PlanUpdateable != (plan.ID == planAzureLite) {
+			t.Errorf("B12: plan %s: plan_updateable", plan.Name)
 		}
 
 		if plan.MaximumPollingDuration != 25*60*60 {
@@ -179,7 +198,7 @@ func checkSchema(t *testing.T, place string, value any) {
 func TestNoPlanTakesATargetSecret(t *testing.T) {
 	t.Parallel()
 
-	if strings.Contains(string(load(t).Body()), "targetSecret") {
+	if body, _ := load(t).Published(); strings.Contains(string(body), "targetSecret") {
 		t.Error("a tenant could choose the credentials of its cluster")
 	}
 }

@@ -3,14 +3,18 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/google/uuid"
 )
+
+// openStack is the provider that has more to say than others.
+const openStack = "openstack"
 
 // longestText is how much platforms show of a text, in characters.
 const longestText = 255
@@ -32,12 +36,17 @@ func (p *problems) text(place, text string) {
 
 // name checks what people type in a shell.
 func (p *problems) name(place, name string) {
-	fine := regexp.MustCompile(`^[A-Za-z0-9.-]*[A-Za-z0-9][A-Za-z0-9.-]*$`).MatchString(name)
-	p.unless(fine, "%s: name %q may only hold letters, digits, dots and dashes, and not only the last two", place, name)
+	fine := regexp.MustCompile(`^[A-Za-z0-9._-]*[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
+	p.unless(fine, "%s: name %q may only hold letters, digits, dots, dashes and underlines, and not only the last three", place, name)
+}
+
+func (p *problems) network(place, cidr string) {
+	prefix, err := netip.ParsePrefix(cidr)
+	p.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
 }
 
 // check finds everything that is wrong with the files.
-func (c *Catalog) check(providers map[string]providerFile, options Options) error {
+func (c *content) check(providers map[string]providerFile, options Options) error {
 	var found problems
 
 	found.unless(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
@@ -47,6 +56,17 @@ func (c *Catalog) check(providers map[string]providerFile, options Options) erro
 	found.text("service: description", c.service.Description)
 	found.text("service: displayName", c.service.DisplayName)
 	found.unless(len(c.plans) > 0, "the service has no plan")
+
+	for _, cidr := range c.service.ReservedNetworks {
+		found.network("service: reservedNetworks", cidr)
+	}
+
+	for _, name := range options.EnablePlans {
+		known := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.Name == name })
+		found.unless(known, "APP_ENABLE_PLANS: there is no plan %q", name)
+	}
+
+	c.platforms.check(&found, providers)
 
 	ids, names := map[string]bool{}, map[string]bool{}
 	c.checkID(&found, ids, "service", c.service.ID)
@@ -61,6 +81,12 @@ func (c *Catalog) check(providers map[string]providerFile, options Options) erro
 		plan.check(&found, place)
 	}
 
+	for _, plan := range c.plans {
+		for _, name := range plan.BecomesPlans {
+			plan.checkTarget(&found, name, c.plans)
+		}
+	}
+
 	for name, provider := range providers {
 		provider.check(&found, "provider "+name, name)
 	}
@@ -68,7 +94,7 @@ func (c *Catalog) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
-func (c *Catalog) checkID(found *problems, ids map[string]bool, place, id string) {
+func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
 	found.unless(err == nil, "%s: id %q is not a GUID", place, id)
 	found.unless(!ids[id], "%s: id %q is used twice", place, id)
@@ -76,92 +102,53 @@ func (c *Catalog) checkID(found *problems, ids map[string]bool, place, id string
 	ids[id] = true
 }
 
-func (p *Plan) check(found *problems, place string) {
-	found.name(place, p.Name)
-	found.text(place+": description", p.Description)
-	found.text(place+": displayName", p.DisplayName)
-
-	for _, bullet := range p.Bullets {
-		found.text(place+": bullet", bullet)
-	}
-
-	_, err := semver.StrictNewVersion(p.Maintenance.Version)
-	found.unless(err == nil, "%s: maintenance version %q is not a semantic version", place, p.Maintenance.Version)
-	found.text(place+": maintenance description", p.Maintenance.Description)
-	found.unless(contains(purposes(), p.Purpose), "%s: purpose %q is not one of %v", place, p.Purpose, purposes())
-	found.unless(p.ZonesCount > 0, "%s: zonesCount is not positive", place)
-	found.unless(0 < p.Nodes.Min && p.Nodes.Min <= p.Nodes.Max, "%s: nodes need 0 < min <= max", place)
-	found.unless(p.Volume.Size > 0, "%s: the volume has no size", place)
-
-	for _, parameter := range p.Parameters {
-		_, known := parameterSchemas()[parameter]
-		found.unless(known, "%s: parameter %q is not known", place, parameter)
-	}
-
-	if p.takes(paramAutoScalerMin) || p.takes(paramAutoScalerMax) {
-		found.unless(0 < p.Nodes.Lowest && p.Nodes.Lowest <= p.Nodes.Min && p.Nodes.Max <= p.Nodes.Highest,
-			"%s: nodes need 0 < lowest <= min and max <= highest", place)
-	}
-
-	if p.takes(paramVolumeSize) {
-		found.unless(0 < p.Volume.Smallest && p.Volume.Smallest <= p.Volume.Size && p.Volume.Size <= p.Volume.Largest,
-			"%s: the volume needs 0 < smallest <= size <= largest", place)
-	}
-
-	p.checkOffers(found, place)
-}
-
-func (p *Plan) checkOffers(found *problems, place string) {
-	found.unless(len(p.Offers) > 0, "%s offers nothing", place)
-	found.unless(len(p.Offers) < 2 || p.takes(paramProvider), "%s: several providers need the parameter %s", place, paramProvider)
-
-	for region, area := range p.Areas.PlatformRegions {
-		found.unless(contains(p.areaNames(), area), "%s: the area %q of platform region %s is not offered", place, area, region)
-	}
-
-	if p.byArea() {
-		found.unless(contains(p.areaNames(), p.Areas.Default), "%s: the default area %q is not offered", place, p.Areas.Default)
-	}
-
-	for _, offer := range p.Offers {
-		place := fmt.Sprintf("%s on %s", place, offer.Provider)
-
-		provider, known := p.providers[offer.Provider]
-		found.unless(known, "%s: the provider is not known", place)
-		found.unless(len(offer.Machines) > 0, "%s: there is no machine", place)
-
-		for _, machine := range offer.Machines {
-			found.unless(provider.Machines[machine] != "", "%s: machine %q is not known", place, machine)
-		}
-
-		for _, region := range offer.Regions {
-			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q is not known", place, region)
-		}
-
-		for _, area := range p.areaNames() {
-			region := offer.Areas[area]
-			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q of area %s is not known", place, region, area)
-		}
-
-		if !p.byArea() {
-			found.unless(contains(offer.Regions, offer.DefaultRegion), "%s: the default region %q is not offered", place, offer.DefaultRegion)
-		}
-	}
-}
-
 func (p providerFile) check(found *problems, place, name string) {
 	found.unless(p.Name == name, "%s: its name is %q, not that of the file", place, p.Name)
 	found.text(place+": displayName", p.DisplayName)
-	found.unless(p.VolumeType != "", "%s: there is no volumeType", place)
 	found.unless(strings.Contains(p.ZoneFormat, "{zone}"), "%s: zoneFormat %q has no {zone}", place, p.ZoneFormat)
 
 	for _, cidr := range []string{p.Networking.Nodes, p.Networking.Pods, p.Networking.Services} {
-		prefix, err := netip.ParsePrefix(cidr)
-		found.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
+		found.network(place, cidr)
 	}
 
 	for name, region := range p.Regions {
 		found.text(place+": display name of region "+name, region.DisplayName)
 		found.unless(len(region.Zones) > 0, "%s: region %s has no zone", place, name)
+	}
+
+	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack is for that provider, and needed there", place)
+
+	for machine, regions := range p.Limited {
+		found.unless(p.Machines[machine] != "", "%s: limited: machine %q is not known", place, machine)
+
+		for name, zones := range regions {
+			found.unless(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s has no such zones %v",
+				place, machine, name, zones)
+		}
+	}
+}
+
+func (p platformsFile) check(found *problems, providers map[string]providerFile) {
+	known := func(name, provider, region string) {
+		found.unless(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)
+	}
+
+	for digit, provider := range p.ProviderByDigit {
+		found.unless(len(digit) == 1 && digit >= "0" && digit <= "9", "platforms: %q is not a digit", digit)
+		found.unless(providers[provider].Name != "", "platforms: provider %q is not known", provider)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(p.Regions)) {
+		for provider, region := range p.Regions[name].Defaults {
+			known(name, provider, region)
+		}
+
+		for provider, regions := range p.Regions[name].Only {
+			found.unless(len(regions) > 0, "platform region %s: there is no region of %s", name, provider)
+
+			for _, region := range regions {
+				known(name, provider, region)
+			}
+		}
 	}
 }

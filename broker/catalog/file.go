@@ -1,5 +1,7 @@
 package catalog
 
+import "github.com/environment-broker/environment-broker/internal/environment"
+
 // The files of the catalog, as they are written. Unknown fields are errors.
 
 // serviceFile is catalog.yaml.
@@ -16,6 +18,21 @@ type serviceFile struct {
 	Tags                []string `json:"tags"`
 	// Plans names the files in plans/, in the order of the catalog.
 	Plans []string `json:"plans"`
+	// ReservedNetworks are the ranges of addresses that no cluster may use.
+	ReservedNetworks []string `json:"reservedNetworks"`
+}
+
+// platformsFile is platforms.yaml.
+type platformsFile struct {
+	ProviderByDigit map[string]string   `json:"providerByDigit"`
+	Regions         map[string]platform `json:"regions"`
+}
+
+// platform is what a region of the platform means for an order.
+type platform struct {
+	Defaults map[string]string   `json:"defaults"`
+	Only     map[string][]string `json:"only"`
+	EUAccess bool                `json:"euAccess"`
 }
 
 // planFile is a file in plans/.
@@ -26,12 +43,18 @@ type planFile struct {
 	Description string   `json:"description"`
 	Bullets     []string `json:"bullets"`
 	Free        bool     `json:"free"`
+	Costs       []cost   `json:"costs"`
 	Maintenance struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"maintenance"`
 	// Parameters names what an order may say, in the order of a form.
-	Parameters        []string `json:"parameters"`
+	Parameters []string `json:"parameters"`
+	// Required names those of them that an order has to say, Updates what an update may say.
+	Required []string `json:"required"`
+	Updates  []string `json:"updates"`
+	// BecomesPlans names the plans that an instance may be changed to.
+	BecomesPlans      []string `json:"becomesPlans"`
 	Purpose           string   `json:"purpose"`
 	LicenceType       string   `json:"licenceType"`
 	SharedCredentials bool     `json:"sharedCredentials"`
@@ -50,8 +73,18 @@ type planFile struct {
 		Smallest int `json:"smallest"`
 		Largest  int `json:"largest"`
 	} `json:"volume"`
-	Areas  areas   `json:"areas"`
-	Offers []offer `json:"offers"`
+	Areas areas `json:"areas"`
+	// ProviderByPlatform leaves the choice among the offers to the platform's region.
+	ProviderByPlatform bool    `json:"providerByPlatform"`
+	Offers             []offer `json:"offers"`
+	// OwnCluster says that the tenant brings the cluster: there is nothing to offer.
+	OwnCluster bool `json:"ownCluster"`
+}
+
+// cost is a price, such as {amount: {eur: 0.5}, unit: HOURLY}.
+type cost struct {
+	Amount map[string]float64 `json:"amount"`
+	Unit   string             `json:"unit"`
 }
 
 // areas is for plans whose regions are parts of the world.
@@ -75,8 +108,9 @@ type offer struct {
 type providerFile struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
-	VolumeType  string `json:"volumeType"`
-	Networking  struct {
+	// VolumeType is empty where disks come with the machine type.
+	VolumeType string `json:"volumeType"`
+	Networking struct {
 		Nodes    string `json:"nodes"`
 		Pods     string `json:"pods"`
 		Services string `json:"services"`
@@ -86,6 +120,10 @@ type providerFile struct {
 	Regions    map[string]region `json:"regions"`
 	// Machines tells machine types to people.
 	Machines map[string]string `json:"machines"`
+	// Limited tells of machine types that are not to be had everywhere the zones, by region, in which they are.
+	Limited map[string]map[string][]string `json:"limited"`
+	// OpenStack is for that provider only.
+	OpenStack *environment.OpenStack `json:"openStack"`
 }
 
 type region struct {

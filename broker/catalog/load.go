@@ -1,15 +1,19 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -19,71 +23,121 @@ type Options struct {
 	KubernetesVersion string
 	// OperationTimeout is how long an operation may take; platforms are told to poll longer than that.
 	OperationTimeout time.Duration
+	// EnablePlans names the plans that new instances may be ordered of; without any, they are all.
+	EnablePlans []string
+	// OIDC is how people log in to clusters whose order does not say. Nil leaves it to the Provisioner.
+	OIDC *environment.OIDC
+	// OnePerAccount names the plans of which a global account may have one instance. The catalog need not have them.
+	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. It does not change after it was loaded.
+// Catalog is the service with its plans. Reload exchanges all of it at once; a Plan that somebody has goes on as it is.
 type Catalog struct {
-	service serviceFile
-	plans   []*Plan
-	body    []byte
-	etag    string
+	options Options
+	current atomic.Pointer[content]
+	problem atomic.Pointer[Problem]
 }
 
-// Load reads catalog.yaml, plans/ and providers/, and checks them as a whole: every error is reported at once.
-func Load(files fs.FS, options Options) (*Catalog, error) {
-	catalog := &Catalog{}
-	loader := &loader{files: files, providers: map[string]providerFile{}}
+// content is what the files say. It does not change.
+type content struct {
+	service   serviceFile
+	platforms platformsFile
+	plans     []*Plan
+	body      []byte
+	etag      string
+	// print tells the files apart from others.
+	sum string
+}
 
-	loader.read("catalog.yaml", &catalog.service)
+// Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is reported at once.
+func Load(files fs.FS, options Options) (*Catalog, error) {
+	catalog := &Catalog{options: options}
+
+	return catalog, catalog.Reload(files)
+}
+
+// Reload reads the files anew. When anything in them is wrong, the catalog stays as it was.
+func (c *Catalog) Reload(files fs.FS) error {
+	read, err := load(files, c.options)
+	if err == nil {
+		c.current.Store(read)
+	}
+
+	return err
+}
+
+func load(files fs.FS, options Options) (*content, error) {
+	loader := &loader{files: files, providers: map[string]providerFile{}}
+	read := &content{sum: fingerprint(files)}
+
+	loader.read("catalog.yaml", &read.service)
+	loader.read("platforms.yaml", &read.platforms)
 	loader.readProviders()
 
-	for _, name := range catalog.service.Plans {
-		plan := &Plan{providers: loader.providers, kubernetesVersion: options.KubernetesVersion}
+	for _, name := range read.service.Plans {
+		plan := &Plan{
+			providers: loader.providers, platforms: read.platforms, reserved: read.service.ReservedNetworks,
+			kubernetesVersion: options.KubernetesVersion, oidc: options.OIDC,
+		}
 		loader.read(path.Join("plans", name+".yaml"), &plan.planFile)
-		catalog.plans = append(catalog.plans, plan)
+		plan.offered = len(options.EnablePlans) == 0 || contains(options.EnablePlans, plan.Name)
+		plan.onePerAccount = contains(options.OnePerAccount, plan.Name)
+		read.plans = append(read.plans, plan)
 	}
 
 	if err := errors.Join(loader.errs...); err != nil {
 		return nil, fmt.Errorf("reading the catalog: %w", err)
 	}
 
-	if err := catalog.check(loader.providers, options); err != nil {
+	if err := read.check(loader.providers, options); err != nil {
 		return nil, fmt.Errorf("checking the catalog: %w", err)
 	}
 
-	for _, plan := range catalog.plans {
-		if err := plan.compile(); err != nil {
+	for _, plan := range read.plans {
+		if err := plan.makeForms(); err != nil {
 			return nil, err
 		}
 	}
 
-	if err := catalog.render(options); err != nil {
-		return nil, err
-	}
-
-	return catalog, nil
+	return read, read.render(options)
 }
 
 // Plan returns a plan of the service, or an error of kind invalid that tells which of the two ids is wrong.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
-	if serviceID != c.service.ID {
+	current := c.current.Load()
+
+	if serviceID != current.service.ID {
 		return nil, failure.New(failure.Invalid, "service_id %q is not in the catalog", serviceID)
 	}
 
-	for _, plan := range c.plans {
+	for _, plan := range current.plans {
 		if plan.ID == planID {
 			return plan, nil
 		}
 	}
 
-	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of the service %s", planID, c.service.Name)
+	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of the service %s", planID, current.service.Name)
 }
 
-// Body returns the answer to a request for the catalog, and ETag its entity tag.
-func (c *Catalog) Body() []byte { return c.body }
+// Published returns the answer to a request for the catalog, and its entity tag, which changes with it and with nothing else.
+func (c *Catalog) Published() (body []byte, etag string) {
+	current := c.current.Load()
 
-// ETag changes with Body, and with nothing else.
-func (c *Catalog) ETag() string { return c.etag }
+	return current.body, current.etag
+}
+
+// Offered lists the names of the plans that new instances may be ordered of, in their order.
+func (c *Catalog) Offered() []string {
+	names := []string{}
+
+	for _, plan := range c.current.Load().plans {
+		if plan.offered {
+			names = append(names, plan.Name)
+		}
+	}
+
+	return names
+}
 
 // loader reads files and collects what is wrong with them.
 type loader struct {
@@ -103,6 +157,27 @@ func (l *loader) read(name string, into any) {
 	if err := yaml.UnmarshalStrict(content, into); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("%s: %w", name, err))
 	}
+}
+
+// fingerprint tells files apart from others. Of files that cannot be read nothing is known.
+func fingerprint(files fs.FS) string {
+	sum := sha256.New()
+
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" {
+			return err
+		}
+
+		content, err := fs.ReadFile(files, name)
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(content), content)
+
+		return err //nolint:wrapcheck // it is not told
+	})
+	if err != nil {
+		return ""
+	}
+
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 func (l *loader) readProviders() {

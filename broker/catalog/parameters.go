@@ -3,9 +3,14 @@ package catalog
 // The names of parameters that the code has to know.
 const (
 	paramProvider      = "provider"
+	paramRegion        = "region"
+	paramKubeconfig    = "kubeconfig"
+	paramMachineType   = "machineType"
 	paramAutoScalerMin = "autoScalerMin"
 	paramAutoScalerMax = "autoScalerMax"
 	paramVolumeSize    = "volumeSizeGb"
+	paramMaxSurge      = "maxSurge"
+	paramZones         = "zones"
 )
 
 // longestName bounds the name of a runtime, in characters.
@@ -28,10 +33,28 @@ type parameters struct {
 	VolumeSizeGB   *int     `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
+
+	OIDC       oidcParameters `json:"oidc"`
+	Networking networking     `json:"networking"`
+
+	Kubeconfig  string `json:"kubeconfig"`
+	ShootName   string `json:"shootName"`
+	ShootDomain string `json:"shootDomain"`
 }
 
 // purposes are the purposes that Gardener knows and users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
+
+// ownParameters are those that make sense for a cluster that the tenant brings.
+func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
+
+// updatable are the parameters that may be changed later, where a plan says so.
+func updatable() []string {
+	return []string{
+		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
+		paramKubeconfig,
+	}
+}
 
 // parameterSchemas makes the JSON schema of each parameter for a plan.
 func parameterSchemas() map[string]func(*Plan) map[string]any {
@@ -39,11 +62,12 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 		"name": func(*Plan) map[string]any {
 			return property("string", "Name of the cluster for people.", map[string]any{
 				"minLength": 1, "maxLength": longestName, "pattern": "^[a-zA-Z0-9-]*$",
+				"_BTPdefaultTemplate": map[string]any{"elements": []string{"saSubdomain"}},
 			})
 		},
-		paramProvider: providerSchema,
-		"region":      regionSchema,
-		"machineType": machineSchema,
+		paramProvider:    providerSchema,
+		"region":         regionSchema,
+		paramMachineType: machineSchema,
 		paramAutoScalerMin: func(p *Plan) map[string]any {
 			return integer("Lowest number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min)
 		},
@@ -53,13 +77,13 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 		paramVolumeSize: func(p *Plan) map[string]any {
 			return integer("Size of a worker node's disk in GB.", p.Volume.Smallest, p.Volume.Largest, p.Volume.Size)
 		},
-		"maxSurge": func(p *Plan) map[string]any {
+		paramMaxSurge: func(p *Plan) map[string]any {
 			return integer("How many nodes are added at most while nodes are replaced.", 0, p.Nodes.Highest, p.ZonesCount)
 		},
 		"maxUnavailable": func(p *Plan) map[string]any {
 			return integer("How many nodes may be missing while nodes are replaced.", 0, p.Nodes.Highest, 0)
 		},
-		"zones": func(*Plan) map[string]any {
+		paramZones: func(*Plan) map[string]any {
 			return property("array", "Zones of the region for the worker nodes.", map[string]any{
 				"items": map[string]any{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": mostZones, "uniqueItems": true,
 			})
@@ -71,6 +95,17 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 			return property("array", "Users who administer the cluster; without any it is the one who orders it.", map[string]any{
 				"items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
 			})
+		},
+		"oidc":       oidcSchema,
+		"networking": networkingSchema,
+		paramKubeconfig: func(*Plan) map[string]any {
+			return property("string", "The kubeconfig of the cluster, in base64. It may name no program and no file.", map[string]any{"minLength": 1})
+		},
+		"shootName": func(*Plan) map[string]any {
+			return property("string", "The name of the cluster where it was made.", map[string]any{"minLength": 1, "maxLength": longestName})
+		},
+		"shootDomain": func(*Plan) map[string]any {
+			return property("string", "The domain of the cluster.", map[string]any{"minLength": 1, "maxLength": longestText})
 		},
 	}
 }
@@ -97,16 +132,19 @@ func regionSchema(p *Plan) map[string]any {
 		return property("string", "The part of the world in which the cluster runs.", map[string]any{"enum": p.areaNames()})
 	}
 
-	offer := p.Offers[0]
-	display := map[string]any{}
+	display, names := map[string]any{}, []string{}
 
-	for _, name := range offer.Regions {
-		display[name] = p.providers[offer.Provider].Regions[name].DisplayName
+	for _, offer := range p.Offers {
+		for _, name := range offer.Regions {
+			display[name] = p.providers[offer.Provider].Regions[name].DisplayName
+			names = append(names, name)
+		}
 	}
 
-	return property("string", "The region of the cluster.", map[string]any{
-		"enum": offer.Regions, "default": offer.DefaultRegion, "_enumDisplayName": display,
-	})
+	// There is no default to be shown: that depends on the platform's region.
+	description := "The region of the cluster; else that of the platform's region, else " + p.Offers[0].DefaultRegion + "."
+
+	return property("string", description, map[string]any{"enum": names, "_enumDisplayName": display})
 }
 
 func machineSchema(p *Plan) map[string]any {

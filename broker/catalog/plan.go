@@ -3,9 +3,8 @@ package catalog
 import (
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
 // Plan is a plan of the service.
@@ -13,12 +12,56 @@ type Plan struct {
 	planFile
 
 	providers         map[string]providerFile
+	platforms         platformsFile
+	reserved          []string
 	kubernetesVersion string
-	create            *jsonschema.Schema
+	oidc              *environment.OIDC
+	offered           bool
+	onePerAccount     bool
+	create, update    form
 }
 
 // MaintenanceVersion is the version that orders and updates may name in maintenance_info.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
+
+// Offered reports whether new instances may be ordered. Those that exist go on in any case.
+func (p *Plan) Offered() bool { return p.offered }
+
+// OnePerAccount reports whether a global account may have one instance of the plan only.
+func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
+
+// makeForms makes the schemas of what orders and updates may say.
+func (p *Plan) makeForms() error {
+	var err error
+
+	if p.create, err = newForm(p.Name+", create", p.properties(p.Parameters, false), p.Parameters, p.Required); err != nil {
+		return err
+	}
+
+	if p.update, err = newForm(p.Name+", update", p.properties(p.Updates, true), p.Updates, nil); err != nil {
+		return err
+	}
+
+	p.update.schema["_load_current_config"] = true
+
+	return nil
+}
+
+// properties makes the schemas of the parameters. Those of an update have no defaults: what it does not name stays as it is.
+func (p *Plan) properties(names []string, update bool) map[string]any {
+	properties := map[string]any{}
+
+	for _, name := range names {
+		property := parameterSchemas()[name](p)
+		if update {
+			delete(property, "default")
+		}
+
+		properties[name] = property
+	}
+
+	return properties
+}
 
 // takes reports whether an order may name the parameter.
 func (p *Plan) takes(parameter string) bool { return contains(p.Parameters, parameter) }
@@ -37,17 +80,6 @@ func (p *Plan) areaNames() []string {
 	}
 
 	return slices.Sorted(maps.Keys(names))
-}
-
-// offerOf returns the offer of the provider, or the first one when none is named.
-func (p *Plan) offerOf(provider string) offer {
-	for _, offer := range p.Offers {
-		if strings.EqualFold(offer.Provider, provider) {
-			return offer
-		}
-	}
-
-	return p.Offers[0]
 }
 
 func contains(names []string, name string) bool { return slices.Contains(names, name) }

@@ -3,13 +3,11 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Order is what is known of a new instance besides its plan.
@@ -34,98 +32,72 @@ type Resolved struct {
 // Resolve checks the parameters of an order and fills in what it leaves open. The same order always comes to the same. The error
 // is of kind invalid and names everything that is wrong.
 func (p *Plan) Resolve(order Order) (Resolved, error) {
-	given, err := p.decode(order.Parameters)
-	if err != nil {
-		return Resolved{}, err
+	resolved, wrong := p.Check(order)
+
+	return resolved, violations(wrong).err()
+}
+
+// Check is Resolve with a list of what is wrong in place of an error. What the order comes to counts only when nothing is.
+func (p *Plan) Check(order Order) (Resolved, []Violation) {
+	given, wrong := p.create.read(order.Parameters)
+	if len(wrong) > 0 {
+		return Resolved{}, wrong
 	}
 
-	offer := p.offerOf(given.Provider)
-	provider := p.providers[offer.Provider]
-	region := p.regionOf(offer, given.Region, order.PlatformRegion)
-	available := provider.zones(region)
+	resolved := Resolved{Name: nameOf(given.Name, order)}
 
-	cluster := environment.Cluster{
+	if p.OwnCluster {
+		resolved.Cluster.Own = given.applyOwn(nil, &wrong)
+
+		return resolved, wrong
+	}
+
+	place := p.placeOf(given, order.PlatformRegion, &wrong)
+	if len(wrong) > 0 {
+		return Resolved{}, wrong
+	}
+
+	resolved.Provider, resolved.Region = place.offer.Provider, place.region
+	resolved.Cluster = p.standard(place, order)
+	given.apply(&resolved.Cluster)
+
+	available := place.provider.zones(place.region, resolved.Cluster.MachineType)
+
+	if len(given.Zones) == 0 {
+		resolved.Cluster.Zones = choose(available, p.ZonesCount, order.InstanceID)
+	}
+
+	if given.MaxSurge == nil {
+		resolved.Cluster.MaxSurge = len(resolved.Cluster.Zones)
+	}
+
+	p.rules(&wrong, resolved.Cluster)
+	place.provider.rules(&wrong, resolved.Cluster, place.region)
+	checkNetworks(&wrong, resolved.Cluster, p.reserved)
+
+	return resolved, wrong
+}
+
+// standard is the cluster of an order that names nothing but the place.
+func (p *Plan) standard(place place, order Order) environment.Cluster {
+	return environment.Cluster{
 		KubernetesVersion: p.kubernetesVersion,
-		MachineType:       orElse(given.MachineType, offer.Machines[0]),
-		VolumeType:        provider.VolumeType,
-		VolumeSizeGB:      valueOr(given.VolumeSizeGB, p.Volume.Size),
-		AutoScalerMin:     valueOr(given.AutoScalerMin, p.Nodes.Min),
-		AutoScalerMax:     valueOr(given.AutoScalerMax, p.Nodes.Max),
-		MaxUnavailable:    valueOr(given.MaxUnavailable, 0),
-		Zones:             given.Zones,
-		NodesCIDR:         provider.Networking.Nodes,
-		PodsCIDR:          provider.Networking.Pods,
-		ServicesCIDR:      provider.Networking.Services,
-		Purpose:           orElse(given.Purpose, p.Purpose),
+		MachineType:       place.offer.Machines[0],
+		VolumeType:        place.provider.VolumeType,
+		VolumeSizeGB:      p.Volume.Size,
+		AutoScalerMin:     p.Nodes.Min,
+		AutoScalerMax:     p.Nodes.Max,
+		NodesCIDR:         place.provider.Networking.Nodes,
+		PodsCIDR:          place.provider.Networking.Pods,
+		ServicesCIDR:      place.provider.Networking.Services,
+		Purpose:           p.Purpose,
 		LicenceType:       p.LicenceType,
 		SharedCredentials: p.SharedCredentials,
-		Administrators:    administrators(given.Administrators, order.User),
+		Administrators:    administrators(order.User),
+		EUAccess:          place.euAccess,
+		OpenStack:         place.provider.OpenStack,
+		OIDC:              p.oidc,
 	}
-	if len(cluster.Zones) == 0 {
-		cluster.Zones = choose(available, p.ZonesCount, order.InstanceID)
-	}
-
-	cluster.MaxSurge = valueOr(given.MaxSurge, len(cluster.Zones))
-
-	if faults := contradictions(cluster, region, available); len(faults) > 0 {
-		return Resolved{}, failure.New(failure.Invalid, "parameters: %s", strings.Join(faults, "; "))
-	}
-
-	return Resolved{
-		Provider: offer.Provider,
-		Region:   region,
-		Name:     nameOf(given.Name, order),
-		Cluster:  cluster,
-	}, nil
-}
-
-// contradictions finds what a schema cannot tell.
-func contradictions(cluster environment.Cluster, region string, available []string) []string {
-	var faults []string
-
-	if cluster.AutoScalerMin > cluster.AutoScalerMax {
-		faults = append(faults, fmt.Sprintf("autoScalerMin %d is greater than autoScalerMax %d",
-			cluster.AutoScalerMin, cluster.AutoScalerMax))
-	}
-
-	if cluster.AutoScalerMax < len(cluster.Zones) {
-		faults = append(faults, fmt.Sprintf("autoScalerMax %d is less than the number of zones %d",
-			cluster.AutoScalerMax, len(cluster.Zones)))
-	}
-
-	if cluster.MaxSurge == 0 && cluster.MaxUnavailable == 0 {
-		faults = append(faults, "maxSurge and maxUnavailable are both 0, so no node could ever be replaced")
-	}
-
-	for _, zone := range cluster.Zones {
-		if !slices.Contains(available, zone) {
-			faults = append(faults, fmt.Sprintf("zone %q is not in %s, which has %s", zone, region, strings.Join(available, ", ")))
-		}
-	}
-
-	return faults
-}
-
-// regionOf returns the provider's region: the one that the order names, else the default. Where regions are areas, the platform's
-// region counts before the default.
-func (p *Plan) regionOf(offer offer, given, platformRegion string) string {
-	if !p.byArea() {
-		return orElse(given, offer.DefaultRegion)
-	}
-
-	area := orElse(given, orElse(p.Areas.PlatformRegions[platformRegion], p.Areas.Default))
-
-	return offer.Areas[area]
-}
-
-// zones lists the full names of a region's zones.
-func (p providerFile) zones(region string) []string {
-	var names []string
-	for _, zone := range p.Regions[region].Zones {
-		names = append(names, strings.NewReplacer("{region}", region, "{zone}", zone).Replace(p.ZoneFormat))
-	}
-
-	return names
 }
 
 // choose picks so many zones, the same for the same instance and others for others, in their order.
@@ -171,12 +143,13 @@ func nameOf(given string, order Order) string {
 	return "runtime"
 }
 
-func administrators(given []string, user string) []string {
-	if len(given) == 0 && user != "" {
-		return []string{user}
+// administrators is the user, if there is one.
+func administrators(user string) []string {
+	if user == "" {
+		return []string{}
 	}
 
-	return append([]string{}, given...)
+	return []string{user}
 }
 
 func orElse(text, otherwise string) string {
@@ -185,12 +158,4 @@ func orElse(text, otherwise string) string {
 	}
 
 	return text
-}
-
-func valueOr(value *int, otherwise int) int {
-	if value == nil {
-		return otherwise
-	}
-
-	return *value
 }

@@ -140,20 +140,20 @@ func TestD6ResolveRefuses(t *testing.T) {
 		parameters string
 		want       []string
 	}{
-		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"'regoin' not allowed"}},
-		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"'targetSecret' not allowed"}},
-		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"'autoScalerMin' not allowed"}},
+		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: there is no such parameter"}},
+		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: there is no such parameter"}},
+		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: there is no such parameter"}},
 		"Everything":       {reason: "all errors come at once", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
 		"Type":             {reason: "types are those of the schema", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
-		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"not of the type"}},
+		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: it is not of the type"}},
 		"Range":            {reason: "sizes are bounded", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
-		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin 30 is greater than autoScalerMax 20"}},
-		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax 3 is less than the number of zones 4"}},
-		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zone "us-east-1a" is not in eu-central-1, which has eu-central-1a, eu-central-1b, eu-central-1c`}},
-		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge and maxUnavailable are both 0"}},
+		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
+		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},
+		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not one of eu-central-1 that has m6i.large; these are eu-central-1a, eu-central-1b, eu-central-1c`}},
+		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: it is 0 and so is maxUnavailable"}},
 		"UnknownProvider":  {reason: "trial runs where it is offered", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
-		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"'provider' not allowed"}},
-		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"not JSON"}},
+		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: there is no such parameter"}},
+		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"they are not JSON"}},
 	}
 
 	for name, test := range cases {

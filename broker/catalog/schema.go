@@ -5,14 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
-	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // draft is the JSON schema version of all schemas. Cloud Foundry checks a catalog against draft 4 and takes any later one for a
@@ -22,114 +16,94 @@ const draft = "http://json-schema.org/draft-04/schema#"
 // largestSchema is how long a platform allows a schema to be, in bytes.
 const largestSchema = 64 * 1024
 
-// schema returns the schema of an object with the properties, and of nothing else.
-func schema(properties map[string]any, order []string) map[string]any {
-	return map[string]any{
+// form is what a request may say: a schema as platforms are shown it, and its validator.
+type form struct {
+	schema    map[string]any
+	validator *jsonschema.Schema
+}
+
+// newForm makes the form of an object with the properties, in the order in which platforms show them, and of nothing else.
+// The fields that begin with an underline are hints for the forms of SAP BTP.
+func newForm(place string, properties map[string]any, order, required []string) (form, error) {
+	schema := map[string]any{
 		"$schema":              draft,
 		"type":                 "object",
 		"properties":           properties,
 		"additionalProperties": false,
 		"_controlsOrder":       order,
+		"_show_form_view":      true,
 	}
-}
-
-// createSchema is what an order of the plan may say.
-func (p *Plan) createSchema() map[string]any {
-	properties := map[string]any{}
-
-	for _, name := range p.Parameters {
-		properties[name] = parameterSchemas()[name](p)
+	if len(required) > 0 { // draft 4 knows no empty list
+		schema["required"] = required
 	}
 
-	return schema(properties, p.Parameters)
-}
-
-// nothing is the schema of a request that has no parameters.
-func nothing() map[string]any { return schema(map[string]any{}, []string{}) }
-
-// compile makes the validator of the schema that the catalog shows.
-func (p *Plan) compile() error {
-	encoded, err := json.Marshal(p.createSchema())
+	encoded, err := json.Marshal(schema)
 	if err != nil {
-		return fmt.Errorf("encoding the schema of plan %s: %w", p.Name, err)
+		return form{}, fmt.Errorf("encoding the schema of %s: %w", place, err)
 	}
 
 	if len(encoded) > largestSchema {
-		return fmt.Errorf("the schema of plan %s has %d bytes, platforms allow %d", p.Name, len(encoded), largestSchema)
+		return form{}, fmt.Errorf("the schema of %s has %d bytes, platforms allow %d", place, len(encoded), largestSchema)
 	}
 
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
 	if err != nil {
-		return fmt.Errorf("reading the schema of plan %s: %w", p.Name, err)
+		return form{}, fmt.Errorf("reading the schema of %s: %w", place, err)
 	}
+
+	const address = "mem:///schema"
 
 	compiler := jsonschema.NewCompiler()
-	place := "mem:///plans/" + p.Name
-
-	if err := compiler.AddResource(place, document); err != nil {
-		return fmt.Errorf("adding the schema of plan %s: %w", p.Name, err)
+	if err := compiler.AddResource(address, document); err != nil {
+		return form{}, fmt.Errorf("adding the schema of %s: %w", place, err)
 	}
 
-	p.create, err = compiler.Compile(place)
+	validator, err := compiler.Compile(address)
 	if err != nil {
-		return fmt.Errorf("compiling the schema of plan %s: %w", p.Name, err)
+		return form{}, fmt.Errorf("compiling the schema of %s: %w", place, err)
 	}
 
-	return nil
+	return form{schema: schema, validator: validator}, nil
 }
 
-// decode reads what an order says, checked against the schema of the plan.
-func (p *Plan) decode(raw json.RawMessage) (parameters, error) {
-	var given parameters
+// read reads what a request says, checked against the schema. No parameters, null and an empty object are the same.
+func (f form) read(raw json.RawMessage) (parameters, violations) {
+	var (
+		given parameters
+		wrong violations
+	)
 
 	if len(raw) == 0 || string(raw) == "null" {
-		return given, nil
+		raw = json.RawMessage("{}")
 	}
 
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return given, failure.Wrap(failure.Invalid, err, "the parameters are not JSON")
+		wrong.unless(false, "", ruleJSON, "they are not JSON")
+
+		return given, wrong
 	}
 
-	if err := p.create.Validate(document); err != nil {
-		return given, failure.Wrap(failure.Invalid, err, "parameters: %s", explain(err))
+	if err := f.validator.Validate(document); err != nil {
+		if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+			return given, violationsOf(invalid)
+		}
+
+		wrong.unless(false, "", ruleJSON, "they do not fit the plan's schema")
+
+		return given, wrong
 	}
 
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return given, failure.Wrap(failure.Invalid, err, "a parameter is not of the type that the plan's schema tells")
+		field := ""
+		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			field = mismatch.Field
+		}
+
+		wrong.unless(false, field, ruleJSON, "it is not of the type that the plan's schema tells")
 	}
 
-	return given, nil
-}
+	given.OIDC.check(&wrong)
 
-// explain lists what a validation found, each with its place.
-func explain(err error) string {
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return "they do not fit the plan's schema"
-	}
-
-	var found []string
-
-	collect(invalid, message.NewPrinter(language.English), &found)
-	slices.Sort(found)
-
-	return strings.Join(found, "; ")
-}
-
-func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *[]string) {
-	for _, cause := range invalid.Causes {
-		collect(cause, printer, found)
-	}
-
-	if len(invalid.Causes) > 0 {
-		return
-	}
-
-	text := invalid.ErrorKind.LocalizedString(printer)
-	if len(invalid.InstanceLocation) > 0 {
-		text = strings.Join(invalid.InstanceLocation, ".") + ": " + text
-	}
-
-	*found = append(*found, text)
+	return given, wrong
 }

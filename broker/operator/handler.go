@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -37,6 +38,12 @@ type Kubeconfigs interface {
 // credentials, so it has to bound what it costs.
 type Endpoints interface {
 	Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error)
+}
+
+// Expirer has an instance expire and returns the operation that removes its runtime, if there is one to remove. Its errors are of
+// package failure.
+type Expirer interface {
+	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
 // Endpoint is a cluster as the whole world may know it.
@@ -68,12 +75,16 @@ type Options struct {
 	OIDC        OIDC
 	// Processes tells what may be done about operations.
 	Processes Processes
+	// Expirer has instances expire.
+	Expirer Expirer
 	// Wake has the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Stages are the stages of the processes in order, by the kind of operation.
 	Stages map[string][]string
 	// Systems are the outside systems that operations may wait for, as this replica sees them.
 	Systems []*outside.Guard
+	// Catalog is what platforms are offered.
+	Catalog *catalog.Catalog
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
 	Otherwise http.Handler
 }
@@ -118,7 +129,9 @@ func (a *api) routes() map[string]rest.Methods {
 		"/operations/{operation_id}/retry":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":         {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":               {http.MethodGet: coded(a.kubeconfig)},
+		"/expire/service_instance/{instance_id}":  {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
 		"/openapi.yaml":                           {http.MethodGet: coded(describe)},
+		"/catalog":                                {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 	}
 }
 

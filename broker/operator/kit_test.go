@@ -15,12 +15,14 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -54,7 +56,21 @@ type bench struct {
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
 	kubeconfigs *fakeKubeconfigs
+	expirer     *fakeExpirer
 	woken       int
+}
+
+// fakeExpirer answers as it is told.
+type fakeExpirer struct {
+	operation string
+	err       error
+	asked     []string
+}
+
+func (f *fakeExpirer) Expire(_ context.Context, instanceID, why string) (string, error) {
+	f.asked = append(f.asked, instanceID+": "+why)
+
+	return f.operation, f.err
 }
 
 func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
@@ -70,6 +86,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		T: t, db: db,
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
+		expirer:     &fakeExpirer{},
 	}
 	keys := storagetest.Keys(t)
 
@@ -96,12 +113,19 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 
 	b.log = hook
 
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.35", OperationTimeout: time.Hour, EnablePlans: []string{"aws", "trial"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	options := operator.Options{
-		DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Users: users, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Users: users, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Processes: engineOn(t, b.operations), Wake: func() { b.woken++ },
+		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
 	for _, apply := range change {
 		apply(&options)

@@ -24,7 +24,7 @@ func (a *api) kubeconfig(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, a.OIDC))
+	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, a.issuerOf(instance)))
 	if err != nil {
 		return rest.Answer{}, fmt.Errorf("encoding a kubeconfig: %w", err)
 	}
@@ -34,6 +34,15 @@ func (a *api) kubeconfig(r *http.Request) (rest.Answer, error) {
 		"Content-Disposition":         {`attachment; filename="kubeconfig.yaml"`},
 		"Access-Control-Allow-Origin": {"*"},
 	}}, nil
+}
+
+// issuerOf is the issuer that the runtime was ordered with, else the one that is configured.
+func (a *api) issuerOf(instance environment.Instance) OIDC {
+	if own := instance.Request.Cluster.OIDC; own != nil {
+		return OIDC{IssuerURL: own.IssuerURL, ClientID: own.ClientID}
+	}
+
+	return a.OIDC
 }
 
 // userKubeconfig has one context, named like the runtime. Its user calls kubelogin, the plugin oidc-login of kubectl.

@@ -164,6 +164,19 @@ func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
 	}
 }
 
+func TestKubeconfigOfARuntimeWithAnIssuerOfItsOwn(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.Succeeded, func(i *environment.Instance) {
+		i.Request.Cluster.OIDC = &environment.OIDC{IssuerURL: "https://own.example.com", ClientID: "own"}
+	})
+	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+
+	got := b.want("its users log in where the runtime sends them", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw
+	if !strings.Contains(got, "--oidc-issuer-url=https://own.example.com") || strings.Contains(got, "https://issuer.example.com") {
+		b.Errorf("the kubeconfig names another issuer:\n%s", got)
+	}
+}
+
 func TestKubeconfigIsForRuntimesThatAreThere(t *testing.T) {
 	b := newBench(t)
 	b.instance("making", process.InProgress)

@@ -58,6 +58,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
 		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
+		"Expiration": operatorapi.Expiration{},
+		"Catalog":    operatorapi.Catalog{}, "CatalogProblem": operatorapi.CatalogProblem{},
 		"Binding": operatorapi.Binding{}, "BindingList": operatorapi.BindingList{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {

@@ -30,8 +30,14 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 		ServicePlanID:    instance.PlanID,
 		ServicePlanName:  instance.PlanName,
 		DashboardURL:     instance.DashboardURL,
+
+		SubscriptionAccountID: instance.SubscriptionAccountID,
+		MaintenanceVersion:    instance.MaintenanceVersion,
 		Status: operatorapi.RuntimeStatus{
 			State:         stateOf(listed.Operation),
+			Suspended:     instance.Suspended,
+			ExpiresAt:     moment(instance.ExpiresAt),
+			ExpiredAt:     moment(instance.ExpiredAt),
 			CreatedAt:     instance.CreatedAt,
 			ModifiedAt:    later(instance.UpdatedAt, listed.Operation.UpdatedAt),
 			LastOperation: a.operation(listed.Operation),

@@ -7,11 +7,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// reachable returns the instance that the path names. It has a runtime, was made with success, and is not being deleted.
+// reachable returns the instance that the path names. It has a runtime, was made with success, and is not
+// suspended or being deleted.
 // Beside an error it returns what is known of it, for the audit.
 func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	id, err := segment(r, "instance_id")
@@ -30,12 +30,12 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 		return environment.Instance{ID: id}, err
 	}
 
-	newest, err := a.Operations.Latest(r.Context(), a.DB.Reader(), id, environment.KindProvision, environment.KindDeprovision)
+	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), id)
 
 	switch {
-	case err != nil && !errors.Is(err, storage.ErrNotFound):
+	case err != nil:
 		return instance, err
-	case newest.Kind != environment.KindProvision || newest.State != process.Succeeded || instance.RuntimeID == "":
+	case environment.StandingOf(past) != environment.Active || instance.RuntimeID == "":
 		return instance, notFound(textNoRuntime)
 	default:
 		return instance, nil

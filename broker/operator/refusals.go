@@ -13,7 +13,7 @@ import (
 // Sentences for people.
 const (
 	textNoInstance   = "There is no such instance."
-	textNoRuntime    = "The instance has no runtime that could be reached: it is not ready, or it is being deleted."
+	textNoRuntime    = "The instance has no runtime that could be reached: it is not ready, suspended, or being deleted."
 	textNoOperation  = "There is no such operation."
 	textTooManyCalls = "Too many kubeconfigs are asked for at this moment. Try again."
 )

@@ -71,6 +71,7 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	for _, meaning := range meanings() {
 		if meaning.state == state {
 			filter.Kinds, filter.States = meaning.kinds, meaning.states
+			filter.Suspended = state == operatorapi.RuntimeSuspended // it says no more than the operation, and has an index
 
 			if state == operatorapi.RuntimeDeprovisioning {
 				// A deletion that succeeded has removed its instance before: to look for it is to go through all that there were.

@@ -22,7 +22,15 @@ func meanings() []meaning {
 	return []meaning{
 		{operatorapi.RuntimeFailed, nil, []process.State{process.Failed, process.Canceled}},
 		{operatorapi.RuntimeProvisioning, []string{environment.KindProvision}, underWay},
-		{operatorapi.RuntimeSucceeded, []string{environment.KindProvision}, []process.State{process.Succeeded}},
+		{
+			operatorapi.RuntimeSucceeded,
+			[]string{environment.KindProvision, environment.KindUpdate, environment.KindResume},
+			[]process.State{process.Succeeded},
+		},
+		{operatorapi.RuntimeUpdating, []string{environment.KindUpdate}, underWay},
+		{operatorapi.RuntimeSuspending, []string{environment.KindSuspend}, underWay},
+		{operatorapi.RuntimeSuspended, []string{environment.KindSuspend}, []process.State{process.Succeeded}},
+		{operatorapi.RuntimeResuming, []string{environment.KindResume}, underWay},
 		{operatorapi.RuntimeDeprovisioning, []string{environment.KindDeprovision}, append(underWay, process.Succeeded)},
 	}
 }

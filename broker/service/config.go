@@ -27,11 +27,15 @@ type Config struct {
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
+	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"how many bindings an instance may have at the same time"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address at which users reach the broker, for links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
+
+	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances may be suspended and expire; with 0 they expire only when an operator says so"`
+	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"let instances move to another global account, by an update of their context"`
 }
 
 // Provisioner is where runtimes are ordered.
@@ -45,9 +49,17 @@ type Provisioner struct {
 	Calls          int           `env:"CALLS"           help:"how many calls to it may run at the same time, in one replica"`
 }
 
+// Catalog is what may be ordered.
+type Catalog struct {
+	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, read anew when they change; empty for those that the broker ships with"`
+	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that new instances may be ordered of, comma-separated; empty for all"`
+	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"a global account may have one instance of plan trial"`
+	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"a global account may have one instance of plan free"`
+}
+
 // OIDC is how users of runtimes log in, as their kubeconfigs say.
 type OIDC struct {
-	IssuerURL string `env:"ISSUER_URL" help:"issuer in the kubeconfigs for users"`
+	IssuerURL string `env:"ISSUER_URL" help:"issuer in the kubeconfigs for users, and of clusters whose order names none"`
 	ClientID  string `env:"CLIENT_ID"  help:"client id in the kubeconfigs for users"`
 }
 
@@ -71,8 +83,10 @@ func DefaultConfig() Config {
 		},
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
+		Catalog:              Catalog{OnlySingleTrialPerGA: true},
+		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
 		BindingLimit:         10,
-		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp"},
 		PublicURL:            "http://127.0.0.1:8080",
+		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -16,7 +17,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/resources"
 )
 
 // lookEvery is how often a request that waits for an operation looks at it.
@@ -25,6 +25,8 @@ const lookEvery = 100 * time.Millisecond
 // handlerParts are what the handlers work with.
 type handlerParts struct {
 	stores    stores
+	expirer   expiry.Expirer
+	catalog   *catalog.Catalog
 	users     auth.Users
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
@@ -35,14 +37,7 @@ type handlerParts struct {
 }
 
 // brokerOptions are what answers platforms and operators.
-func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
-	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
-		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
-	})
-	if err != nil {
-		return broker.Options{}, err
-	}
-
+func brokerOptions(config Config, parts handlerParts) broker.Options {
 	stages := map[string][]string{}
 	for _, process := range parts.processes {
 		stages[process.Kind] = process.StageNames()
@@ -60,9 +55,11 @@ func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
 		Endpoints:   operator.EndpointsOf(parts.access, clock.RealClock{}),
 		OIDC:        operator.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Processes:   parts.engine,
+		Expirer:     parts.expirer,
 		Wake:        parts.wake,
 		Stages:      stages,
 		Systems:     parts.systems,
+		Catalog:     parts.catalog,
 	})
 
 	return broker.Options{
@@ -70,7 +67,7 @@ func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
 		Instances:    parts.stores.instances,
 		Operations:   parts.stores.operations,
 		Bindings:     parts.stores.bindings,
-		Catalog:      offer,
+		Catalog:      parts.catalog,
 		BindingLimit: config.BindingLimit,
 		Pause: func(ctx context.Context) error {
 			return lifecycle.Pause(ctx, clock.RealClock{}, lookEvery)
@@ -83,6 +80,9 @@ func brokerOptions(config Config, parts handlerParts) (broker.Options, error) {
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,
 		PublicURL:     config.PublicURL,
+		Periods:       parts.expirer.Periods,
 		Otherwise:     operators,
-	}, nil
+
+		AccountMovement: config.SubaccountMovementEnabled,
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
+	"github.com/environment-broker/environment-broker/process/update"
 )
 
 // Parts are what the broker's processes reach outside of their operations. The crash matrix hands in parts whose calls go wrong, so
@@ -35,6 +36,7 @@ type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
 	deprovisioning.Provisionings
+	update.Instances
 	binding.Bindings
 }
 
@@ -48,25 +50,33 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 
+	creation := provisioning.Options{
+		Provisioner:   parts.Provisioner,
+		Instances:     parts.Rows,
+		TargetSecrets: config.TargetSecrets,
+		Access:        parts.Access,
+		Waiter:        waiter,
+		Limit:         config.Engine.OperationTimeout,
+	}
+	removal := deprovisioning.Options{
+		Provisioner:   parts.Provisioner,
+		Instances:     parts.Rows,
+		Provisionings: parts.Rows,
+		Waiter:        waiter,
+		Kind:          parts.Kind,
+		Limit:         config.Engine.OperationTimeout,
+	}
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
 
 	return []process.Process[environment.Data]{
-		provisioning.Process(provisioning.Options{
-			Provisioner:   parts.Provisioner,
-			Instances:     parts.Rows,
-			TargetSecrets: config.TargetSecrets,
-			Access:        parts.Access,
-			Waiter:        waiter,
-			Limit:         config.Engine.OperationTimeout,
+		provisioning.Process(creation),
+		deprovisioning.Process(removal),
+		update.Process(update.Options{
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Access: parts.Access, Waiter: waiter,
+			Limit: config.Engine.OperationTimeout,
 		}),
-		deprovisioning.Process(deprovisioning.Options{
-			Provisioner:   parts.Provisioner,
-			Instances:     parts.Rows,
-			Provisionings: parts.Rows,
-			Waiter:        waiter,
-			Kind:          parts.Kind,
-			Limit:         config.Engine.OperationTimeout,
-		}),
+		deprovisioning.Suspension(removal),
+		provisioning.Resumption(creation),
 		binding.Bind(bindings),
 		binding.Unbind(bindings),
 	}

@@ -2,8 +2,9 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+
+	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -16,11 +17,13 @@ import (
 // rows gives the steps what they need of the broker's tables, with errors that explain themselves.
 type rows struct {
 	stores
+
+	clock clock.PassiveClock
 }
 
 // NewRows gives the processes the broker's tables.
-func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store) Rows {
-	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}}
+func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
+	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
 
 // Find returns the instance.
@@ -59,35 +62,57 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return explain(r.bindings.Delete(ctx, id), "the binding")
 }
 
-// LastProvisioning returns what the newest provisioning of the instance knew when it ended, and the runtime that it had recorded
-// even if it ended before it could know that.
-func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
-	var data environment.Data
+// Update records what an update made of the instance.
+func (r rows) Update(ctx context.Context, instance environment.Instance, change environment.Change) error {
+	return r.record(ctx, instance, change.Apply)
+}
 
-	record, err := r.operations.Latest(ctx, r.db.Reader(), instanceID, environment.KindProvision)
-	if err != nil {
-		return data, explain(err, "the provisioning of the instance")
-	}
+// Suspend records that the instance has no runtime any more, and the change that came with the suspension.
+func (r rows) Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error {
+	return r.record(ctx, instance, func(present environment.Instance) (environment.Instance, error) {
+		present.Suspended, present.RuntimeID = true, ""
 
-	payload, err := r.operations.Payload(ctx, r.db.Reader(), record.ID)
-	if err != nil {
-		return data, explain(err, "the data of the provisioning")
-	}
+		if change == nil {
+			return present, nil
+		}
 
-	if err := json.Unmarshal(payload, &data); err != nil {
-		return data, failure.Wrap(failure.Internal, err, "the data of the provisioning cannot be read")
-	}
+		return change.Apply(present)
+	})
+}
 
-	instance, err := r.Find(ctx, instanceID)
-	if failure.Of(err).Reason == failure.ReasonNotFound {
-		return data, nil // its row is gone: only the end of the deletion is left to do
-	}
+// Resume records that the instance has a runtime again.
+func (r rows) Resume(ctx context.Context, instance environment.Instance) error {
+	return r.record(ctx, instance, func(present environment.Instance) (environment.Instance, error) {
+		present.Suspended = false
 
-	if instance.RuntimeID != "" && instance.ShootName == data.Instance.ShootName {
-		data.Instance.RuntimeID = instance.RuntimeID
-	}
+		return present, nil
+	})
+}
 
-	return data, err
+// record changes the instance's row as it is then. When the instance is gone, or its id was given to another one since, nothing is
+// changed.
+func (r rows) record(ctx context.Context, known environment.Instance, change func(environment.Instance) (environment.Instance, error),
+) error {
+	err := r.db.InTx(ctx, func(tx storage.Tx) error {
+		there, err := r.instances.Touch(ctx, tx, known.ID, r.clock.Now())
+		if err != nil || !there {
+			return err
+		}
+
+		present, err := r.instances.Get(ctx, tx, known.ID)
+		if err != nil || present.ShootName != known.ShootName {
+			return err
+		}
+
+		changed, err := change(present)
+		if err != nil {
+			return err
+		}
+
+		return r.instances.Update(ctx, tx, changed)
+	})
+
+	return explain(err, "the instance")
 }
 
 // explain says which rows could not be read or written. Nil stays nil.

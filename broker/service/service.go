@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -45,6 +46,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	if config.Provisioner.Calls < 1 {
 		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
+	}
+
+	if err := expiry.Periods(config.ExpirationPeriods).Check(); err != nil {
+		return nil, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err)
 	}
 
 	if config.BindingLimit < 1 {
@@ -104,7 +109,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard)
+	offer, err := loadCatalog(config)
+	if err != nil {
+		return err
+	}
+
+	s.Metrics().MustRegister(guard, offer.Metric())
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -114,8 +124,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings), Access: access,
-		Pace: follow.Pace, Kind: follow.Kind, Told: follow.Alive,
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}),
+		Access: access,
+		Pace:   follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
 
 	limits := process.DefaultConfig()
@@ -133,16 +144,20 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	options, err := brokerOptions(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
-		log: s.Log, wake: wake,
-	})
-	if err != nil {
-		return err
+	expirer := expiry.Expirer{
+		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods,
+		Wake: wake, Clock: clock.RealClock{},
 	}
+
+	options := brokerOptions(config, handlerParts{
+		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine,
+		systems: []*outside.Guard{guard},
+		log:     s.Log, wake: wake,
+	})
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+		watch(config, offer, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
@@ -151,6 +166,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
+		expirer.Part(clock.RealClock{}, s.Log),
 		lifecycle.Periodic{
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },

@@ -49,6 +49,10 @@ func show(value reflect.Value) string {
 		return ""
 	}
 
+	if list, ok := reflect.TypeAssert[[]string](value); ok {
+		return strings.Join(list, ",")
+	}
+
 	if value.Kind() != reflect.Map {
 		return fmt.Sprint(value.Interface())
 	}

@@ -9,10 +9,18 @@ type RuntimeState string
 const (
 	// RuntimeProvisioning: its creation is pending or under way.
 	RuntimeProvisioning RuntimeState = "provisioning"
-	// RuntimeSucceeded: it was created and nothing is being done to it.
+	// RuntimeSucceeded: it was created, perhaps changed since, and nothing is being done to it.
 	RuntimeSucceeded RuntimeState = "succeeded"
 	// RuntimeFailed: the newest operation, of whatever kind, failed or was canceled. Status.LastOperation tells which one.
 	RuntimeFailed RuntimeState = "failed"
+	// RuntimeUpdating: a change of it is pending or under way.
+	RuntimeUpdating RuntimeState = "updating"
+	// RuntimeSuspending: its removal is pending or under way; the instance stays.
+	RuntimeSuspending RuntimeState = "suspending"
+	// RuntimeSuspended: it was removed, and the instance stays. ExpiredAt tells whether it can be made anew.
+	RuntimeSuspended RuntimeState = "suspended"
+	// RuntimeResuming: it is made anew.
+	RuntimeResuming RuntimeState = "resuming"
 	// RuntimeDeprovisioning: its deletion is pending or under way.
 	RuntimeDeprovisioning RuntimeState = "deprovisioning"
 )
@@ -29,21 +37,36 @@ type Runtime struct {
 	Region           string `json:"region"`
 	SubAccountRegion string `json:"subAccountRegion"`
 	// Name is the runtime's name for people, ShootName the cluster's in Gardener.
-	Name            string        `json:"name"`
-	ShootName       string        `json:"shootName"`
-	ServiceClassID  string        `json:"serviceClassID"`
-	ServicePlanID   string        `json:"servicePlanID"`
-	ServicePlanName string        `json:"servicePlanName"`
-	DashboardURL    string        `json:"dashboardURL,omitempty"`
-	Status          RuntimeStatus `json:"status"`
+	Name            string `json:"name"`
+	ShootName       string `json:"shootName"`
+	ServiceClassID  string `json:"serviceClassID"`
+	ServicePlanID   string `json:"servicePlanID"`
+	ServicePlanName string `json:"servicePlanName"`
+	DashboardURL    string `json:"dashboardURL,omitempty"`
+	// SubscriptionAccountID is the global account that ordered the instance, where that has moved to another one since.
+	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty"`
+	// MaintenanceVersion is the version of the plan that the runtime has.
+	MaintenanceVersion string        `json:"maintenanceVersion,omitempty"`
+	Status             RuntimeStatus `json:"status"`
 }
 
 // RuntimeStatus is what changes in the life of a runtime.
 type RuntimeStatus struct {
-	State         RuntimeState `json:"state"`
-	CreatedAt     time.Time    `json:"createdAt"`
-	ModifiedAt    time.Time    `json:"modifiedAt"`
-	LastOperation Operation    `json:"lastOperation"`
+	State RuntimeState `json:"state"`
+	// Suspended says that the runtime was removed and the instance kept, whatever its newest operation was.
+	Suspended bool `json:"suspended,omitempty"`
+	// ExpiresAt is when the instance expires, ExpiredAt since when it has. From then on it can only be deleted.
+	ExpiresAt     *time.Time `json:"expiresAt,omitempty"`
+	ExpiredAt     *time.Time `json:"expiredAt,omitempty"`
+	CreatedAt     time.Time  `json:"createdAt"`
+	ModifiedAt    time.Time  `json:"modifiedAt"`
+	LastOperation Operation  `json:"lastOperation"`
+}
+
+// Expiration is what came of having an instance expire.
+type Expiration struct {
+	// Operation removes the runtime. It is empty when there is none any more.
+	Operation string `json:"operation,omitempty"`
 }
 
 // RuntimeList is a page of runtimes, the newest first.

@@ -102,6 +102,24 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 	return operation, nil
 }
 
+// UpgradeShoot orders changes of a runtime's cluster. It may be repeated: our Provisioner answers with the same operation; a former one,
+// which ignores the key, makes the cluster again what it is then, which changes nothing, and tells failure.Waiting while it is busy.
+func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, input *wire.UpgradeShootInput) (Operation, error) {
+	call := c.call("change the runtime", caller)
+
+	answer, err := wire.UpgradeShoot(ctx, call, runtimeID, input)
+	if err != nil {
+		return Operation{}, fmt.Errorf("upgrade runtime %s: %w", runtimeID, err)
+	}
+
+	operation := operationOf(answer.Result)
+	if operation.ID == "" {
+		return Operation{}, call.lacking("the id of the operation")
+	}
+
+	return operation, nil
+}
+
 // DeprovisionRuntime orders the removal of a runtime and returns the id of the operation that does it. It may be repeated
 // like ProvisionRuntime.
 func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {

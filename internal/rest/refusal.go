@@ -31,6 +31,9 @@ type Refusal struct {
 	Description string
 	// RetryAfter, if positive, tells when the same request may succeed.
 	RetryAfter time.Duration
+	// InstanceUsable and UpdateRepeatable are for refused updates: whether the instance can still be used, and whether the same update
+	// may succeed later. Nil is not told.
+	InstanceUsable, UpdateRepeatable *bool
 	// Cause is for the log.
 	Cause error
 }
@@ -55,9 +58,11 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 // answer returns the body that the Open Service Broker API prescribes; the operator API has the same.
 func (r *Refusal) answer() Answer {
 	answer := Answer{Status: r.Status, Body: struct {
-		Code        string `json:"error,omitempty"`
-		Description string `json:"description"`
-	}{r.Code, Shorten(r.Description)}}
+		Code             string `json:"error,omitempty"`
+		Description      string `json:"description"`
+		InstanceUsable   *bool  `json:"instance_usable,omitempty"`
+		UpdateRepeatable *bool  `json:"update_repeatable,omitempty"`
+	}{r.Code, Shorten(r.Description), r.InstanceUsable, r.UpdateRepeatable}}
 
 	if r.RetryAfter > 0 {
 		answer = answer.RetryAfter(r.RetryAfter)

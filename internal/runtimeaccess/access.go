@@ -3,6 +3,7 @@ package runtimeaccess
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -39,12 +40,21 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	return a.kubeconfigs.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID)
+	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
+}
+
+// kubeconfig is that of the runtime, or of the cluster that the tenant brought.
+func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
+	if own := instance.Request.Cluster.Own; own != nil {
+		return own.Kubeconfig.Reveal(), nil
+	}
+
+	return a.AdminKubeconfig(ctx, instance)
 }
 
 // Probe fails unless the API server of the instance's runtime lets its administrator in.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
-	kubeconfig, err := a.AdminKubeconfig(ctx, instance)
+	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {
 		return err
 	}
@@ -71,6 +81,20 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	return nil
 }
 
+// Check fails unless a kubeconfig that comes from outside can be used. No text of the error repeats any of it.
+func Check(kubeconfig secret.String) error {
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+
+	if address, err := url.Parse(config.Host); err != nil || address.Scheme != "https" || address.Host == "" {
+		return failure.New(failure.Invalid, "the address of its server is not like https://api.example.com")
+	}
+
+	return nil
+}
+
 // restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	// No cause is kept: it may quote the kubeconfig.
@@ -91,8 +115,8 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	}
 
 	for _, cluster := range parsed.Clusters {
-		if cluster.CertificateAuthority != "" {
-			return nil, unusable("it names files")
+		if cluster.CertificateAuthority != "" || cluster.ProxyURL != "" {
+			return nil, unusable("it names files or a proxy")
 		}
 	}
 

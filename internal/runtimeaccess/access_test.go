@@ -213,6 +213,53 @@ func refused(t *testing.T, reason string, text secret.String, want string) {
 	}
 }
 
+func TestProbeOfAClusterThatTheTenantBrings(t *testing.T) {
+	own := instance()
+	own.RuntimeID = ""
+	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
+
+	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner is asked")}
+	if err := runtimeaccess.New(nobody).Probe(t.Context(), own); err != nil {
+		t.Errorf("its own kubeconfig leads to it: %v", err)
+	}
+
+	away := kubeconfig(runtime(t, http.StatusServiceUnavailable))
+	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, away))
+
+	if err := runtimeaccess.New(nobody).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
+		t.Errorf("a cluster that does not answer gives %v, want an error that passes", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*clientcmdapi.Config)
+		want   string
+	}{
+		"usable":   {"it leads to a server", func(*clientcmdapi.Config) {}, ""},
+		"in clear": {"credentials do not go in clear", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "not like https://"},
+		"path":     {"a server has a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "not like https://"},
+		"proxy":    {"who is asked is the cluster", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it names files or a proxy"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := kubeconfig(runtime(t, http.StatusOK))
+			c.change(config)
+
+			err := runtimeaccess.Check(written(t, config))
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
+			}
+
+			if err != nil && strings.Contains(err.Error(), hush) {
+				t.Errorf("%s: the error repeats the kubeconfig: %v", c.reason, err)
+			}
+		})
+	}
+}
+
 func TestInstanceWithoutKubeconfig(t *testing.T) {
 	waiting := failure.New(failure.Waiting, "no cluster yet")
 	bare := instance()

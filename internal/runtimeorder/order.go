@@ -29,8 +29,6 @@ func New(instance environment.Instance) (*wire.ProvisionRuntimeInput, error) {
 		Provider:               instance.Provider,
 		Region:                 instance.Region,
 		MachineType:            cluster.MachineType,
-		DiskType:               &cluster.VolumeType,
-		VolumeSizeGB:           &cluster.VolumeSizeGB,
 		WorkerCidr:             cluster.NodesCIDR,
 		AutoScalerMin:          cluster.AutoScalerMin,
 		AutoScalerMax:          cluster.AutoScalerMax,
@@ -38,6 +36,19 @@ func New(instance environment.Instance) (*wire.ProvisionRuntimeInput, error) {
 		MaxUnavailable:         cluster.MaxUnavailable,
 		Purpose:                &cluster.Purpose,
 		ProviderSpecificConfig: provider,
+		OidcConfig:             OIDC(cluster.OIDC),
+	}
+
+	if cluster.VolumeType != "" {
+		order.DiskType, order.VolumeSizeGB = &cluster.VolumeType, &cluster.VolumeSizeGB
+	}
+
+	if cluster.EUAccess {
+		order.EuAccess = &cluster.EUAccess
+	}
+
+	if cluster.OpenStack != nil {
+		order.ExposureClassName = &cluster.OpenStack.ExposureClassName
 	}
 
 	if cluster.LicenceType != "" {
@@ -58,6 +69,18 @@ func New(instance environment.Instance) (*wire.ProvisionRuntimeInput, error) {
 		RuntimeInput:  &wire.RuntimeInput{Name: instance.Name, Labels: labels},
 		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: order, Administrators: cluster.Administrators},
 	}, nil
+}
+
+// OIDC is how the order tells the issuer of a cluster, nil when there is none.
+func OIDC(oidc *environment.OIDC) *wire.OIDCConfigInput {
+	if oidc == nil {
+		return nil
+	}
+
+	return &wire.OIDCConfigInput{
+		ClientID: oidc.ClientID, IssuerURL: oidc.IssuerURL, GroupsClaim: oidc.GroupsClaim, UsernameClaim: oidc.UsernameClaim,
+		UsernamePrefix: oidc.UsernamePrefix, SigningAlgs: oidc.SigningAlgs,
+	}
 }
 
 func providerConfig(provider string, cluster environment.Cluster) (*wire.ProviderSpecificInput, error) {
@@ -82,9 +105,23 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 		}, nil
 	case "gcp":
 		return &wire.ProviderSpecificInput{GcpConfig: &wire.GCPProviderConfigInput{Zones: cluster.Zones}}, nil
+	case "openstack":
+		return openStackConfig(cluster)
 	default:
 		return nil, failure.New(failure.Internal, "there is no order for provider %q", provider)
 	}
+}
+
+func openStackConfig(cluster environment.Cluster) (*wire.ProviderSpecificInput, error) {
+	settings := cluster.OpenStack
+	if settings == nil {
+		return nil, failure.New(failure.Internal, "there are no settings of OpenStack for the order")
+	}
+
+	return &wire.ProviderSpecificInput{OpenStackConfig: &wire.OpenStackProviderConfigInput{
+		Zones: cluster.Zones, FloatingPoolName: &settings.FloatingPoolName, CloudProfileName: &settings.CloudProfileName,
+		LoadBalancerProvider: settings.LoadBalancerProvider,
+	}}, nil
 }
 
 func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {

@@ -132,6 +132,34 @@ func TestWhatIsLeftOpenIsNotOrdered(t *testing.T) {
 	}
 }
 
+func TestWhatOnlySomeOrder(t *testing.T) {
+	special := instance("openstack", "region-1a")
+	cluster := &special.Request.Cluster
+	cluster.VolumeType, cluster.VolumeSizeGB, cluster.EUAccess = "", 0, true
+	cluster.OpenStack = &environment.OpenStack{
+		CloudProfileName: "profile", FloatingPoolName: "pool", LoadBalancerProvider: "balancer", ExposureClassName: "exposure",
+	}
+	cluster.OIDC = &environment.OIDC{
+		ClientID: "c", IssuerURL: "https://issuer.example.com", GroupsClaim: "g", UsernameClaim: "u", UsernamePrefix: "-",
+		SigningAlgs: []string{"RS256"},
+	}
+
+	want := order("openstack", &wire.ProviderSpecificInput{OpenStackConfig: &wire.OpenStackProviderConfigInput{
+		Zones: []string{"region-1a"}, CloudProfileName: new("profile"), FloatingPoolName: new("pool"), LoadBalancerProvider: "balancer",
+	}})
+	config := want.ClusterConfig.GardenerConfig
+	config.DiskType, config.VolumeSizeGB, config.EuAccess, config.ExposureClassName = nil, nil, new(true), new("exposure")
+	config.OidcConfig = &wire.OIDCConfigInput{
+		ClientID: "c", IssuerURL: "https://issuer.example.com", GroupsClaim: "g", UsernameClaim: "u", UsernamePrefix: "-",
+		SigningAlgs: []string{"RS256"},
+	}
+
+	got, err := runtimeorder.New(special)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("order: %v, -want +got:\n%s", err, diff)
+	}
+}
+
 func TestOrdersThatCannotBe(t *testing.T) {
 	ranged := func(nodes string) environment.Instance {
 		changed := instance("aws", "region-1a")
@@ -146,7 +174,8 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		want     failure.Kind
 		wantText string
 	}{
-		"provider":        {"a plan of a provider that nobody taught to order is a fault of ours", instance("openstack", "z"), failure.Internal, `"openstack"`},
+		"provider":        {"a plan of a provider that nobody taught to order is a fault of ours", instance("acme", "z"), failure.Internal, `"acme"`},
+		"no settings":     {"a provider file without them is a fault of ours", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
 		"no provider":     {"an instance without provider is a fault of ours", instance(""), failure.Internal, `""`},
 		"azure zone":      {"a plan with such a zone is a fault of ours", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
 		"five zones":      {"the user asked for too many", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},

@@ -39,6 +39,9 @@ type world struct {
 	removals map[string]string // the Provisioner's operations, by the runtime that they remove
 	recorded string            // the runtime in the instance's row
 	rows     int               // rows of the instance
+	// suspended says that the instance's row has no runtime any more, with the change that came with that.
+	suspended bool
+	change    *environment.Change
 
 	calls []string
 	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
@@ -127,6 +130,10 @@ func (w *world) SetRuntime(_ context.Context, _ environment.Instance, runtimeID 
 
 func (w *world) Delete(context.Context, environment.Instance) error {
 	return w.call("delete", func() { w.rows = 0 })
+}
+
+func (w *world) Suspend(_ context.Context, _ environment.Instance, change *environment.Change) error {
+	return w.call("suspend", func() { w.suspended, w.change = true, change })
 }
 
 func (w *world) LastProvisioning(context.Context, string) (environment.Data, error) {

@@ -25,9 +25,17 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, instance environment.Instance) error
+	Suspensions
 }
 
-// Provisionings finds the data of the operation that made an instance. Its errors are of package failure.
+// Suspensions records that an instance has no runtime any more, and a change with that if there is one. Its errors are of package
+// failure.
+type Suspensions interface {
+	Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error
+}
+
+// Provisionings finds the data of the operation that ordered the runtime of an instance, empty when there can be none. Its errors are of
+// package failure.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -46,6 +54,16 @@ type Options struct {
 
 // Process removes a runtime and its instance.
 func Process(options Options) process.Process[environment.Data] {
+	return removing(environment.KindDeprovision, options, removeInstance{instances: options.Instances})
+}
+
+// Suspension removes a runtime and keeps its instance.
+func Suspension(options Options) process.Process[environment.Data] {
+	return removing(environment.KindSuspend, options, suspendInstance{instances: options.Instances})
+}
+
+// removing is a process that removes a runtime and ends with the step.
+func removing(kind string, options Options, last process.Step[environment.Data]) process.Process[environment.Data] {
 	stage := func(step process.Step[environment.Data]) process.Stage[environment.Data] {
 		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}
 	}
@@ -59,13 +77,13 @@ func Process(options Options) process.Process[environment.Data] {
 	check.RetryFrom = remove.Name
 
 	return process.Process[environment.Data]{
-		Kind:  environment.KindDeprovision,
+		Kind:  kind,
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			stage(initStep{provisionings: options.Provisionings}),
 			remove,
 			check,
-			stage(removeInstance{instances: options.Instances}),
+			stage(last),
 		},
 	}
 }

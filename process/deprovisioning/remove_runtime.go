@@ -45,7 +45,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}
 
 	removal, err := s.provisioner.DeprovisionRuntime(ctx, provisionerclient.Caller{
-		Tenant: instance.GlobalAccountID, IdempotencyKey: operation.ID,
+		Tenant: instance.RuntimeTenant(), IdempotencyKey: operation.ID,
 	}, instance.RuntimeID)
 
 	switch {
@@ -79,7 +79,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 	order.ClusterConfig.GardenerConfig.TargetSecret = operation.Data.TargetSecret
 
 	ordered, err := s.provisioner.ProvisionRuntime(ctx, provisionerclient.Caller{
-		Tenant:         operation.Data.Instance.GlobalAccountID,
+		Tenant:         operation.Data.Instance.RuntimeTenant(),
 		SubAccount:     operation.Data.Instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
 	}, order)

@@ -80,8 +80,8 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 func TestRemoveRuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	known := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
-	openstack := ordered
-	openstack.Instance.Provider = "openstack"
+	unknown := ordered
+	unknown.Instance.Provider = "elsewhere"
 
 	away := failure.New(failure.Transient, "away")
 	taken := failure.New(failure.Permanent, "a cluster of the name exists").Because(failure.ReasonAlreadyExists, "gardener")
@@ -135,8 +135,8 @@ func TestRemoveRuntime(t *testing.T) {
 			wantKind: failure.Waiting, wantText: "busy",
 		},
 		"instance that cannot be ordered": {
-			reason: "a fault of ours does not pass for a runtime that is gone", data: openstack,
-			wantKind: failure.Internal, wantText: "openstack",
+			reason: "a fault of ours does not pass for a runtime that is gone", data: unknown,
+			wantKind: failure.Internal, wantText: "elsewhere",
 		},
 		"runtime gone": {
 			reason: "what the Provisioner does not know any more is removed", data: known,

@@ -51,7 +51,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 
 	asked := operation.Data.ProvisionerOperationID
 
-	status, err := w.Operations.OperationStatus(ctx, operation.Data.Instance.GlobalAccountID, asked)
+	status, err := w.Operations.OperationStatus(ctx, operation.Data.Instance.RuntimeTenant(), asked)
 	if err != nil {
 		return operation, 0, err
 	}

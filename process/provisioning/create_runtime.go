@@ -34,7 +34,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	instance := operation.Data.Instance
 
 	ordered, err := s.provisioner.ProvisionRuntime(ctx, provisionerclient.Caller{
-		Tenant:         instance.GlobalAccountID,
+		Tenant:         instance.RuntimeTenant(),
 		SubAccount:     instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
 	}, operation.Data.Order)

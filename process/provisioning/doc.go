@@ -1,2 +1,3 @@
-// Package provisioning is the broker's process that makes a runtime for a service instance: a step a file.
+// Package provisioning is the broker's process that makes a runtime for a service instance, and the one that makes it anew for an
+// instance that was suspended: a step a file.
 package provisioning

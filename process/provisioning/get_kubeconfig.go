@@ -28,6 +28,7 @@ func (s getKubeconfig) Run(ctx context.Context, operation Operation, _ logrus.Fi
 		return operation, 0, err
 	}
 
+	operation.Data.Instance.Request = environment.Request{} // nobody needs it from here on, and the instance keeps it
 	operation.Description = "Runtime is ready"
 
 	return operation, 0, nil

@@ -61,6 +61,14 @@ func (f *fakeInstances) SetRuntime(_ context.Context, _ environment.Instance, ru
 	return f.err
 }
 
+func (f *fakeInstances) Resume(context.Context, environment.Instance) error {
+	if f.err == nil {
+		f.instance.Suspended = false
+	}
+
+	return f.err
+}
+
 var errAway = errors.New("the database is away")
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

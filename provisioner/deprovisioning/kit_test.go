@@ -74,6 +74,11 @@ func (w *world) call(name string, effect func() error) error {
 	return errLost
 }
 
+// Tidy finds nothing beside the Shoot.
+func (w *world) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
+	return w.call("tidy", func() error { return nil })
+}
+
 func (w *world) Delete(_ context.Context, _, id string) error {
 	return w.call("delete", func() error {
 		if w.shoot != nil && w.shoot.Annotations[shoot.AnnotationRuntimeID] == id {

@@ -15,6 +15,7 @@ type Shoots interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 	Delete(ctx context.Context, name, runtimeID string) error
 	Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error
+	Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error
 }
 
 // Runtimes is where the end of a runtime is recorded.

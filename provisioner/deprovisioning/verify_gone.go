@@ -13,7 +13,7 @@ import (
 )
 
 // verifyGone looks once more when the end of the runtime is recorded: a replica that was frozen while it ordered the cluster may have
-// ordered it late. From then on every late cluster is found by its runtime's row.
+// ordered it late. From then on every late cluster is found by its runtime's row. With the cluster goes what stood beside it.
 type verifyGone struct {
 	shoots      Shoots
 	poll, limit time.Duration
@@ -29,7 +29,7 @@ func (s verifyGone) Run(ctx context.Context, op operation.Operation, log logrus.
 
 	existing, err := s.shoots.Get(ctx, runtime.ShootName)
 	if failure.Is(err, failure.NotFound) || err == nil && existing.Annotations[shoot.AnnotationRuntimeID] != runtime.ID {
-		return op, 0, nil
+		return op, 0, s.shoots.Tidy(ctx, runtime.ID, nil)
 	}
 
 	if err != nil {

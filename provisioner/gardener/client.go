@@ -9,6 +9,7 @@ import (
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,10 +20,6 @@ import (
 )
 
 const (
-	// fieldManager owns what the Provisioner writes. Create and change go by server-side apply with this one manager, so a field
-	// that is left out later is removed.
-	fieldManager = "provisioner"
-
 	// confirmDeletion is what Gardener's admission asks for before a Shoot may be removed.
 	confirmDeletion = "confirmation.gardener.cloud/deletion"
 
@@ -59,7 +56,7 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 
 	scheme := runtime.NewScheme()
 
-	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, corev1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the kinds of Gardener: %w", err)
 	}
@@ -70,46 +67,6 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 	}
 
 	return api, nil
-}
-
-// Apply creates or changes the Shoot, and has Gardener begin anew with one that it has given up. One of another runtime is left
-// alone: that is failure.Conflict.
-func (c *Client) Apply(ctx context.Context, order *gardencorev1beta1.Shoot) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
-	existing, err := c.get(ctx, order.Name)
-
-	switch {
-	case failure.Is(err, failure.NotFound):
-	case err != nil:
-		return err
-	case existing.Annotations[shoot.AnnotationRuntimeID] != order.Annotations[shoot.AnnotationRuntimeID]:
-		return failure.New(failure.Conflict, "a cluster named %q exists already and is not of this runtime: "+
-			"remove it in Gardener, or use another name", order.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
-	case existing.DeletionTimestamp != nil:
-		return failure.New(failure.Conflict, "the cluster %q is being removed", order.Name).
-			Because(failure.ReasonConflict, failure.ComponentGardener)
-	}
-
-	object, err := shoot.Manifest(order)
-	if err != nil {
-		return failure.Wrap(failure.Internal, err, "the Shoot cannot be encoded")
-	}
-
-	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
-	if err != nil || existing == nil || !givenUp(existing) {
-		return explain(err, "applying the Shoot %q", order.Name)
-	}
-
-	return c.annotate(ctx, existing, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
-}
-
-// givenUp reports whether Gardener does nothing more about the Shoot unless it is asked, and has not been asked yet.
-func givenUp(shoot *gardencorev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-
-	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
 // Get returns the Shoot, or failure.NotFound.

@@ -43,8 +43,8 @@ func TestApplyMakesOneShootHoweverOften(t *testing.T) {
 	}
 
 	changed := b.order(runtimeID)
-	changed.Spec.Provider.Workers[0].Maximum = 9
-	delete(changed.Annotations, shoot.AnnotationLegacyRuntimeID)
+	changed.Shoot.Spec.Provider.Workers[0].Maximum = 9
+	delete(changed.Shoot.Annotations, shoot.AnnotationLegacyRuntimeID)
 
 	if err := b.shoots.Apply(t.Context(), changed); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestApplyTakesBackWhatOthersHaveChanged(t *testing.T) {
 
 	b.apply(runtimeID)
 
-	if got, want := b.get().Spec.Provider.Workers[0].Maximum, b.order(runtimeID).Spec.Provider.Workers[0].Maximum; got != want {
+	if got, want := b.get().Spec.Provider.Workers[0].Maximum, b.order(runtimeID).Shoot.Spec.Provider.Workers[0].Maximum; got != want {
 		t.Errorf("there are at most %d machines, want the %d of the order", got, want)
 	}
 }
@@ -126,7 +126,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 		"of nobody": {
 			"a cluster that people made is theirs",
 			func(b bench) {
-				theirs := b.order("")
+				theirs := b.order("").Shoot
 				theirs.Annotations = nil
 
 				if err := b.garden.Client().Create(b.Context(), theirs); err != nil {
@@ -168,7 +168,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 func TestShootThatGardenerRefuses(t *testing.T) {
 	b := newBench(t)
 	order := b.order(runtimeID)
-	order.Spec.Provider.Workers[0].Machine.Type = "m1.enormous"
+	order.Shoot.Spec.Provider.Workers[0].Machine.Type = "m1.enormous"
 
 	err := b.shoots.Apply(t.Context(), order)
 	if known := failure.Of(err); known.Kind != failure.Invalid && known.Kind != failure.Denied || !strings.Contains(known.Text, "m1.enormous") {

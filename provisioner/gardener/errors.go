@@ -29,6 +29,8 @@ func explain(err error, doing string, args ...any) error {
 		kind, said = failure.Invalid, "Gardener refuses it"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		kind, said = failure.Denied, "Gardener forbids it"
+	case apierrors.IsConflict(err):
+		said = "it has changed meanwhile"
 	case apierrors.IsAlreadyExists(err):
 		kind, said = failure.Conflict, "it exists already"
 	}

@@ -39,23 +39,32 @@ func newBench(t *testing.T) bench {
 	return bench{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
 }
 
-// order is the Shoot of a runtime.
-func (b bench) order(runtimeID string) *gardencorev1beta1.Shoot {
+// order is what the cluster of a runtime is made of.
+func (b bench) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 
-	built, err := shoot.Build(shoot.Runtime{
-		ID: runtimeID, OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev",
-		Config: &model.GardenerConfigInput{
-			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
-			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
-			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
-			ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
-				VpcCIDR: "10.250.0.0/16",
-				AWSZones: []*model.AWSZoneInput{{
-					Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
-				}},
+	return b.orderWith(runtimeID, func(*model.GardenerConfigInput) {})
+}
+
+// orderWith is order with a change of what is asked for.
+func (b bench) orderWith(runtimeID string, change func(config *model.GardenerConfigInput)) *shoot.Objects {
+	b.Helper()
+
+	config := &model.GardenerConfigInput{
+		Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
+		MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
+		AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
+		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+			VpcCIDR: "10.250.0.0/16",
+			AWSZones: []*model.AWSZoneInput{{
+				Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 			}},
-		},
+		}},
+	}
+	change(config)
+
+	built, err := shoot.Build(shoot.Runtime{
+		ID: runtimeID, OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev", Config: config,
 	}, shoot.Options{Namespace: b.garden.Namespace()})
 	if err != nil {
 		b.Fatal(err)

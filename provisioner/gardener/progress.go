@@ -33,11 +33,16 @@ func passing(code gardencorev1beta1.ErrorCode) bool {
 	}
 }
 
+// TakenUp reports whether Gardener works, or has worked, on the newest generation of the Shoot.
+func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
+	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
+}
+
 // ProgressOf reads the Shoot's status. Gardener retries an operation in state Error by itself, so that is still under way; in state
 // Failed it has stopped.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	last := shoot.Status.LastOperation
-	if last == nil || shoot.Status.ObservedGeneration < shoot.Generation {
+	if !TakenUp(shoot) {
 		return Progress{Message: "Gardener has not taken up the cluster yet"}
 	}
 

@@ -21,6 +21,9 @@ type runtimes struct {
 	// known are the operations that keys stand for.
 	known           map[string]model.OperationStatus
 	provision       func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error)
+	upgradeShoot    func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error)
+	hibernate       func(graph.Caller, string) (model.OperationStatus, error)
+	wakeUp          func(graph.Caller, string) (model.OperationStatus, error)
 	deprovision     func(graph.Caller, string) (string, error)
 	runtimeStatus   func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error)
 	operationStatus func(graph.Caller, string) (model.OperationStatus, error)
@@ -39,6 +42,20 @@ func (r runtimes) Provision(
 	_ context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
 ) (model.OperationStatus, error) {
 	return r.provision(caller, input)
+}
+
+func (r runtimes) UpgradeShoot(
+	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput,
+) (model.OperationStatus, error) {
+	return r.upgradeShoot(caller, runtimeID, upgrade)
+}
+
+func (r runtimes) Hibernate(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+	return r.hibernate(caller, runtimeID)
+}
+
+func (r runtimes) WakeUp(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+	return r.wakeUp(caller, runtimeID)
 }
 
 func (r runtimes) Deprovision(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {

@@ -152,17 +152,18 @@ func TestMutationsRefused(t *testing.T) {
 			reason: "It is still to be built.", query: upgradeRuntime, message: "upgradeRuntime is not supported yet",
 		},
 		"UpgradeShoot": {
-			reason: "It is still to be built.", query: upgradeShoot, message: "upgradeShoot is not supported yet",
+			reason: "Whose runtime it is must be known.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
 		},
 		"HibernateRuntime": {
-			reason:  "It is still to be built.",
+			reason:  "Whose runtime it is must be known.",
 			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
-			message: "hibernateRuntime is not supported yet",
+			message: "the header tenant is missing: it names the account",
 		},
 		"RollBackUpgradeOperation": {
 			reason:  "It is still to be built.",
 			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
-			message: "rollBackUpgradeOperation is not supported yet",
+			message: "rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
+				"take a change of the cluster back with another upgradeShoot",
 		},
 		"ReconnectRuntimeAgent": {
 			reason: "It is still to be built.", data: "null",
@@ -189,6 +190,74 @@ func TestMutationsRefused(t *testing.T) {
 				t.Errorf("%s\nstatus %d, answer: -want +got:\n%s", tc.reason, status, diff)
 			}
 		})
+	}
+}
+
+func TestUpgradeShoot(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason         string
+		administrators string
+		want           []string
+	}{
+		"LeftOut": {reason: "Administrators that are left out stay, so nothing is said of them."},
+		"Null":    {reason: "Null is the same as left out.", administrators: "administrators: null"},
+		"None":    {reason: "An empty list takes all of them away.", administrators: "administrators: []", want: []string{}},
+		"One":     {reason: "A list replaces them.", administrators: `administrators: ["jane"]`, want: []string{"jane"}},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got model.UpgradeShootInput
+
+			server := startServer(t, runtimes{
+				upgradeShoot: func(caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error) {
+					got = upgrade
+
+					return model.OperationStatus{
+						ID: new(caller.IdempotencyKey), RuntimeID: &runtimeID, Operation: model.OperationTypeUpgradeShoot,
+						State: model.OperationStatePending,
+					}, nil
+				},
+			})
+
+			_, answer := post(t, server, exchange{
+				query: `mutation { result: upgradeShoot(id: "rt-1", config: { gardenerConfig: { autoScalerMax: 5 } ` + tc.administrators + ` }) {
+					id operation state runtimeID lastError { errMessage } } }`,
+				headers: map[string]string{"tenant": "acme", "Idempotency-Key": "key"},
+			})
+
+			want := `{"data":{"result":{"id":"key","operation":"UpgradeShoot","state":"Pending","runtimeID":"rt-1","lastError":{"errMessage":""}}}}`
+			if diff := cmp.Diff(want, answer); diff != "" {
+				t.Errorf("%s\nanswer: -want +got:\n%s", tc.reason, diff)
+			}
+
+			wantInput := model.UpgradeShootInput{
+				GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(5)}, Administrators: tc.want,
+			}
+			if diff := cmp.Diff(wantInput, got); diff != "" {
+				t.Errorf("%s\ninput: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHibernateAndWakeUp(t *testing.T) {
+	t.Parallel()
+
+	ordered := func(what string) func(graph.Caller, string) (model.OperationStatus, error) {
+		return func(caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+			return model.OperationStatus{ID: new(what + " " + runtimeID + " of " + caller.Tenant)}, nil
+		}
+	}
+	server := startServer(t, runtimes{hibernate: ordered("sleep"), wakeUp: ordered("wake")})
+
+	_, got := post(t, server, asTenant(`mutation { a: hibernateRuntime(id: "rt-1") { id } b: wakeUpRuntime(id: "rt-2") { id } }`))
+	if diff := cmp.Diff(`{"data":{"a":{"id":"sleep rt-1 of acme"},"b":{"id":"wake rt-2 of acme"}}}`, got); diff != "" {
+		t.Errorf("each is ordered of its runtime, -want +got:\n%s", diff)
 	}
 }
 

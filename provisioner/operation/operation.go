@@ -2,19 +2,43 @@
 package operation
 
 import (
+	"encoding/json"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, named as in the API.
+// The kinds of operations, named as in the API but for WakeUp, which clients of the former Provisioner do not know: it is told as
+// UpgradeShoot.
 const (
 	KindProvisionNoInstall   = "ProvisionNoInstall"
+	KindUpgradeShoot         = "UpgradeShoot"
+	KindHibernate            = "Hibernate"
+	KindWakeUp               = "WakeUp"
 	KindDeprovisionNoInstall = "DeprovisionNoInstall"
 )
 
 // Data is stored with the operation.
 type Data struct {
+	// Runtime is the runtime as the operation is to leave it. Its row is brought up to that when the operation has done its work.
 	Runtime runtimes.Runtime `json:"runtime"`
+	// Asleep says that the cluster is hibernated when the operation has done its work: nobody answers in it.
+	Asleep bool `json:"asleep,omitempty"`
+}
+
+// Order is what the runtime was, or is to be, ordered as.
+func (d Data) Order() (model.ProvisionRuntimeInput, error) { return OrderOf(d.Runtime) }
+
+// OrderOf reads the order of a runtime.
+func OrderOf(runtime runtimes.Runtime) (model.ProvisionRuntimeInput, error) {
+	var order model.ProvisionRuntimeInput
+	if err := json.Unmarshal(runtime.Configuration, &order); err != nil {
+		return order, failure.Wrap(failure.Internal, err, "the configuration of runtime %s cannot be read", runtime.ID)
+	}
+
+	return order, nil
 }
 
 // Operation is what the Provisioner's steps get and give back.

@@ -24,7 +24,7 @@ func (s createShoot) Run(ctx context.Context, op operation.Operation, log logrus
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
 
-	shoot, err := s.build(runtime, op.ID)
+	objects, err := s.build(runtime, op.ID)
 	if err != nil {
 		return op, 0, err
 	}
@@ -36,7 +36,7 @@ func (s createShoot) Run(ctx context.Context, op operation.Operation, log logrus
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
 	}
 
-	if err := s.shoots.Apply(ctx, shoot); err != nil {
+	if err := s.shoots.Apply(ctx, objects); err != nil {
 		return op, 0, err
 	}
 

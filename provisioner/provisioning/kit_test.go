@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/clusterwait"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -32,6 +33,8 @@ type garden struct {
 	shoots  map[string]*gardencorev1beta1.Shoot
 	applied int // how many Shoots were made
 	retried int // how often Gardener was asked to go on
+
+	administrators []string
 
 	calls []string
 	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
@@ -63,7 +66,9 @@ func (g *garden) call(name string, effect func() error) error {
 	return errLost
 }
 
-func (g *garden) Apply(_ context.Context, wanted *gardencorev1beta1.Shoot) error {
+func (g *garden) Apply(_ context.Context, objects *shoot.Objects) error {
+	wanted := objects.Shoot
+
 	return g.call("apply", func() error {
 		existing, exists := g.shoots[wanted.Name]
 		if exists && existing.Annotations[shoot.AnnotationRuntimeID] != wanted.Annotations[shoot.AnnotationRuntimeID] {
@@ -109,15 +114,28 @@ func (g *garden) Retry(context.Context, *gardencorev1beta1.Shoot) error {
 }
 
 // build makes the Shoot of a runtime.
-func build(runtime runtimes.Runtime, _ string) (*gardencorev1beta1.Shoot, error) {
-	return &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+func build(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
+	return &shoot.Objects{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: runtime.ShootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID},
-	}}, nil
+	}}}, nil
+}
+
+// SetAdministrators implements administrators.Clusters.
+func (g *garden) SetAdministrators(_ context.Context, _ string, users []string) error {
+	return g.call("administrators", func() error {
+		g.administrators = users
+
+		return nil
+	})
+}
+
+func creationWait(g *garden, limit time.Duration) process.Step[operation.Data] {
+	return clusterwait.Settled(clusterwait.Options{Name: "Wait_For_Cluster_Creation", Shoots: g, Poll: poll, Limit: limit})
 }
 
 func (g *garden) process() process.Process[operation.Data] {
 	return Process(Options{
-		Shoots: g, Build: build, DomainTimeout: time.Hour, CreationTimeout: time.Hour, Poll: poll, Limit: 24 * time.Hour,
+		Shoots: g, Build: build, Clusters: g, BindingsTimeout: time.Hour, DomainTimeout: time.Hour, CreationTimeout: time.Hour, Poll: poll, Limit: 24 * time.Hour,
 	})
 }
 
@@ -125,10 +143,10 @@ func (g *garden) process() process.Process[operation.Data] {
 func (g *garden) with(change func(shoot *gardencorev1beta1.Shoot)) *garden {
 	existing, _ := build(data().Runtime, "")
 	if change != nil {
-		change(existing)
+		change(existing.Shoot)
 	}
 
-	g.shoots[shootName] = existing
+	g.shoots[shootName] = existing.Shoot
 
 	return g
 }
@@ -146,7 +164,7 @@ func at(state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.E
 }
 
 func data() operation.Data {
-	return operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, Tenant: "tenant", ShootName: shootName, ProvisionedBy: "op-1"}}
+	return operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, Tenant: "tenant", ShootName: shootName, ProvisionedBy: "op-1", Configuration: json.RawMessage(`{"clusterConfig": {"administrators": ["jane@example.com"]}}`)}}
 }
 
 func newOperation(data operation.Data) operation.Operation {

@@ -4,30 +4,34 @@ import (
 	"context"
 	"time"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/administrators"
+	"github.com/environment-broker/environment-broker/provisioner/clusterwait"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Shoots is what the steps need of Gardener. Its errors are of package failure.
 type Shoots interface {
-	Apply(ctx context.Context, shoot *gardencorev1beta1.Shoot) error
-	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
-	Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error
+	clusterwait.Shoots
+
+	Apply(ctx context.Context, objects *shoot.Objects) error
 }
 
 // BuildShoot makes the Shoot of a runtime from what was asked for.
-type BuildShoot func(runtime runtimes.Runtime, operationID string) (*gardencorev1beta1.Shoot, error)
+type BuildShoot func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 
 // Options are what the process needs.
 type Options struct {
-	Shoots Shoots
-	Build  BuildShoot
-	// DomainTimeout and CreationTimeout bound the waits for Gardener.
+	Shoots   Shoots
+	Build    BuildShoot
+	Clusters administrators.Clusters
+	// DomainTimeout and CreationTimeout bound the waits for Gardener, BindingsTimeout how long the cluster may refuse its
+	// administrators.
 	DomainTimeout   time.Duration
 	CreationTimeout time.Duration
+	BindingsTimeout time.Duration
 	// Poll is how often the Shoot is looked at when no change of it is told.
 	Poll  time.Duration
 	Limit time.Duration
@@ -48,8 +52,11 @@ func Process(options Options) process.Process[operation.Data] {
 				waitForDomain{shoots: options.Shoots, poll: options.Poll, limit: options.DomainTimeout},
 			)},
 			{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
-				waitForCreation{shoots: options.Shoots, poll: options.Poll, limit: options.CreationTimeout},
+				clusterwait.Settled(clusterwait.Options{
+					Name: "Wait_For_Cluster_Creation", Shoots: options.Shoots, Poll: options.Poll, Limit: options.CreationTimeout,
+				}),
 			)},
+			administrators.Stage(options.Clusters, options.BindingsTimeout),
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -19,7 +20,7 @@ func TestStages(t *testing.T) {
 		t.Error(err)
 	}
 
-	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation"}
+	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation", "CreatingBindingsForOperators"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
 		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
 	}
@@ -42,7 +43,7 @@ func TestCreateShoot(t *testing.T) {
 }
 
 func TestCreateShootFailures(t *testing.T) {
-	refuse := func(runtimes.Runtime, string) (*gardencorev1beta1.Shoot, error) {
+	refuse := func(runtimes.Runtime, string) (*shoot.Objects, error) {
 		return nil, failure.New(failure.Invalid, "no such machine")
 	}
 
@@ -143,7 +144,7 @@ func TestWaitingSteps(t *testing.T) {
 
 			run := func(op operation.Operation) (operation.Operation, time.Duration, error) {
 				if c.creation {
-					return run(t, waitForCreation{shoots: c.garden, poll: poll, limit: limit}, op)
+					return run(t, creationWait(c.garden, limit), op)
 				}
 
 				return run(t, waitForDomain{shoots: c.garden, poll: poll, limit: limit}, op)
@@ -178,7 +179,7 @@ func TestRetryThatCannotBeAskedFor(t *testing.T) {
 	g := newGarden().with(at(gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded))
 	g.broken = 2
 
-	if _, wait, err := run(t, waitForCreation{shoots: g, poll: poll, limit: time.Hour}, newOperation(data())); !failure.Is(err, failure.Transient) || wait != 0 {
+	if _, wait, err := run(t, creationWait(g, time.Hour), newOperation(data())); !failure.Is(err, failure.Transient) || wait != 0 {
 		t.Errorf("comes back after %s, %v", wait, err)
 	}
 }

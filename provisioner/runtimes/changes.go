@@ -84,7 +84,7 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []mode
 		if !told[mark(change)] {
 			changes = append(changes, model.OperationChange{
 				ID: change.ID, RuntimeID: change.InstanceID,
-				Operation: model.OperationType(change.Kind), State: state(process.State(change.State)),
+				Operation: typeOf(change.Kind), State: state(process.State(change.State)),
 			})
 		}
 	}

@@ -3,7 +3,6 @@ package runtimes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -37,7 +36,7 @@ func (s *Service) OperationStatus(ctx context.Context, caller graph.Caller, oper
 	return status(record), nil
 }
 
-// RuntimeStatus implements graph.Runtimes. A kubeconfig is made only when it is wanted; when that fails, the rest is told beside
+// RuntimeStatus implements graph.Runtimes. Gardener is asked only for what is wanted of it; when that fails, the rest is told beside
 // the error.
 func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtimeID string, want graph.RuntimeFields,
 ) (model.RuntimeStatus, error) {
@@ -61,12 +60,18 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 		told.LastOperationStatus = &last
 	}
 
-	var input model.ProvisionRuntimeInput
-	if err := json.Unmarshal(runtime.Configuration, &input); err != nil {
-		return told, failure.Wrap(failure.Internal, err, "the configuration of runtime %s cannot be read", runtimeID)
+	order, err := operation.OrderOf(runtime)
+	if err != nil {
+		return told, err
 	}
 
-	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(input.ClusterConfig.GardenerConfig)
+	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(order.ClusterConfig.GardenerConfig)
+
+	if want.Hibernation && hasCluster(runtime, past) {
+		if told.HibernationStatus, err = s.hibernation(ctx, runtime.ShootName); err != nil {
+			return told, err
+		}
+	}
 
 	if want.Kubeconfig && hasCluster(runtime, past) {
 		kubeconfig, err := s.Kubeconfigs.AdminKubeconfig(ctx, runtime.ShootName, s.KubeconfigValidity)
@@ -124,12 +129,21 @@ func status(record process.Record) model.OperationStatus {
 
 	return model.OperationStatus{
 		ID:        &record.ID,
-		Operation: model.OperationType(record.Kind),
+		Operation: typeOf(record.Kind),
 		State:     state(record.State),
 		Message:   &message,
 		RuntimeID: &record.InstanceID,
 		LastError: &model.LastError{ErrMessage: problem.Message, Reason: problem.Reason, Component: problem.Component},
 	}
+}
+
+// typeOf tells a kind in the words of the API.
+func typeOf(kind string) model.OperationType {
+	if kind == operation.KindWakeUp {
+		return model.OperationTypeUpgradeShoot
+	}
+
+	return model.OperationType(kind)
 }
 
 // state tells a state in the words of the API.

@@ -30,6 +30,7 @@ type Config struct {
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
+	HibernationTimeout    HibernationTimeout    `envPrefix:"HIBERNATION_TIMEOUT_"`
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"whether operations of a former process are gone on with"`
@@ -52,6 +53,9 @@ type OAuth struct {
 type ProvisioningTimeout struct {
 	ClusterDomains     time.Duration `env:"CLUSTER_DOMAINS"     help:"until a cluster has its domain"`
 	ClusterCreation    time.Duration `env:"CLUSTER_CREATION"    help:"until a cluster is made"`
+	BindingsCreation   time.Duration `env:"BINDINGS_CREATION"   help:"until a cluster has let its administrators be bound"`
+	ShootRefresh       time.Duration `env:"SHOOT_REFRESH"       help:"until Gardener takes up the change of a cluster"`
+	ShootUpgrade       time.Duration `env:"SHOOT_UPGRADE"       help:"until a cluster is changed"`
 	Installation       time.Duration `env:"INSTALLATION"        help:"until Kyma is installed"`
 	Upgrade            time.Duration `env:"UPGRADE"             help:"until Kyma is upgraded"`
 	AgentConfiguration time.Duration `env:"AGENT_CONFIGURATION" help:"until the runtime agent is configured"`
@@ -61,6 +65,11 @@ type ProvisioningTimeout struct {
 // DeprovisioningTimeout bounds the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
 	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is gone"`
+}
+
+// HibernationTimeout bounds the waits of a hibernation and of a waking.
+type HibernationTimeout struct {
+	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster sleeps, or is awake"`
 }
 
 // Gardener is where clusters are made.
@@ -95,12 +104,16 @@ func DefaultConfig() Config {
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:     10 * time.Minute,
 			ClusterCreation:    time.Hour,
+			BindingsCreation:   5 * time.Minute,
+			ShootRefresh:       5 * time.Minute,
+			ShootUpgrade:       30 * time.Minute,
 			Installation:       time.Hour,
 			Upgrade:            time.Hour,
 			AgentConfiguration: 15 * time.Minute,
 			AgentConnection:    15 * time.Minute,
 		},
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
+		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
 			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
 			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,

@@ -1,41 +1,68 @@
 package service
 
 import (
-	"encoding/json"
-
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/administrators"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/changing"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
+// Parts are what the processes reach the outside by.
+type Parts struct {
+	Shoots   *gardener.Client
+	Clusters administrators.Clusters
+	Runtimes interface {
+		changing.Runtimes
+		deprovisioning.Runtimes
+	}
+}
+
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
 // what is handed in: the crash matrix hands in what goes wrong.
-func Processes(config Config, shoots *gardener.Client, runtimes deprovisioning.Runtimes) []process.Process[operation.Data] {
+func Processes(config Config, parts Parts) []process.Process[operation.Data] {
+	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
+
+	changes := changing.Options{
+		Shoots:             parts.Shoots,
+		Build:              shootBuilder(config),
+		Clusters:           parts.Clusters,
+		Runtimes:           parts.Runtimes,
+		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
+		UpgradeTimeout:     config.ProvisioningTimeout.ShootUpgrade,
+		HibernationTimeout: config.HibernationTimeout.WaitingForClusterHibernation,
+		BindingsTimeout:    config.ProvisioningTimeout.BindingsCreation,
+		Poll:               poll,
+		Limit:              limit,
+	}
+
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
-			Shoots:          shoots,
+			Shoots:          parts.Shoots,
 			Build:           shootBuilder(config),
+			Clusters:        parts.Clusters,
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
-			Poll:            config.Gardener.PollInterval,
-			Limit:           config.Engine.OperationTimeout,
+			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+			Poll:            poll,
+			Limit:           limit,
 		}),
+		changing.Upgrade(changes),
+		changing.Hibernate(changes),
+		changing.WakeUp(changes),
 		deprovisioning.Process(deprovisioning.Options{
-			Shoots:          shoots,
-			Runtimes:        runtimes,
+			Shoots:          parts.Shoots,
+			Runtimes:        parts.Runtimes,
 			Now:             clock.RealClock{}.Now,
 			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
-			Poll:            config.Gardener.PollInterval,
-			Limit:           config.Engine.OperationTimeout,
+			Poll:            poll,
+			Limit:           limit,
 		}),
 	}
 }
@@ -44,16 +71,16 @@ func Processes(config Config, shoots *gardener.Client, runtimes deprovisioning.R
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) provisioning.BuildShoot {
+func shootBuilder(config Config) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 	options := shoot.Options{
 		Namespace:            namespace(config.Gardener.Project),
 		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
 	}
 
-	return func(runtime stored.Runtime, operationID string) (*gardencorev1beta1.Shoot, error) {
-		var input model.ProvisionRuntimeInput
-		if err := json.Unmarshal(runtime.Configuration, &input); err != nil {
-			return nil, failure.Wrap(failure.Internal, err, "the configuration of the runtime cannot be read")
+	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+		order, err := operation.OrderOf(runtime)
+		if err != nil {
+			return nil, err
 		}
 
 		return shoot.Build(shoot.Runtime{
@@ -61,7 +88,7 @@ func shootBuilder(config Config) provisioning.BuildShoot {
 			OperationID: operationID,
 			Tenant:      runtime.Tenant,
 			SubAccount:  runtime.SubAccount,
-			Config:      input.ClusterConfig.GardenerConfig,
+			Config:      order.ClusterConfig.GardenerConfig,
 		}, options)
 	}
 }

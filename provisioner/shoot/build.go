@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"fmt"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -8,19 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 )
 
 const networkType = "calico"
 
-// Build returns the Shoot for the runtime, or failure.Invalid when it needs something that is not supported yet. What is
-// left out stays unset, so that Gardener decides. Send the Shoot to Gardener as its Manifest.
-func Build(runtime Runtime, options Options) (*gardencorev1beta1.Shoot, error) {
+// Objects are what Gardener makes a cluster of.
+type Objects struct {
+	Shoot *gardencorev1beta1.Shoot
+	// Authentication is the ConfigMap that the Shoot refers to and that has to be there before it, or nil.
+	Authentication *corev1.ConfigMap
+}
+
+// Build returns the objects for the runtime, or failure.Invalid when its order has no part for its provider. What is left out stays
+// unset, so that Gardener decides. Send them to Gardener as their Manifests.
+func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
-	if err := refuse(config); err != nil {
-		return nil, err
-	}
 
 	cloud, err := cloudOf(config, options)
 	if err != nil {
@@ -37,7 +41,12 @@ func Build(runtime Runtime, options Options) (*gardencorev1beta1.Shoot, error) {
 		return nil, fmt.Errorf("describe extensions: %w", err)
 	}
 
-	return &gardencorev1beta1.Shoot{
+	authentication, err := authenticationOf(runtime, options)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Objects{Authentication: authentication, Shoot: &gardencorev1beta1.Shoot{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Shoot"},
 		ObjectMeta: metadata(runtime, options),
 		Spec: gardencorev1beta1.ShootSpec{
@@ -48,8 +57,8 @@ func Build(runtime Runtime, options Options) (*gardencorev1beta1.Shoot, error) {
 			SeedName:           given(config.Seed),
 			Region:             config.Region,
 			Purpose:            (*gardencorev1beta1.ShootPurpose)(given(config.Purpose)),
-			ExposureClassName:  given(config.ExposureClassName),
-			Kubernetes:         kubernetesOf(config, options),
+			ExposureClassName:  given(new(cmp.Or(valueOr(config.ExposureClassName, ""), cloud.exposureClass))),
+			Kubernetes:         kubernetesOf(config, options, authentication),
 			Networking:         networkingOf(config, cloud),
 			Maintenance:        maintenanceOf(config, options),
 			Provider:           *provider,
@@ -57,31 +66,27 @@ func Build(runtime Runtime, options Options) (*gardencorev1beta1.Shoot, error) {
 			ControlPlane:       controlPlaneOf(config),
 			Tolerations:        tolerationsOf(config),
 			AccessRestrictions: accessRestrictionsOf(config),
+			DNS:                dnsOf(config.DNSConfig),
 		},
-	}, nil
+	}}, nil
 }
 
-// refuse finds what an order may hold and this package cannot do yet.
-func refuse(config *model.GardenerConfigInput) error {
-	switch {
-	case config.OIDCConfig != nil:
-		return failure.New(failure.Invalid, "oidcConfig is not supported yet")
-	case config.DNSConfig != nil:
-		return failure.New(failure.Invalid, "dnsConfig is not supported yet")
-	default:
-		return nil
-	}
-}
-
-func kubernetesOf(config *model.GardenerConfigInput, options Options) gardencorev1beta1.Kubernetes {
+func kubernetesOf(config *model.GardenerConfigInput, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
+	if options.AuditPolicyConfigMap == "" && authentication == nil {
+		return kubernetes
+	}
+
+	kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{}
 
 	if options.AuditPolicyConfigMap != "" {
-		kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{AuditConfig: &gardencorev1beta1.AuditConfig{
-			AuditPolicy: &gardencorev1beta1.AuditPolicy{
-				ConfigMapRef: &corev1.ObjectReference{Name: options.AuditPolicyConfigMap},
-			},
+		kubernetes.KubeAPIServer.AuditConfig = &gardencorev1beta1.AuditConfig{AuditPolicy: &gardencorev1beta1.AuditPolicy{
+			ConfigMapRef: &corev1.ObjectReference{Name: options.AuditPolicyConfigMap},
 		}}
+	}
+
+	if authentication != nil {
+		kubernetes.KubeAPIServer.StructuredAuthentication = &gardencorev1beta1.StructuredAuthentication{ConfigMapName: authentication.Name}
 	}
 
 	return kubernetes

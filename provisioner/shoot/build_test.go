@@ -1,6 +1,8 @@
 package shoot_test
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -11,6 +13,13 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
+
+// goldenCase is an order whose Shoot stands in a golden file.
+type goldenCase struct {
+	reason  string
+	config  func() *model.GardenerConfigInput
+	options shoot.Options
+}
 
 func TestBuild(t *testing.T) {
 	t.Parallel()
@@ -27,11 +36,7 @@ func TestBuild(t *testing.T) {
 	}
 	nothing := shoot.Options{Namespace: "garden-kyma"}
 
-	cases := map[string]struct {
-		reason  string
-		config  func() *model.GardenerConfigInput
-		options shoot.Options
-	}{
+	cases := map[string]goldenCase{
 		"aws": {
 			reason: "Every field of an order has its place, and what the order leaves out the options decide.",
 			config: awsOrder, options: everything,
@@ -100,6 +105,46 @@ func TestBuild(t *testing.T) {
 		},
 	}
 
+	cases["aws-identity-provider"] = goldenCase{
+		reason: "The API server trusts the ordered identity provider, by a ConfigMap that stands before the Shoot.",
+		config: func() *model.GardenerConfigInput {
+			order := awsOrder()
+			order.OIDCConfig = identityProvider()
+
+			return order
+		},
+		options: everything,
+	}
+	cases["gcp-domain"] = goldenCase{
+		reason: "A domain of one's own is served by the DNS provider whose Secret the order names.",
+		config: func() *model.GardenerConfigInput {
+			order := gcpOrder()
+			order.DNSConfig = &model.DNSConfigInput{Domain: "c.example.com", Providers: []*model.DNSProviderInput{
+				{DomainsInclude: []string{"c.example.com"}, Primary: true, SecretName: "dns", Type: "aws-route53"},
+				{DomainsInclude: []string{}, SecretName: "other", Type: "google-clouddns"},
+			}}
+
+			return order
+		},
+		options: nothing,
+	}
+	cases["openstack"] = goldenCase{
+		reason: "OpenStack has a floating pool, a load balancer provider, and the exposure class of its landscape.",
+		config: openStackOrder, options: nothing,
+	}
+	cases["openstack-named"] = goldenCase{
+		reason: "What the order names wins over what such orders used to get.",
+		config: func() *model.GardenerConfigInput {
+			order := openStackOrder()
+			openStack := order.ProviderSpecificConfig.OpenStackConfig
+			openStack.CloudProfileName, openStack.FloatingPoolName = new("converged-cloud-cp"), new("FloatingIP-external-cp-kyma")
+			order.ExposureClassName = new("mine")
+
+			return order
+		},
+		options: nothing,
+	}
+
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +154,7 @@ func TestBuild(t *testing.T) {
 				t.Fatalf("%s\nBuild(): %v", tc.reason, err)
 			}
 
-			manifest, err := shoot.Manifest(built)
+			manifest, err := shoot.Manifest(built.Shoot)
 			if err != nil {
 				t.Fatalf("%s\nManifest(): %v", tc.reason, err)
 			}
@@ -119,10 +164,24 @@ func TestBuild(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			if built.Authentication != nil {
+				beside, err := yaml.Marshal(built.Authentication)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				text = slices.Concat(beside, []byte("---\n"), text)
+			}
+
 			assertGolden(t, tc.reason, name+".yaml", text)
 
+			_, manifestText, several := bytes.Cut(text, []byte("---\n"))
+			if !several {
+				manifestText = text
+			}
+
 			var read gardencorev1beta1.Shoot
-			if err := yaml.UnmarshalStrict(text, &read); err != nil {
+			if err := yaml.UnmarshalStrict(manifestText, &read); err != nil {
 				t.Errorf("%s\nGardener's type has no place for something: %v", tc.reason, err)
 			}
 		})
@@ -137,21 +196,6 @@ func TestBuildRefuses(t *testing.T) {
 		change func(config *model.GardenerConfigInput)
 		want   string
 	}{
-		"OIDC": {
-			reason: "An identity provider that would be ignored silently is refused.",
-			change: func(config *model.GardenerConfigInput) { config.OIDCConfig = &model.OIDCConfigInput{} },
-			want:   "oidcConfig is not supported yet",
-		},
-		"DNS": {
-			reason: "So is a domain.",
-			change: func(config *model.GardenerConfigInput) { config.DNSConfig = &model.DNSConfigInput{} },
-			want:   "dnsConfig is not supported yet",
-		},
-		"OpenStack": {
-			reason: "So is the fourth provider.",
-			change: func(config *model.GardenerConfigInput) { config.Provider = "openstack" },
-			want:   "provider openstack is not supported yet",
-		},
 		"OtherPart": {
 			reason: "An order that was not validated is no panic.",
 			change: func(config *model.GardenerConfigInput) { config.Provider = "aws" },
@@ -226,6 +270,16 @@ func gcpOrder() *model.GardenerConfigInput {
 		ControlPlaneFailureTolerance: new(""), ExposureClassName: new(""), EUAccess: new(false),
 		ProviderSpecificConfig: &model.ProviderSpecificInput{
 			GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a", "europe-west3-b"}},
+		},
+	}
+}
+
+func openStackOrder() *model.GardenerConfigInput {
+	return &model.GardenerConfigInput{
+		Name: "c-1234567", KubernetesVersion: "1.35.4", Provider: "openstack", TargetSecret: "openstack-pool-1", Region: "eu-de-1",
+		MachineType: "g_c4_m16", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 3, AutoScalerMax: 8, MaxSurge: 1,
+		ProviderSpecificConfig: &model.ProviderSpecificInput{
+			OpenStackConfig: &model.OpenStackProviderConfigInput{Zones: []string{"eu-de-1a", "eu-de-1b"}, LoadBalancerProvider: "f5"},
 		},
 	}
 }

@@ -19,6 +19,8 @@ type cloud struct {
 	nodes string
 	// zones are the names of the zones that machines stand in.
 	zones []string
+	// exposureClass is the one of an order that names none, or empty.
+	exposureClass string
 	// infrastructure and controlPlane are read by the provider's extension of Gardener; worker is nil when there is nothing
 	// to tell.
 	infrastructure any
@@ -38,8 +40,8 @@ func cloudOf(config *model.GardenerConfigInput, options Options) (*cloud, error)
 		return azureCloud(parts.AzureConfig, config.WorkerCIDR), nil
 	case config.Provider == "gcp" && parts.GCPConfig != nil && len(parts.GCPConfig.Zones) > 0:
 		return gcpCloud(parts.GCPConfig, config.WorkerCIDR), nil
-	case config.Provider == "openstack":
-		return nil, failure.New(failure.Invalid, "provider openstack is not supported yet")
+	case config.Provider == "openstack" && parts.OpenStackConfig != nil:
+		return openStackCloud(parts.OpenStackConfig, config.WorkerCIDR), nil
 	default:
 		return nil, failure.New(failure.Invalid, "providerSpecificConfig has no part for provider %s", config.Provider)
 	}

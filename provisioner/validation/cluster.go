@@ -21,10 +21,14 @@ func (p *problems) cluster(config *model.GardenerConfigInput, rules Rules) {
 	p.binding(config.TargetSecret)
 	p.machines(config)
 	p.workers(config)
-	p.oneOf("purpose", config.Purpose, "evaluation", "testing", "development", "production")
+	p.oneOf("purpose", config.Purpose, purposes()...)
 	p.oneOf("controlPlaneFailureTolerance", config.ControlPlaneFailureTolerance, "node", "zone")
 	p.provider(config)
+	p.identityProvider(config.OIDCConfig)
+	p.domain(config.DNSConfig)
 }
+
+func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {

@@ -119,6 +119,31 @@ func TestProvisionCluster(t *testing.T) {
 			reason: "An empty purpose counts as left out, as it always did.",
 			change: func(config *model.GardenerConfigInput) { config.Purpose = new("") },
 		},
+		"IdentityProvider": {
+			reason: "An identity provider needs a client, and tokens of an issuer that can be trusted.",
+			change: func(config *model.GardenerConfigInput) {
+				config.OIDCConfig = &model.OIDCConfigInput{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
+			},
+			want: "oidcConfig.clientID must not be empty; " +
+				`oidcConfig.issuerURL must be an https address without user, query and fragment, not "https://user@issuer.example.com"`,
+		},
+		"NoIdentityProvider": {
+			reason: "An empty object is how clients read that there is none.",
+			change: func(config *model.GardenerConfigInput) {
+				config.OIDCConfig = &model.OIDCConfigInput{SigningAlgs: []string{}}
+			},
+		},
+		"Domain": {
+			reason: "A domain is served by one primary provider, whose credentials are named.",
+			change: func(config *model.GardenerConfigInput) {
+				config.DNSConfig = &model.DNSConfigInput{Domain: "no domain", Providers: []*model.DNSProviderInput{{}, nil}}
+			},
+			want: `dnsConfig.domain "no domain" is no domain: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
+				"characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for " +
+				"validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'); " +
+				"dnsConfig.providers[0].type must not be empty; dnsConfig.providers[0].secretName must not be empty; " +
+				"dnsConfig.providers[1] must not be null; dnsConfig.providers must hold one primary provider, not 0",
+		},
 		"FailureTolerance": {
 			reason: "A control plane survives the loss of a node or of a zone.",
 			change: func(config *model.GardenerConfigInput) { config.ControlPlaneFailureTolerance = new("region") },

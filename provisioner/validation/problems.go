@@ -12,15 +12,19 @@ import (
 const maxProblems = 10
 
 // problems collects what is wrong, each with the field that it is about.
-type problems []string
+type problems struct {
+	// what begins the text that tells them.
+	what string
+	told []string
+}
 
 func (p *problems) add(field, format string, args ...any) {
-	*p = append(*p, field+" "+fmt.Sprintf(format, args...))
+	p.told = append(p.told, field+" "+fmt.Sprintf(format, args...))
 }
 
 // err returns all problems as one error, nil when there are none.
 func (p *problems) err() error {
-	told := *p
+	told := p.told
 	if len(told) == 0 {
 		return nil
 	}
@@ -29,7 +33,7 @@ func (p *problems) err() error {
 		told = append(told[:maxProblems:maxProblems], fmt.Sprintf("and %d problems more", more))
 	}
 
-	return failure.New(failure.Invalid, "the runtime cannot be ordered like this: %s", strings.Join(told, "; "))
+	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(told, "; "))
 }
 
 // present finds a text that is empty.

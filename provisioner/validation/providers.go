@@ -56,8 +56,31 @@ func (p *problems) provider(config *model.GardenerConfigInput) {
 
 	p.disjoint(nodes, pods, services)
 
-	if config.AutoScalerMax > 0 && config.AutoScalerMax < zones {
+	p.enoughMachines(config.AutoScalerMax, zones)
+}
+
+// enoughMachines finds a limit of machines under which a zone would stay empty.
+func (p *problems) enoughMachines(most, zones int) {
+	if most > 0 && most < zones {
 		p.add("autoScalerMax", "must be at least the number of zones, which is %d", zones)
+	}
+}
+
+// zoneCount is how many zones an order that was checked has.
+func zoneCount(parts *model.ProviderSpecificInput) int {
+	switch {
+	case parts == nil:
+		return 0
+	case parts.AWSConfig != nil:
+		return len(parts.AWSConfig.AWSZones)
+	case parts.AzureConfig != nil:
+		return len(parts.AzureConfig.Zones) + len(parts.AzureConfig.AzureZones)
+	case parts.GCPConfig != nil:
+		return len(parts.GCPConfig.Zones)
+	case parts.OpenStackConfig != nil:
+		return len(parts.OpenStackConfig.Zones)
+	default:
+		return 0
 	}
 }
 
@@ -144,9 +167,7 @@ func (p *problems) azure(config *model.AzureProviderConfigInput, workers address
 	network := p.parse("azureConfig.vnetCidr", config.VnetCIDR)
 	p.inside(network, workers)
 
-	if timeout := config.IdleConnectionTimeoutMinutes; timeout != nil && (*timeout < minIdleTimeout || *timeout > maxIdleTimeout) {
-		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)
-	}
+	p.idleTimeout(config.IdleConnectionTimeoutMinutes)
 
 	if len(config.Zones) > 0 && len(config.AzureZones) > 0 {
 		p.add(field, "and azureConfig.zones exclude each other")
@@ -173,4 +194,10 @@ func (p *problems) azure(config *model.AzureProviderConfigInput, workers address
 	p.disjoint(subnets...)
 
 	return network, len(config.Zones) + len(config.AzureZones)
+}
+
+func (p *problems) idleTimeout(minutes *int) {
+	if minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout) {
+		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)
+	}
 }

@@ -25,7 +25,7 @@ type Rules struct {
 
 // Provision returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
 func Provision(input model.ProvisionRuntimeInput, rules Rules) error {
-	var found problems
+	found := problems{what: "the runtime cannot be ordered like this"}
 
 	if input.RuntimeInput == nil {
 		found.add("runtimeInput", "is missing")
@@ -36,7 +36,7 @@ func Provision(input model.ProvisionRuntimeInput, rules Rules) error {
 	if input.ClusterConfig == nil || input.ClusterConfig.GardenerConfig == nil {
 		found.add("clusterConfig.gardenerConfig", "is missing")
 	} else {
-		found.administrators(input.ClusterConfig.Administrators)
+		found.administrators("clusterConfig.administrators", input.ClusterConfig.Administrators)
 		found.cluster(input.ClusterConfig.GardenerConfig, rules)
 	}
 
@@ -55,9 +55,7 @@ func (p *problems) runtime(input *model.RuntimeInput) {
 	}
 }
 
-func (p *problems) administrators(names []string) {
-	const field = "clusterConfig.administrators"
-
+func (p *problems) administrators(field string, names []string) {
 	if len(names) > maxAdministrators {
 		p.add(field, "has %d entries, at most %d are allowed", len(names), maxAdministrators)
 

@@ -70,25 +70,12 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 		return err
 	}
 
-	err = storage.InsertNamed(ctx, tx, `INSERT INTO bindings (id, instance_id, binding_id, runtime_id, role, lifetime, predecessor,
+	_, err = storage.Exec(ctx, tx, `INSERT INTO bindings (id, instance_id, binding_id, runtime_id, role, lifetime, predecessor,
 			app_guid, created_by, state, operation_id, access, created_at, expires_at)
-		VALUES (:id, :instance_id, :binding_id, :runtime_id, :role, :lifetime, :predecessor,
-			:app_guid, :created_by, :state, :operation_id, :access, :created_at, :expires_at)`, row{
-		ID:          binding.ID,
-		InstanceID:  binding.InstanceID,
-		BindingID:   binding.BindingID,
-		RuntimeID:   binding.RuntimeID,
-		Role:        string(binding.Role),
-		Lifetime:    int64(binding.Lifetime / time.Second),
-		Predecessor: binding.Predecessor,
-		AppGUID:     binding.AppGUID,
-		CreatedBy:   binding.CreatedBy,
-		State:       string(binding.State),
-		OperationID: binding.OperationID,
-		Access:      access,
-		CreatedAt:   storage.At(binding.CreatedAt),
-		ExpiresAt:   storage.At(binding.ExpiresAt),
-	})
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		binding.ID, binding.InstanceID, binding.BindingID, binding.RuntimeID, string(binding.Role), int64(binding.Lifetime/time.Second),
+		binding.Predecessor, binding.AppGUID, binding.CreatedBy, string(binding.State), binding.OperationID, access,
+		storage.At(binding.CreatedAt), storage.At(binding.ExpiresAt))
 	if err != nil {
 		return fmt.Errorf("inserting binding %s: %w", binding.ID, err)
 	}

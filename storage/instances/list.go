@@ -21,6 +21,8 @@ type Filter struct {
 	Region string
 	// Plan matches the plan's name and its id.
 	Plan string
+	// Suspended selects those that have no runtime for now.
+	Suspended bool
 	// Operation selects by the instance's newest operation: its kinds and states.
 	Kinds  []string
 	States []process.State
@@ -59,7 +61,8 @@ type listedRow struct {
 
 // columns are those of an instance that a list shows: all but its sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at`
+	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
+	exclusive, maintenance_version, suspended, expires_at, expired_at`
 
 // theOperation are the columns of the operation that stands beside an instance.
 const theOperation = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
@@ -135,6 +138,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
 	add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
 	add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
+	add(f.Suspended, "instances.suspended")
 	add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
 	add(len(f.States) > 0, operations.InStates(f.States...))
 	add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)

@@ -52,8 +52,15 @@ type row struct {
 	RuntimeID       string       `db:"runtime_id"`
 	DashboardURL    string       `db:"dashboard_url"`
 	Request         string       `db:"request"`
+	Exclusive       *string      `db:"exclusive"`
 	CreatedAt       storage.Time `db:"created_at"`
 	UpdatedAt       storage.Time `db:"updated_at"`
+
+	SubscriptionAccountID string       `db:"subscription_account_id"`
+	MaintenanceVersion    string       `db:"maintenance_version"`
+	Suspended             bool         `db:"suspended"`
+	ExpiresAt             storage.Time `db:"expires_at"`
+	ExpiredAt             storage.Time `db:"expired_at"`
 }
 
 // requestPlace binds a sealed request to its instance.
@@ -64,36 +71,77 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion adds an instance, together with its first operation. Where the id or the name of the Shoot is taken it fails with an error
+// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it
+// fails with an error
 // for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
-	request, err := json.Marshal(instance.Request)
+	request, err := s.sealed(instance)
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
+		return storage.Change{}, err
 	}
 
 	return storage.Change{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
-			instance.DashboardURL, s.keys.Seal(request, requestPlace(instance.ID)),
-			storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
+			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
+			nullable(instance.Exclusive), instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
 		},
 	}, nil
 }
 
+// sealed is the request as the table has it.
+func (s *Store) sealed(instance environment.Instance) (string, error) {
+	request, err := json.Marshal(instance.Request)
+	if err != nil {
+		return "", fmt.Errorf("encoding the request of instance %s: %w", instance.ID, err)
+	}
+
+	return s.keys.Seal(request, requestPlace(instance.ID)), nil
+}
+
 // Get returns an instance, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT * FROM instances WHERE id = ?`, id)
+	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+`, request FROM instances WHERE id = ?`, id)
 	if err != nil {
 		return environment.Instance{}, fmt.Errorf("reading instance %s: %w", id, err)
 	}
 
 	return s.instance(row)
+}
+
+// Claimed is what an instance would claim that no other one may have.
+type Claimed struct {
+	Exclusive               string
+	GlobalAccountID, PlanID string
+	// Except is the instance that claims it.
+	Except string
+}
+
+// Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
+// were made before there was only to be one.
+func (s *Store) Holder(ctx context.Context, claimed Claimed) (string, error) {
+	id, err := storage.Get[string](ctx, s.db.Reader(), `SELECT id FROM instances
+		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
+		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
+	if err != nil {
+		return "", fmt.Errorf("looking for the instance that holds %s: %w", claimed.Exclusive, err)
+	}
+
+	return id, nil
+}
+
+// nullable is nil for an empty text: those are not compared with each other.
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	return &text
 }
 
 // Touch marks an instance as changed inside the caller's transaction, and keeps everybody else from touching it until that
@@ -121,6 +169,40 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 // since, nothing is changed.
 func (s *Store) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
 	return s.change(ctx, "recording the runtime of", instance, `UPDATE instances SET runtime_id = ?`, runtimeID)
+}
+
+// Update writes what may change of an instance in its life, inside the caller's transaction that has touched it before reading it.
+// When the id was given to another one since, nothing is changed.
+func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	request, err := s.sealed(instance)
+	if err != nil {
+		return err
+	}
+
+	_, err = storage.Exec(ctx, tx, `UPDATE instances SET plan_id = ?, plan_name = ?, global_account_id = ?, subscription_account_id = ?,
+			exclusive = ?, maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, request = ?
+		WHERE id = ? AND shoot_name = ?`,
+		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, nullable(instance.Exclusive),
+		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
+		instance.ID, instance.ShootName)
+	if err != nil {
+		return fmt.Errorf("updating instance %s: %w", instance.ID, err)
+	}
+
+	return nil
+}
+
+// Expiring returns the ids of instances that are to expire by the moment and still have a runtime, by their ids. They
+// follow the one after which a former page ended.
+func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
+		WHERE expires_at IS NOT NULL AND expires_at <= ? AND NOT suspended AND id > ? ORDER BY id `+storage.Page(limit, 0),
+		storage.At(by), after)
+	if err != nil {
+		return nil, fmt.Errorf("looking for instances that expire: %w", err)
+	}
+
+	return ids, nil
 }
 
 // Delete removes an instance. When it is gone, or its id was given to another one since, nothing is changed.
@@ -157,6 +239,11 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 
 // instance is all but the request, which is sealed.
 func (row row) instance() environment.Instance {
+	exclusive := ""
+	if row.Exclusive != nil {
+		exclusive = *row.Exclusive
+	}
+
 	return environment.Instance{
 		ID:              row.ID,
 		ServiceID:       row.ServiceID,
@@ -173,5 +260,12 @@ func (row row) instance() environment.Instance {
 		DashboardURL:    row.DashboardURL,
 		CreatedAt:       row.CreatedAt.Time,
 		UpdatedAt:       row.UpdatedAt.Time,
+		Exclusive:       exclusive,
+
+		SubscriptionAccountID: row.SubscriptionAccountID,
+		MaintenanceVersion:    row.MaintenanceVersion,
+		Suspended:             row.Suspended,
+		ExpiresAt:             row.ExpiresAt.Time,
+		ExpiredAt:             row.ExpiredAt.Time,
 	}
 }

@@ -137,6 +137,80 @@ func TestTouch(t *testing.T) {
 	})
 }
 
+func TestAnUpdateKeepsWhatMayChange(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store := open(t, db)
+		inTx(t, db, func(tx storage.Tx) {
+			if err := storagetest.Insert(t.Context(), tx, store, instance("one")); err != nil {
+				t.Fatal(err)
+			}
+		})
+
+		want := instance("one")
+		want.PlanID, want.PlanName, want.MaintenanceVersion = "other", "large", "2.0.0"
+		want.GlobalAccountID, want.SubscriptionAccountID = "moved", "ga"
+		want.RuntimeID, want.Suspended = "runtime", true
+		want.ExpiresAt, want.ExpiredAt = want.CreatedAt.Add(time.Hour), want.CreatedAt.Add(time.Minute)
+		want.Request.Parameters = json.RawMessage(`{"b":2}`)
+
+		update := func(changed environment.Instance) environment.Instance {
+			inTx(t, db, func(tx storage.Tx) {
+				if err := store.Update(t.Context(), tx, changed); err != nil {
+					t.Fatal(err)
+				}
+			})
+
+			got, err := store.Get(t.Context(), db.Reader(), "one")
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			return got
+		}
+
+		if diff := cmp.Diff(want, update(want)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+
+		former := want
+		former.ShootName, former.PlanName = "c-former", "former"
+
+		if diff := cmp.Diff(want, update(former)); diff != "" {
+			t.Errorf("an update of a former instance of that id changes the present one: -want +got\n%s", diff)
+		}
+	})
+}
+
+func TestInstancesThatAreToExpire(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store := open(t, db)
+		now := instance("").CreatedAt
+
+		insert := func(id string, change func(*environment.Instance)) {
+			made := instance(id)
+			change(&made)
+			inTx(t, db, func(tx storage.Tx) {
+				if err := errors.Join(storagetest.Insert(t.Context(), tx, store, made), store.Update(t.Context(), tx, made)); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+
+		insert("lasts", func(*environment.Instance) {})
+		insert("later", func(i *environment.Instance) { i.ExpiresAt = now.Add(time.Second) })
+		insert("gone", func(i *environment.Instance) { i.ExpiresAt, i.Suspended = now, true })
+		insert("b", func(i *environment.Instance) { i.ExpiresAt = now })
+		insert("a", func(i *environment.Instance) { i.ExpiresAt, i.ExpiredAt = now.Add(-time.Hour), now })
+
+		for after, want := range map[string][]string{"": {"a", "b"}, "a": {"b"}, "b": {}} {
+			got, err := store.Expiring(t.Context(), now, after, 10)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("after %q: %v -want +got\n%s", after, err, diff)
+			}
+		}
+	})
+}
+
 func inTx(t *testing.T, db *storage.DB, work func(tx storage.Tx)) {
 	t.Helper()
 

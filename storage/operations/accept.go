@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertOperation is completed with the operation's position. It gives the operation its turn: behind those of its tenant, else with the one whose turn is next. So the tenants
-// that wait take turns, however many operations each of them has.
+// insertOperation is completed with the operation's position. It gives the operation its turn: behind those of its tenant, else with
+// the one whose turn is next. So the tenants that wait take turns, however many operations each of them has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,

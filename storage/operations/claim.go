@@ -37,7 +37,6 @@ WHERE id IN (
 // Claim implements process.Store.
 func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	now, until := storage.At(claim.Now), storage.At(claim.Until)
-	after := storage.At(latest(claim.CreatedAfter, time.Unix(0, 0)))
 
 	var (
 		rows []row
@@ -49,7 +48,7 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 		rows, err = storage.Select[row](ctx, s.db.Writer(), statement, append([]any{claim.Owner, until, now, now, now}, args...)...)
 	} else {
 		rows, err = storage.Select[row](ctx, s.db.Writer(), fmt.Sprintf(claimDue, s.db.SkipLocked()),
-			claim.Owner, until, claim.Kind, now, now, after, claim.Limit)
+			claim.Owner, until, claim.Kind, now, now, storage.At(latest(claim.CreatedAfter, time.Unix(0, 0))), claim.Limit)
 	}
 
 	if err != nil {
@@ -107,7 +106,8 @@ func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]pro
 		var err error
 
 		if stored, err = storage.Select[attemptRow](ctx, s.db.Reader(),
-			`SELECT * FROM step_attempts WHERE operation_id IN (?)`, ids); err != nil {
+			`SELECT operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error
+			FROM step_attempts WHERE operation_id IN (?)`, ids); err != nil {
 			return nil, fmt.Errorf("reading the attempts of claimed operations: %w", err)
 		}
 	}

@@ -152,6 +152,19 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return nil
 }
 
+// Configured records what the cluster was made by an operation. What an operation of an earlier position records comes late, from a
+// replica that was frozen, and changes nothing.
+func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
+	sealed := s.keys.Seal(configuration, configurationPlace(id))
+
+	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE runtimes SET configuration = ?, configured_by = ? WHERE id = ? AND configured_by <= ?`,
+		sealed, position, id, position); err != nil {
+		return fmt.Errorf("recording the configuration of runtime %s: %w", id, err)
+	}
+
+	return nil
+}
+
 // DeletedAmong returns those of the runtimes that are recorded as gone.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {

@@ -356,3 +356,30 @@ func TestOneOfManyCallsWithAKeyWins(t *testing.T) {
 		}
 	})
 }
+
+// TestConfigurationThatComesLate: a replica that was frozen records what another one has gone beyond since.
+func TestConfigurationThatComesLate(t *testing.T) {
+	each(t, func(b bench) {
+		b.insert(runtime("r-1", "c-first"))
+
+		for _, c := range []struct {
+			reason   string
+			position int64
+			want     string
+		}{
+			{"the first change is recorded", 4, `{"position":4}`},
+			{"a later one too", 7, `{"position":7}`},
+			{"one that comes late changes nothing", 4, `{"position":7}`},
+			{"to record the same again is no harm", 7, `{"position":7}`},
+		} {
+			configuration := fmt.Appendf(nil, `{"position":%d}`, c.position)
+			if err := b.store.Configured(b.Context(), "r-1", configuration, c.position); err != nil {
+				b.Fatal(err)
+			}
+
+			if got := string(b.get("r-1").Configuration); got != c.want {
+				b.Errorf("%s: got %s, want %s", c.reason, got, c.want)
+			}
+		}
+	})
+}

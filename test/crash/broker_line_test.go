@@ -78,6 +78,18 @@ func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, run
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, instance, runtimeID) })
 }
 
+func (r rows) Update(ctx context.Context, instance environment.Instance, change environment.Change) error {
+	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, instance, change) })
+}
+
+func (r rows) Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error {
+	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, instance, change) })
+}
+
+func (r rows) Resume(ctx context.Context, instance environment.Instance) error {
+	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, instance) })
+}
+
 func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
 	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, instance) })
 }
@@ -159,8 +171,10 @@ func (a *accounts) list() []string {
 
 // Probe implements provisioning.RuntimeAccess.
 func (a access) Probe(ctx context.Context, instance environment.Instance) error {
-	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
-		return err
+	if instance.Request.Cluster.Own == nil {
+		if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+			return err
+		}
 	}
 
 	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {

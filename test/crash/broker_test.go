@@ -3,7 +3,9 @@ package crash
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/garden"
@@ -30,10 +33,19 @@ import (
 )
 
 const (
-	instance = "/v2/service_instances/0f5b2c7e-1111-4222-8333-444455556666"
-	access1  = instance + "/service_bindings/one"
-	query    = "?accepts_incomplete=true" + plan
-	plan     = "&service_id=47c9dcbf-ff30-448e-ab36-d3bad66ba281&plan_id=361c511f-f939-4621-b228-d0fb79a1fe15"
+	instanceID = "0f5b2c7e-1111-4222-8333-444455556666"
+	instance   = "/v2/service_instances/" + instanceID
+	access1    = instance + "/service_bindings/one"
+
+	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	planTrial = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
+
+	planAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
+	planOwnCluster = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
+
+	// ownKubeconfig is that of a cluster which a tenant brings; nobody calls it.
+	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
+		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
 	// binding is how long the platform waits before it wants to have no binding any more: the account is just being made.
 	binding = 5500 * time.Millisecond
@@ -81,7 +93,7 @@ func newBroker(t *testing.T, db *storage.DB, memory *garden.Memory, offer *catal
 	w.provisioner.run()
 	w.api = broker.NewHandler(broker.Options{
 		DB: db, Instances: rows, Operations: ops, Bindings: bound, BindingLimit: 10, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		DefaultRegion: "cf-eu10",
+		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
 	return w
@@ -127,7 +139,7 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Provisioner: client,
-		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, w.bindings), line},
+		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, w.bindings, clock.RealClock{}), line},
 		Access:      access{client, line, w.accounts},
 		Pace:        func(time.Duration) time.Duration { return pace },
 		Told:        func() bool { return true },
@@ -135,20 +147,40 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 	})
 }
 
-// ask sends a platform's request about the instance and returns the id of the operation that it began.
+// ask sends a platform's request about an instance of plan aws and returns the id of the operation that it began.
 func (w *brokerWorld) ask(method string) string {
 	w.Helper()
 
-	return w.askFor(method, instance)
+	return w.askFor(method, instance, planAWS, `{}`)
 }
 
 // askFor sends a platform's request and returns the id of the operation that it began.
-func (w *brokerWorld) askFor(method, path string) string {
+func (w *brokerWorld) askFor(method, path, plan, parameters string) string {
 	w.Helper()
 
-	body := `{"service_id": "47c9dcbf-ff30-448e-ab36-d3bad66ba281", "plan_id": "361c511f-f939-4621-b228-d0fb79a1fe15",
-		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`
-	request := httptest.NewRequestWithContext(w.Context(), method, path+query, bytes.NewBufferString(body))
+	return w.send(method, path+"?accepts_incomplete=true&service_id="+serviceID+"&plan_id="+plan, fmt.Sprintf(
+		`{"service_id": %q, "plan_id": %q, "parameters": %s,
+		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, serviceID, plan, parameters))
+}
+
+// orderTrial orders an instance that may be suspended.
+func (w *brokerWorld) orderTrial() string {
+	w.Helper()
+
+	return w.askFor(http.MethodPut, instance, planTrial, `{}`)
+}
+
+// change sends an update with the fields.
+func (w *brokerWorld) change(fields string) string {
+	w.Helper()
+
+	return w.send(http.MethodPatch, instance+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, serviceID, fields))
+}
+
+func (w *brokerWorld) send(method, path, body string) string {
+	w.Helper()
+
+	request := httptest.NewRequestWithContext(w.Context(), method, path, bytes.NewBufferString(body))
 	request.Header.Set("X-Broker-Api-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
@@ -173,6 +205,9 @@ type outside struct {
 	// Bindings are the states of the rows, Accounts how many there are in the runtime; Orphans have no row.
 	Bindings          []string
 	Accounts, Orphans int
+	// Suspended and Most are what the row tells: whether the runtime was taken away, and how many nodes it has at most.
+	Suspended bool
+	Most      int
 	// Runtime says that the instance's runtime is one that the Provisioner has.
 	Runtime bool
 	// Unfinished are the Provisioner's operations that have not ended.
@@ -210,18 +245,25 @@ func (w *brokerWorld) outside(chance bool) outside {
 	told.Bindings = states
 
 	if told.Instances == 1 {
-		runtimeID, err := storage.Get[string](w.Context(), w.db.Reader(), `SELECT runtime_id FROM instances`)
+		row, err := w.instances.Get(w.Context(), w.db.Reader(), instanceID)
 		if err != nil {
 			w.Fatal(err)
 		}
 
-		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, runtimeID) == 1
+		told.Suspended, told.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
+		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
 	return told
 }
 
 type brokerPlay = crashtest.Play[environment.Data]
+
+// ownParameters order the cluster of a tenant.
+func ownParameters() string {
+	return fmt.Sprintf(`{"kubeconfig": %q, "shootName": "own", "shootDomain": "own.example.com"}`,
+		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
+}
 
 func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtest.Scene[environment.Data] {
 	t.Helper()
@@ -257,6 +299,23 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 
 			return []string{id}
 		}),
+		scene("provision-own-cluster", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Begin()
+
+			id := w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters())
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-own-cluster", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters()))
+			play.Begin()
+
+			id := w.askFor(http.MethodDelete, instance, planOwnCluster, `{}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
 		scene("deprovision", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
 			play.Begin()
@@ -270,17 +329,17 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 			play.Await(w.ask(http.MethodPut))
 			play.Begin()
 
-			id := w.askFor(http.MethodPut, access1)
+			id := w.askFor(http.MethodPut, access1, planAWS, `{}`)
 			play.Await(id)
 
 			return []string{id}
 		}),
 		scene("unbind", environment.KindUnbind, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Await(w.askFor(http.MethodPut, access1))
+			play.Await(w.askFor(http.MethodPut, access1, planAWS, `{}`))
 			play.Begin()
 
-			id := w.askFor(http.MethodDelete, access1)
+			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
 			play.Await(id)
 
 			return []string{id}
@@ -288,10 +347,10 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 		scene("unbind-during-bind", environment.KindUnbind, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
 			play.Begin()
-			w.askFor(http.MethodPut, access1)
+			w.askFor(http.MethodPut, access1, planAWS, `{}`)
 			play.Sleep(binding)
 
-			id := w.askFor(http.MethodDelete, access1)
+			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
 			play.Await(id)
 
 			return []string{id}
@@ -302,6 +361,45 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 			play.Sleep(creation)
 
 			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("update", environment.KindUpdate, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+
+			id := w.change(`"parameters": {"autoScalerMax": 30}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-during-update", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+			w.change(`"parameters": {"autoScalerMax": 30}`)
+			play.Sleep(change)
+
+			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("suspend", environment.KindSuspend, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.orderTrial())
+			play.Begin()
+
+			id := w.change(`"context": {"active": false}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("resume", environment.KindResume, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.orderTrial())
+			play.Await(w.change(`"context": {"active": false}`))
+			play.Begin()
+
+			id := w.change(`"context": {"active": true}`)
 			play.Await(id)
 
 			return []string{id}

@@ -22,7 +22,7 @@ func TestEveryRegisteredProcessHasAScene(t *testing.T) {
 	memory := openGarden(t)
 
 	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, memory, scratch)...)
-	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), nil, nil), provisionerScenes(memory, scratch)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenes(memory, scratch)...)
 }
 
 func TestBroker(t *testing.T) { crashtest.Matrix(t, brokerScenes(t, openGarden(t), scratch)...) }

@@ -9,6 +9,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,11 +19,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
 const (
-	// creation is how long Gardener takes for a cluster, deletion how long to remove it.
+	// creation is how long Gardener takes for a cluster, change how long to change it, deletion how long to remove it.
 	creation = 6 * time.Second
+	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
 
@@ -146,10 +149,38 @@ func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot
 		shoot.Spec.DNS = &gardencorev1beta1.DNS{Domain: new(shoot.Name + ".example.com")}
 
 		return g.Patch(ctx, shoot, client.MergeFrom(before))
+	case created(shoot):
+		return g.keepUp(ctx, shoot)
 	case time.Since(shoot.CreationTimestamp.Time) > creation:
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationStateSucceeded)
 	default:
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationStateProcessing)
+	}
+}
+
+// created says whether the cluster has once been what was ordered.
+func created(shoot *gardencorev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+
+	return last != nil && (last.Type == gardencorev1beta1.LastOperationTypeReconcile || last.State == gardencorev1beta1.LastOperationStateSucceeded)
+}
+
+// keepUp changes the cluster when another one is wanted.
+func (g *gardener) keepUp(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	last := shoot.Status.LastOperation
+
+	switch {
+	case shoot.Status.ObservedGeneration < shoot.Generation:
+		shoot.Status.LastOperation = nil // told also when a change follows another one
+
+		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateProcessing)
+	case last.State == gardencorev1beta1.LastOperationStateProcessing && time.Since(last.LastUpdateTime.Time) > change:
+		hibernation := shoot.Spec.Hibernation
+		shoot.Status.IsHibernated = hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+
+		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateSucceeded)
+	default:
+		return nil
 	}
 }
 
@@ -208,6 +239,24 @@ func (g *gardener) clear() {
 			g.Fatal(err)
 		}
 	}
+
+	for _, each := range g.beside() {
+		if err := g.Delete(ctx, &each); err != nil {
+			g.Fatal(err)
+		}
+	}
+}
+
+// beside are the ConfigMaps that stand beside Shoots.
+func (g *gardener) beside() []corev1.ConfigMap {
+	g.Helper()
+
+	list := &corev1.ConfigMapList{}
+	if err := g.List(context.Background(), list, client.InNamespace(g.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+		g.Fatal(err)
+	}
+
+	return list.Items
 }
 
 // by is the garden at the end of a replica's line.

@@ -2,12 +2,16 @@ package crash
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
@@ -33,6 +37,8 @@ type provisioner struct {
 	runtimes   *stored.Store
 	db         *storage.DB
 	service    *runtimes.Service
+	// administrators are those who have rights in the cluster.
+	administrators atomic.Pointer[[]string]
 }
 
 func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
@@ -52,7 +58,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 
 	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db}
 	p.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
+		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Wake:  func() {},
 		Check: func(stored.Runtime) error { return nil },
 	})
@@ -78,18 +84,47 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 	config.Gardener.Project = garden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
 
-	return service.Processes(config, gardenerclient.New(p.by(line), p.namespace), ends{p.runtimes, line})
+	return service.Processes(config, service.Parts{
+		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
+	})
 }
 
-// ends is where the ends of runtimes are recorded, at the end of a replica's line.
-type ends struct {
+// runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
+type runtimeRows struct {
 	store *stored.Store
 	line  *crashtest.Line
 }
 
+// Configured implements changing.Runtimes.
+func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
+	return r.line.Outside(ctx, "Configured", func(ctx context.Context) error {
+		return r.store.Configured(ctx, id, configuration, position)
+	})
+}
+
+// insides are the clusters' own API servers, at the end of a replica's line.
+type insides struct {
+	provisioner *provisioner
+	line        *crashtest.Line
+}
+
+// SetAdministrators implements administrators.Clusters.
+func (i insides) SetAdministrators(ctx context.Context, _ string, users []string) error {
+	err := i.line.Outside(ctx, "SetAdministrators", func(context.Context) error {
+		i.provisioner.administrators.Store(&users)
+
+		return nil
+	})
+	if err != nil {
+		return failure.Wrap(failure.Transient, err, "the cluster does not answer")
+	}
+
+	return nil
+}
+
 // MarkDeleted implements deprovisioning.Runtimes.
-func (e ends) MarkDeleted(ctx context.Context, id string, at time.Time) error {
-	return e.line.Outside(ctx, "MarkDeleted", func(ctx context.Context) error { return e.store.MarkDeleted(ctx, id, at) })
+func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) error {
+	return r.line.Outside(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
 }
 
 func (p *provisioner) order() (operationID, runtimeID string) {
@@ -114,11 +149,43 @@ func (p *provisioner) remove(runtimeID string) string {
 	return id
 }
 
+// upgrade orders other machines, another identity provider and another administrator.
+func (p *provisioner) upgrade(runtimeID string) string {
+	p.Helper()
+
+	status, err := p.service.UpgradeShoot(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "upgrade"}, runtimeID,
+		model.UpgradeShootInput{
+			GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(5), OIDCConfig: &model.OIDCConfigInput{
+				ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub", UsernamePrefix: "-", SigningAlgs: []string{},
+			}},
+			Administrators: []string{"joe@example.com"},
+		})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return *status.ID
+}
+
+// sleeping orders that the cluster is put to sleep, or woken.
+func (p *provisioner) sleeping(
+	order func(ctx context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error), key, runtimeID string,
+) string {
+	p.Helper()
+
+	status, err := order(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return *status.ID
+}
+
 // order asks for a cluster of the name.
 func order(name string) model.ProvisionRuntimeInput {
 	return model.ProvisionRuntimeInput{
 		RuntimeInput: &model.RuntimeInput{Name: name},
-		ClusterConfig: &model.ClusterConfigInput{GardenerConfig: &model.GardenerConfigInput{
+		ClusterConfig: &model.ClusterConfigInput{Administrators: []string{"jane@example.com"}, GardenerConfig: &model.GardenerConfigInput{
 			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
 			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
 			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
@@ -138,6 +205,12 @@ type clusters struct {
 	Made     int
 	Left     int
 	Runtimes int
+	// Beside counts what stands beside Shoots.
+	Beside int
+	// Machines is the limit of machines that Gardener knows, Recorded the one that the runtime's row tells; 0 without a cluster.
+	Machines, Recorded int
+	Administrators     string
+	Asleep             bool
 }
 
 // removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
@@ -173,7 +246,35 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	return clusters{Made: made, Left: left, Runtimes: live}
+	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside())}
+	for _, shoot := range p.shoots() {
+		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
+		told.Asleep = shoot.Status.IsHibernated
+	}
+
+	if names := p.administrators.Load(); names != nil && left > 0 {
+		told.Administrators = strings.Join(*names, ", ")
+		told.Recorded = p.recorded(p.shoots()[0].Name)
+	}
+
+	return told
+}
+
+// recorded is the limit of machines in the row of the one runtime.
+func (p *provisioner) recorded(shootName string) int {
+	p.Helper()
+
+	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	order, err := operation.OrderOf(runtime)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return order.ClusterConfig.GardenerConfig.AutoScalerMax
 }
 
 type provisionerPlay = crashtest.Play[operation.Data]
@@ -198,6 +299,49 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Begin()
 
 			id, _ := p.order()
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Begin()
+
+			id := p.upgrade(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-during-upgrade", operation.KindUpgradeShoot, true, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Begin()
+			p.upgrade(runtimeID)
+			play.Sleep(change)
+
+			id := p.remove(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("hibernate", operation.KindHibernate, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Begin()
+
+			id := p.sleeping(p.service.Hibernate, "sleep", runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("wake-up", operation.KindWakeUp, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Await(p.sleeping(p.service.Hibernate, "sleep", runtimeID))
+			play.Begin()
+
+			id := p.sleeping(p.service.WakeUp, "wake", runtimeID)
 			play.Await(id)
 
 			return []string{id}

@@ -18,6 +18,12 @@ const (
 	planAzure = "4deee563-e5ec-4731-b9b1-53b42d855f0c"
 	planGCP   = "ca6e5357-707f-4565-bbbd-b3ab732597c6"
 	planTrial = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
+
+	planAzureLite      = "8cb22518-aa26-44c5-91a0-e669ec9bf443"
+	planConvergedCloud = "03b812ac-c991-4528-b5bd-08b303523a63"
+	planFree           = "b1a5764e-2ea1-4f95-94c0-2b4538b37b55"
+	planOwnCluster     = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
+	planPreview        = "5cb3d976-b85c-42ea-a636-79cadda109a9"
 )
 
 const (

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -15,7 +17,10 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		l := start(t, fresh, 200*time.Millisecond, nil)
 
-		for name, plan := range map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial} {
+		for name, plan := range map[string]string{
+			"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial,
+			"azure_lite": planAzureLite, "sap-converged-cloud": planConvergedCloud, "free": planFree, "preview": planPreview,
+		} {
 			t.Run(name, func(t *testing.T) {
 				l := landscape{platform: platform{TB: t, url: l.url, user: user, password: password}, garden: l.garden}
 				id := "instance-" + name
@@ -46,6 +51,39 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestAClusterThatTheTenantBrings makes the runtime of one instance the own cluster of another one.
+func TestAClusterThatTheTenantBrings(t *testing.T) {
+	l := start(t, onSQLite, 200*time.Millisecond, nil)
+
+	l.create("made", planAWS)
+	l.succeeded("made")
+
+	kubeconfig := l.kubeconfig("made")
+	order := orderOf(planOwnCluster)
+	order["parameters"] = map[string]any{
+		"kubeconfig": base64.StdEncoding.EncodeToString(kubeconfig), "shootName": "made", "shootDomain": "made.example.com",
+	}
+
+	l.send(http.MethodPut, instancePath("own")+"?accepts_incomplete=true", order, http.StatusAccepted)
+	l.succeeded("own")
+
+	found := l.send(http.MethodGet, instancePath("own"), nil, http.StatusOK)
+	if diff := cmp.Diff(map[string]any{"shootName": "made", "shootDomain": "made.example.com"}, found.Body["parameters"]); diff != "" {
+		t.Errorf("the kubeconfig is shown, or something else is not: -want +got\n%s", diff)
+	}
+
+	if shoots := l.shoots(); len(shoots) != 1 {
+		t.Errorf("there are %d Shoots, want the one that was made", len(shoots))
+	}
+
+	l.remove("own", planOwnCluster)
+	l.gone("own")
+	answersTo(t, kubeconfig)
+
+	l.remove("made", planAWS)
+	l.gone("made")
 }
 
 // answersTo has the runtime that the kubeconfig leads to tell its version.

@@ -50,6 +50,7 @@ func New(scenario Scenario) (*Broker, error) {
 		broker.routes.HandleFunc("GET "+entrance+"/catalog", osb(broker.catalog))
 		broker.routes.HandleFunc("PUT "+entrance+"/service_instances/{id}", osb(broker.provision))
 		broker.routes.HandleFunc("GET "+entrance+"/service_instances/{id}", osb(broker.fetch))
+		broker.routes.HandleFunc("PATCH "+entrance+"/service_instances/{id}", osb(broker.update))
 		broker.routes.HandleFunc("DELETE "+entrance+"/service_instances/{id}", osb(broker.deprovision))
 	}
 
@@ -61,6 +62,7 @@ func New(scenario Scenario) (*Broker, error) {
 	broker.routes.HandleFunc("GET /runtimes", broker.listRuntimes)
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
+	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)

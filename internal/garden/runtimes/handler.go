@@ -37,6 +37,7 @@ func (s *Server) handler() http.Handler {
 			handle("GET "+root+place+"/{resource}", of(group, list))
 			handle("POST "+root+place+"/{resource}", of(group, create))
 			handle("GET "+root+place+"/{resource}/{name}", of(group, get))
+			handle("PUT "+root+place+"/{resource}/{name}", of(group, update))
 			handle("DELETE "+root+place+"/{resource}/{name}", of(group, remove))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -22,7 +23,7 @@ func discovery() map[string]any {
 	byGroup := map[string][]metav1.APIResource{}
 	for _, known := range kinds() {
 		byGroup[known.Group] = append(byGroup[known.Group], metav1.APIResource{
-			Name: known.resource, Kind: known.Kind, Namespaced: known.namespaced, Verbs: metav1.Verbs{"create", "delete", "get", "list"},
+			Name: known.resource, Kind: known.Kind, Namespaced: known.namespaced, Verbs: metav1.Verbs{"create", "delete", "get", "list", "update"},
 		})
 	}
 	rbac := metav1.GroupVersionForDiscovery{GroupVersion: rbacv1.SchemeGroupVersion.String(), Version: rbacv1.SchemeGroupVersion.Version}
@@ -94,16 +95,50 @@ func get(at target, _ *http.Request) (int, any, error) {
 	return http.StatusOK, found, err
 }
 
-func create(at target, r *http.Request) (int, any, error) {
+// sent is the object that the request holds.
+func sent(at target, r *http.Request) (client.Object, error) {
 	empty, err := at.objects.scheme.New(at.GroupVersionKind)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	object, ok := empty.(client.Object)
 	if !ok {
-		return 0, nil, fmt.Errorf("%T has no metadata", empty)
+		return nil, fmt.Errorf("%T has no metadata", empty)
 	}
-	if err := at.objects.read(r, object); err != nil {
+	return object, at.objects.read(r, object)
+}
+
+// update exchanges an object. As in every cluster, a binding keeps its role.
+func update(at target, r *http.Request) (int, any, error) {
+	object, err := sent(at, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if object.GetName() != at.name {
+		return 0, nil, apierrors.NewBadRequest("the body has another name than the path")
+	}
+	object.SetNamespace(at.namespace)
+	if binding, ok := object.(*rbacv1.ClusterRoleBinding); ok {
+		present := &rbacv1.ClusterRoleBinding{}
+		if err := at.objects.Lookup(client.ObjectKeyFromObject(binding), present); err != nil {
+			return 0, nil, err
+		}
+		if present.RoleRef != binding.RoleRef {
+			return 0, nil, apierrors.NewInvalid(at.GroupKind(), at.name, field.ErrorList{
+				field.Invalid(field.NewPath("roleRef"), binding.RoleRef, "cannot change roleRef"),
+			})
+		}
+	}
+	if err := at.objects.Update(at.path(), object, at.namespace); err != nil {
+		return 0, nil, err
+	}
+	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	return http.StatusOK, object, nil
+}
+
+func create(at target, r *http.Request) (int, any, error) {
+	object, err := sent(at, r)
+	if err != nil {
 		return 0, nil, err
 	}
 	if at.namespaced {

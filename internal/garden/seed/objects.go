@@ -16,6 +16,9 @@ const (
 	// Domain completes the domains of runtimes: <shoot>.<project>.<Domain>. Nothing resolves it.
 	Domain = "runtimes.test"
 
+	// ExposureClass is the one that control planes of openstack are reached by.
+	ExposureClass = "converged-cloud-internet"
+
 	gardenNamespace = v1beta1constants.GardenNamespace
 	dnsProvider     = "local"
 )
@@ -50,7 +53,7 @@ func offered() []client.Object {
 	for _, offer := range offers() {
 		objects = append(objects, offer.cloudProfile(), registration(offer.provider, "ControlPlane", "Infrastructure", "Worker"))
 	}
-	return objects
+	return append(objects, &gardencorev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: ExposureClass}, Handler: "internet"})
 }
 
 // access is what a project needs to order from the providers.

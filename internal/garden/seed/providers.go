@@ -14,7 +14,7 @@ func Providers() []string {
 }
 
 func offers() []offer {
-	return []offer{aws(), azure(), gcp()}
+	return []offer{aws(), azure(), gcp(), openStack()}
 }
 
 func aws() offer {
@@ -114,5 +114,32 @@ func gcp() offer {
 		volumes:   []string{"pd-standard", "pd-balanced", "pd-ssd"},
 		regions:   regions,
 		euRegions: []string{"europe-west3"},
+	}
+}
+
+func openStack() offer {
+	zones := map[string]string{
+		"ap-sa-1": "a",
+		"eu-de-1": "abd",
+		"eu-de-2": "abd",
+	}
+	regions := make(map[string][]string, len(zones))
+	for region, letters := range zones {
+		regions[region] = lettered(region, "", letters)
+	}
+	return offer{
+		profile:  "converged-cloud-cp",
+		provider: "openstack",
+		machines: []machine{
+			{"g_c2_m8", 2, 8},
+			{"g_c4_m16", 4, 16},
+			{"g_c6_m24", 6, 24},
+			{"g_c8_m32", 8, 32},
+			{"g_c12_m48", 12, 48},
+			{"g_c16_m64", 16, 64},
+			{"g_c32_m128", 32, 128},
+			{"g_c64_m256", 64, 256},
+		},
+		regions: regions,
 	}
 }

@@ -48,7 +48,7 @@ func TestProfilesAreWhereTheProvisionerLooks(t *testing.T) {
 	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
 		got[profile.Name] = profile.Spec.Type
 	}
-	want := map[string]string{"aws": "aws", "az": "azure", "gcp": "gcp"}
+	want := map[string]string{"aws": "aws", "az": "azure", "gcp": "gcp", "converged-cloud-cp": "openstack"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("profiles -want +got:\n%s", diff)
 	}
@@ -59,11 +59,11 @@ func TestEveryProviderHasCredentials(t *testing.T) {
 	for _, binding := range all[*securityv1alpha1.CredentialsBinding]() {
 		got[binding.Namespace+"/"+binding.Name] = binding.Provider.Type
 	}
-	want := map[string]string{"garden-local/aws": "aws", "garden-local/azure": "azure", "garden-local/gcp": "gcp"}
+	want := map[string]string{"garden-local/aws": "aws", "garden-local/azure": "azure", "garden-local/gcp": "gcp", "garden-local/openstack": "openstack"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bindings -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"aws", "azure", "gcp"}, seed.Providers()); diff != "" {
+	if diff := cmp.Diff([]string{"aws", "azure", "gcp", "openstack"}, seed.Providers()); diff != "" {
 		t.Errorf("providers -want +got:\n%s", diff)
 	}
 }

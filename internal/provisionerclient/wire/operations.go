@@ -404,6 +404,86 @@ func (v *GardenerConfigInput) GetEuAccess() *bool { return v.EuAccess }
 // GetShootAndSeedSameRegion returns GardenerConfigInput.ShootAndSeedSameRegion, and is useful for accessing the field via an interface.
 func (v *GardenerConfigInput) GetShootAndSeedSameRegion() *bool { return v.ShootAndSeedSameRegion }
 
+// What to change of a cluster; the rest stays. The fields mean what they mean in GardenerConfigInput.
+type GardenerUpgradeInput struct {
+	KubernetesVersion                   *string                `json:"kubernetesVersion"`
+	MachineType                         *string                `json:"machineType"`
+	DiskType                            *string                `json:"diskType"`
+	VolumeSizeGB                        *int                   `json:"volumeSizeGB"`
+	AutoScalerMin                       *int                   `json:"autoScalerMin"`
+	AutoScalerMax                       *int                   `json:"autoScalerMax"`
+	MachineImage                        *string                `json:"machineImage"`
+	MachineImageVersion                 *string                `json:"machineImageVersion"`
+	MaxSurge                            *int                   `json:"maxSurge"`
+	MaxUnavailable                      *int                   `json:"maxUnavailable"`
+	Purpose                             *string                `json:"purpose"`
+	EnableKubernetesVersionAutoUpdate   *bool                  `json:"enableKubernetesVersionAutoUpdate"`
+	EnableMachineImageVersionAutoUpdate *bool                  `json:"enableMachineImageVersionAutoUpdate"`
+	ProviderSpecificConfig              *ProviderSpecificInput `json:"providerSpecificConfig,omitempty"`
+	OidcConfig                          *OIDCConfigInput       `json:"oidcConfig,omitempty"`
+	ExposureClassName                   *string                `json:"exposureClassName"`
+	ShootNetworkingFilterDisabled       *bool                  `json:"shootNetworkingFilterDisabled"`
+}
+
+// GetKubernetesVersion returns GardenerUpgradeInput.KubernetesVersion, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetKubernetesVersion() *string { return v.KubernetesVersion }
+
+// GetMachineType returns GardenerUpgradeInput.MachineType, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetMachineType() *string { return v.MachineType }
+
+// GetDiskType returns GardenerUpgradeInput.DiskType, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetDiskType() *string { return v.DiskType }
+
+// GetVolumeSizeGB returns GardenerUpgradeInput.VolumeSizeGB, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetVolumeSizeGB() *int { return v.VolumeSizeGB }
+
+// GetAutoScalerMin returns GardenerUpgradeInput.AutoScalerMin, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetAutoScalerMin() *int { return v.AutoScalerMin }
+
+// GetAutoScalerMax returns GardenerUpgradeInput.AutoScalerMax, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetAutoScalerMax() *int { return v.AutoScalerMax }
+
+// GetMachineImage returns GardenerUpgradeInput.MachineImage, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetMachineImage() *string { return v.MachineImage }
+
+// GetMachineImageVersion returns GardenerUpgradeInput.MachineImageVersion, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetMachineImageVersion() *string { return v.MachineImageVersion }
+
+// GetMaxSurge returns GardenerUpgradeInput.MaxSurge, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetMaxSurge() *int { return v.MaxSurge }
+
+// GetMaxUnavailable returns GardenerUpgradeInput.MaxUnavailable, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetMaxUnavailable() *int { return v.MaxUnavailable }
+
+// GetPurpose returns GardenerUpgradeInput.Purpose, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetPurpose() *string { return v.Purpose }
+
+// GetEnableKubernetesVersionAutoUpdate returns GardenerUpgradeInput.EnableKubernetesVersionAutoUpdate, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetEnableKubernetesVersionAutoUpdate() *bool {
+	return v.EnableKubernetesVersionAutoUpdate
+}
+
+// GetEnableMachineImageVersionAutoUpdate returns GardenerUpgradeInput.EnableMachineImageVersionAutoUpdate, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetEnableMachineImageVersionAutoUpdate() *bool {
+	return v.EnableMachineImageVersionAutoUpdate
+}
+
+// GetProviderSpecificConfig returns GardenerUpgradeInput.ProviderSpecificConfig, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetProviderSpecificConfig() *ProviderSpecificInput {
+	return v.ProviderSpecificConfig
+}
+
+// GetOidcConfig returns GardenerUpgradeInput.OidcConfig, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetOidcConfig() *OIDCConfigInput { return v.OidcConfig }
+
+// GetExposureClassName returns GardenerUpgradeInput.ExposureClassName, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetExposureClassName() *string { return v.ExposureClassName }
+
+// GetShootNetworkingFilterDisabled returns GardenerUpgradeInput.ShootNetworkingFilterDisabled, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetShootNetworkingFilterDisabled() *bool {
+	return v.ShootNetworkingFilterDisabled
+}
+
 // KubeconfigResponse is returned by Kubeconfig on success.
 type KubeconfigResponse struct {
 	// Describes a runtime. The kubeconfig is made anew by each query that selects it, and only then.
@@ -713,6 +793,27 @@ type RuntimeStatusResult struct {
 // GetLastOperationStatus returns RuntimeStatusResult.LastOperationStatus, and is useful for accessing the field via an interface.
 func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.LastOperationStatus }
 
+type UpgradeShootInput struct {
+	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig,omitempty"`
+	// Replaces all administrators. Left out, they stay.
+	Administrators []string `json:"administrators"`
+}
+
+// GetGardenerConfig returns UpgradeShootInput.GardenerConfig, and is useful for accessing the field via an interface.
+func (v *UpgradeShootInput) GetGardenerConfig() *GardenerUpgradeInput { return v.GardenerConfig }
+
+// GetAdministrators returns UpgradeShootInput.Administrators, and is useful for accessing the field via an interface.
+func (v *UpgradeShootInput) GetAdministrators() []string { return v.Administrators }
+
+// UpgradeShootResponse is returned by UpgradeShoot on success.
+type UpgradeShootResponse struct {
+	// Changes the cluster: its Kubernetes version, its machines, its administrators.
+	Result *Operation `json:"result"`
+}
+
+// GetResult returns UpgradeShootResponse.Result, and is useful for accessing the field via an interface.
+func (v *UpgradeShootResponse) GetResult() *Operation { return v.Result }
+
 // __ChangesInput is used internally by genqlient
 type __ChangesInput struct {
 	After       *string `json:"after"`
@@ -764,6 +865,18 @@ type __RuntimeStatusInput struct {
 
 // GetId returns __RuntimeStatusInput.Id, and is useful for accessing the field via an interface.
 func (v *__RuntimeStatusInput) GetId() string { return v.Id }
+
+// __UpgradeShootInput is used internally by genqlient
+type __UpgradeShootInput struct {
+	Id     string             `json:"id"`
+	Config *UpgradeShootInput `json:"config,omitempty"`
+}
+
+// GetId returns __UpgradeShootInput.Id, and is useful for accessing the field via an interface.
+func (v *__UpgradeShootInput) GetId() string { return v.Id }
+
+// GetConfig returns __UpgradeShootInput.Config, and is useful for accessing the field via an interface.
+func (v *__UpgradeShootInput) GetConfig() *UpgradeShootInput { return v.Config }
 
 // The query executed by Changes.
 const Changes_Operation = `
@@ -1004,6 +1117,54 @@ func RuntimeStatus(
 	}
 
 	data_ = &RuntimeStatusResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpgradeShoot.
+const UpgradeShoot_Operation = `
+mutation UpgradeShoot ($id: String!, $config: UpgradeShootInput!) {
+	result: upgradeShoot(id: $id, config: $config) {
+		... Operation
+	}
+}
+fragment Operation on OperationStatus {
+	id
+	operation
+	state
+	message
+	runtimeID
+	lastError {
+		errMessage
+		reason
+		component
+	}
+}
+`
+
+func UpgradeShoot(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+	config *UpgradeShootInput,
+) (data_ *UpgradeShootResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpgradeShoot",
+		Query:  UpgradeShoot_Operation,
+		Variables: &__UpgradeShootInput{
+			Id:     id,
+			Config: config,
+		},
+	}
+
+	data_ = &UpgradeShootResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

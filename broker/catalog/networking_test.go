@@ -1,0 +1,56 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+)
+
+func TestNetworking(t *testing.T) {
+	t.Parallel()
+
+	type broken struct{ Field, Rule string }
+
+	cases := map[string]struct {
+		reason     string
+		networking string
+		want       []broken
+	}{
+		"Nodes":         {"pods and services keep their defaults", `{"nodes":"10.250.0.0/22"}`, nil},
+		"All":           {"each range may be chosen", `{"nodes":"172.16.0.0/23","pods":"172.20.0.0/16","services":"172.21.0.0/16"}`, nil},
+		"NoNodes":       {"who chooses begins with the nodes", `{"pods":"172.20.0.0/16"}`, []broken{{"networking", "required"}}},
+		"Unknown":       {"misspelt ranges would be lost", `{"nodes":"10.250.0.0/22","pod":"x"}`, []broken{{"networking.pod", "unknown"}}},
+		"Rubbish":       {"a range is in CIDR notation", `{"nodes":"everything"}`, []broken{{"networking.nodes", "network"}}},
+		"NotCanonical":  {"bits behind the prefix show a mistake", `{"nodes":"10.250.0.1/22"}`, []broken{{"networking.nodes", "network"}}},
+		"IPv6":          {"clusters have IPv4 addresses", `{"nodes":"fd00::/16"}`, []broken{{"networking.nodes", "network"}}},
+		"TooSmall":      {"every zone needs its part", `{"nodes":"10.250.0.0/24"}`, []broken{{"networking.nodes", "network"}}},
+		"Smallest":      {"/23 is enough", `{"nodes":"10.250.0.0/23"}`, nil},
+		"DefaultPods":   {"a range may meet the default of another one", `{"nodes":"10.96.0.0/16"}`, []broken{{"networking.pods", "overlap"}}},
+		"EachOther":     {"every pair is told", `{"nodes":"172.16.0.0/16","pods":"172.16.0.0/12","services":"172.16.1.0/24"}`, []broken{{"networking.pods", "overlap"}, {"networking.services", "overlap"}, {"networking.services", "overlap"}}},
+		"ControlPlane":  {"control planes have addresses too", `{"nodes":"10.242.0.0/16"}`, []broken{{"networking.nodes", "overlap"}}},
+		"WithinReserve": {"a part of what is reserved is reserved", `{"nodes":"10.250.0.0/22","services":"10.65.0.0/16"}`, []broken{{"networking.services", "overlap"}}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, wrong := plan(t, planAWS).Check(catalog.Order{
+				InstanceID: instanceID, Parameters: json.RawMessage(fmt.Sprintf(`{"networking":%s}`, test.networking)),
+			})
+
+			var got []broken
+			for _, one := range wrong {
+				got = append(got, broken{one.Field, one.Rule})
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\n%v\nbroken rules: -want +got\n%s", test.reason, wrong, diff)
+			}
+		})
+	}
+}

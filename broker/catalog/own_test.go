@@ -1,0 +1,113 @@
+package catalog_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+func kubeconfig(server, user string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}],
+		users: [{name: u, user: %s}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, server, user)
+}
+
+func ownParameters(kubeconfig string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"name":"mine","kubeconfig":%q,"shootName":"s","shootDomain":"s.example.com"}`,
+		base64.StdEncoding.EncodeToString([]byte(kubeconfig))))
+}
+
+func TestOwnCluster(t *testing.T) {
+	t.Parallel()
+
+	first, second := kubeconfig("https://api.example.com", "{token: hush}"), kubeconfig("https://other.example.com", "{token: hush}")
+
+	got, err := plan(t, planOwnCluster).Resolve(catalog.Order{InstanceID: instanceID, Parameters: ownParameters(first)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := catalog.Resolved{Name: "mine", Cluster: environment.Cluster{Own: &environment.OwnCluster{
+		Kubeconfig: secret.Stored(first), ShootName: "s", ShootDomain: "s.example.com",
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("resolved: -want +got\n%s", diff)
+	}
+
+	if printed := fmt.Sprintf("%v %+v %#v", got, *got.Cluster.Own, *got.Cluster.Own); strings.Contains(printed, "hush") {
+		t.Errorf("printing shows the kubeconfig: %s", printed)
+	}
+
+	changed, err := plan(t, planOwnCluster).Update(catalog.Change{
+		Current: got.Cluster, Parameters: json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))),
+	})
+	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
+		t.Errorf("an update with another kubeconfig gives %+v, %v", changed.Own, err)
+	}
+
+	if got.Cluster.Own.Kubeconfig != secret.Stored(first) {
+		t.Error("an update changes what there was")
+	}
+}
+
+func TestOwnClusterRefuses(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason     string
+		parameters json.RawMessage
+		want       string
+	}{
+		"Nothing":   {"there is no cluster without access to it", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
+		"NotBase64": {"it is encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not encoded as base64"},
+		"Rubbish":   {"it is a kubeconfig", ownParameters("hush: [hush"), "it is no kubeconfig"},
+		"Empty":     {"it names a cluster", ownParameters("{}"), "it is not complete"},
+		"Program":   {"nothing of a tenant runs here", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it names programs or files"},
+		"File":      {"no file of ours goes to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it names programs or files"},
+		"InClear":   {"credentials do not go in clear", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
+		"Region":    {"there is nothing to place", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: there is no such parameter"},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := plan(t, planOwnCluster).Resolve(catalog.Order{InstanceID: instanceID, Parameters: test.parameters})
+			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
+				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
+			}
+
+			if err != nil && strings.Contains(err.Error(), "hush") {
+				t.Errorf("\n%s\nthe error repeats the kubeconfig: %v", test.reason, err)
+			}
+		})
+	}
+}
+
+func TestSecretParametersAreNotShown(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct{ reason, given, want string }{
+		"Kubeconfig": {"it lets in whoever reads it", `{"kubeconfig":"hush","shootName":"s"}`, `{"shootName":"s"}`},
+		"Others":     {"what is no secret is shown as it came", `{"b":1, "a":2}`, `{"b":1, "a":2}`},
+		"None":       {"none stays none", ``, ``},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := string(catalog.Shown(json.RawMessage(test.given))); got != test.want {
+				t.Errorf("%s: got %s, want %s", test.reason, got, test.want)
+			}
+		})
+	}
+}

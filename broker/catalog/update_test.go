@@ -1,0 +1,168 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// made is a cluster that plan aws has made.
+func made() environment.Cluster {
+	return environment.Cluster{
+		KubernetesVersion: "1.33", MachineType: "m5.xlarge", VolumeType: "gp3", VolumeSizeGB: 80, AutoScalerMin: 4, AutoScalerMax: 9,
+		MaxSurge: 3, Zones: []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"},
+		NodesCIDR: "10.250.0.0/16", Purpose: "development", Administrators: []string{"anna"},
+	}
+}
+
+func issuer() *environment.OIDC {
+	return &environment.OIDC{
+		ClientID: "c", IssuerURL: "https://issuer.example.com", GroupsClaim: "groups", UsernameClaim: "sub", UsernamePrefix: "-",
+		SigningAlgs: []string{"RS256"},
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason     string
+		plan       string
+		parameters string
+		current    func(*environment.Cluster)
+		want       func(*environment.Cluster)
+	}{
+		"Nothing": {reason: "F4: what is not named stays", plan: planAWS, parameters: `null`},
+		"Empty":   {reason: "F4: an empty object names nothing", plan: planAWS, parameters: `{}`},
+		"Nodes": {
+			reason: "each bound may be named alone", plan: planAWS, parameters: `{"autoScalerMax":12}`,
+			want: func(c *environment.Cluster) { c.AutoScalerMax = 12 },
+		},
+		"Everything": {
+			reason: "every parameter of an update is taken", plan: planAWS,
+			parameters: `{"machineType":"m6i.large","autoScalerMin":3,"autoScalerMax":5,"volumeSizeGb":100,"maxSurge":0,
+				"maxUnavailable":1,"administrators":["bert","carla"],"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`,
+			want: func(c *environment.Cluster) {
+				c.MachineType, c.VolumeSizeGB, c.AutoScalerMin, c.AutoScalerMax = "m6i.large", 100, 3, 5
+				c.MaxSurge, c.MaxUnavailable, c.Administrators, c.OIDC = 0, 1, []string{"bert", "carla"}, issuer()
+			},
+		},
+		"NoAdministrators": {reason: "an empty list takes nobody's rights away", plan: planAWS, parameters: `{"administrators":[]}`},
+		"PartOfOIDC": {
+			reason: "fields that are not named keep what they are", plan: planAWS, parameters: `{"oidc":{"groupsClaim":"teams"}}`,
+			current: func(c *environment.Cluster) { c.OIDC = issuer() },
+			want:    func(c *environment.Cluster) { c.OIDC = issuer(); c.OIDC.GroupsClaim = "teams" },
+		},
+		"OIDCList": {
+			reason: "a list of one is the same as its entry", plan: planAWS,
+			parameters: `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://issuer.example.com"}]}}`,
+			want:       func(c *environment.Cluster) { c.OIDC = issuer() },
+		},
+		"BlankOIDC": {
+			reason: "a form that was left blank says nothing", plan: planAWS, parameters: `{"oidc":{"clientID":"","signingAlgs":[]}}`,
+		},
+		"PlanChanged": {
+			reason: "the numbers of nodes come within the bounds of the new plan", plan: planAWS, parameters: `{}`,
+			current: func(c *environment.Cluster) { c.AutoScalerMin, c.LicenceType, c.SharedCredentials = 1, "Test", true },
+			want:    func(c *environment.Cluster) { c.AutoScalerMin = 3 },
+		},
+		"MachineOfFormerTimes": {
+			reason: "a machine type that is not offered any more is no hindrance to other changes", plan: planAWS,
+			parameters: `{"autoScalerMin":5}`,
+			current:    func(c *environment.Cluster) { c.MachineType = "m4.large" },
+			want:       func(c *environment.Cluster) { c.MachineType, c.AutoScalerMin = "m4.large", 5 },
+		},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			current, want := made(), made()
+			if test.current != nil {
+				test.current(&current)
+			}
+
+			if test.want != nil {
+				test.want(&want)
+			} else {
+				want = current
+			}
+
+			before, _ := json.Marshal(current)
+
+			got, err := plan(t, test.plan).Update(catalog.Change{
+				InstanceID: instanceID, User: "anna", Current: current, Parameters: json.RawMessage(test.parameters),
+			})
+			if err != nil {
+				t.Fatalf("\n%s\nUpdate: %v", test.reason, err)
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("\n%s\nupdated: -want +got\n%s", test.reason, diff)
+			}
+
+			if after, _ := json.Marshal(current); string(after) != string(before) {
+				t.Errorf("\n%s\nthe current cluster was changed to %s", test.reason, after)
+			}
+		})
+	}
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason     string
+		plan       string
+		parameters string
+		want       string
+	}{
+		"Region":       {"a cluster does not move", planAWS, `{"region":"us-east-1"}`, "region: there is no such parameter"},
+		"Purpose":      {"what a cluster is for stays", planAWS, `{"purpose":"production"}`, "purpose: there is no such parameter"},
+		"TrialNodes":   {"trial has one node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: there is no such parameter"},
+		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
+		"Effective":    {"the bounds count together with what there is", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
+		"Zones":        {"each zone keeps its node", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: it is 0"},
+		"Lowest":       {"numbers are those of the schema", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
+		"HalfOIDC":     {"tokens need an issuer", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it has to be like https://"},
+		"Issuer":       {"tokens of an issuer without TLS prove nothing", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it has to be like https://"},
+		"IssuerQuery":  {"an issuer is no more than an address", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it has to be like https://"},
+		"Algorithm":    {"algorithms are those that Kubernetes knows", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: value must be one of"},
+		"TwoIssuers":   {"a cluster takes one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: maxItems: got 2, want 1"},
+		"BothForms":    {"one of the two would be lost", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has a list and fields beside it"},
+		"UnknownField": {"misspelt fields would be lost", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: there is no such parameter"},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := plan(t, test.plan).Update(catalog.Change{
+				InstanceID: instanceID, Current: made(), Parameters: json.RawMessage(test.parameters),
+			})
+			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
+				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
+			}
+		})
+	}
+}
+
+func TestMayBecome(t *testing.T) {
+	t.Parallel()
+
+	aws, azure := plan(t, planAWS), plan(t, planAzure)
+	if !aws.MayBecome(aws) {
+		t.Error("a plan that stays is no change")
+	}
+
+	if aws.MayBecome(azure) || plan(t, planTrial).MayBecome(azure) {
+		t.Error("a cluster cannot move to another provider")
+	}
+}

@@ -1,0 +1,187 @@
+package catalog_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+)
+
+// look is longer than two looks at the files take.
+const look = 11 * time.Second
+
+// folder is the product's catalog on disk.
+func folder(t *testing.T) string {
+	t.Helper()
+
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, shipped(t, nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	return dir
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watched runs the test beside a watch of the folder.
+func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		offer, err := catalog.Load(os.DirFS(dir), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		logger, hook := logtest.NewNullLogger()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() {
+			ended <- catalog.Watch{Catalog: offer, Files: os.DirFS(dir), Clock: clock.RealClock{}, Log: logger}.Part().Run(ctx)
+		}()
+
+		synctest.Wait()
+		test(t, offer, hook)
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func maintenance(t *testing.T, offer *catalog.Catalog) string {
+	t.Helper()
+
+	aws, err := offer.Plan(serviceID, planAWS)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return aws.MaintenanceVersion()
+}
+
+func TestTheCatalogFollowsItsFiles(t *testing.T) {
+	dir := folder(t)
+	good := string(file(t, "plans/aws.yaml"))
+
+	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
+		_, before := offer.Published()
+
+		time.Sleep(look)
+
+		if len(log.AllEntries()) > 0 {
+			t.Errorf("files that have not changed are told: %s", log.LastEntry().Message)
+		}
+
+		held, err := offer.Plan(serviceID, planAWS)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "version: 1.0.0", "version: 1.1.0"))
+		time.Sleep(look)
+
+		if _, after := offer.Published(); maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
+			t.Errorf("the plan has version %s, its holder %s, ETag %s before %s", maintenance(t, offer), held.MaintenanceVersion(), after, before)
+		}
+	})
+}
+
+func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
+	dir := folder(t)
+	good := string(file(t, "plans/aws.yaml"))
+
+	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
+		_, before := offer.Published()
+
+		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "zonesCount: 3", "zonesCount: 0"))
+		time.Sleep(3 * look)
+
+		if _, after := offer.Published(); after != before {
+			t.Error("wrong files are taken")
+		}
+
+		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.ErrorLevel {
+			t.Errorf("that the files are wrong is told %d times, want once and as an error", len(entries))
+		}
+
+		if problem := offer.Problem(); problem == nil || !strings.Contains(problem.Text, "plan aws: zonesCount is not positive") {
+			t.Errorf("the problem is %v", problem)
+		}
+
+		if got := testutil.ToFloat64(offer.Metric()); got != 1 {
+			t.Errorf("the metric is %g, want 1", got)
+		}
+
+		write(t, dir, "plans/aws.yaml", good)
+		time.Sleep(look)
+
+		if problem := offer.Problem(); problem != nil || testutil.ToFloat64(offer.Metric()) != 0 {
+			t.Errorf("files that are right again leave the problem %v", problem)
+		}
+	})
+}
+
+func TestFilesThatAreBeingWrittenAreNotTaken(t *testing.T) {
+	dir := folder(t)
+	good := string(file(t, "plans/aws.yaml"))
+
+	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
+		for i := range 10 {
+			write(t, dir, "plans/aws.yaml", good[:i*len(good)/10])
+			time.Sleep(4 * time.Second) // less than lies between two looks
+		}
+
+		write(t, dir, "plans/aws.yaml", good+"# the end\n")
+		time.Sleep(look)
+
+		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
+			t.Errorf("parts of a file are told %d times; problem %v", len(entries), offer.Problem())
+		}
+	})
+}
+
+func TestAFolderThatIsGone(t *testing.T) {
+	dir := folder(t)
+
+	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, _ *logtest.Hook) {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+
+		time.Sleep(look)
+
+		if offer.Problem() == nil || maintenance(t, offer) != "1.0.0" {
+			t.Error("a folder that is gone is no problem, or takes the catalog with it")
+		}
+
+		if err := os.CopyFS(dir, shipped(t, nil)); err != nil {
+			t.Fatal(err)
+		}
+
+		time.Sleep(look)
+
+		if problem := offer.Problem(); problem != nil {
+			t.Errorf("a folder that is back leaves the problem %v", problem)
+		}
+	})
+}

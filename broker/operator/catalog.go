@@ -1,0 +1,20 @@
+package operator
+
+import (
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/rest"
+)
+
+// getCatalog answers GET /catalog: what this replica offers, and what keeps it from offering something else.
+func (a *api) getCatalog(*http.Request) (rest.Answer, error) {
+	_, etag := a.Catalog.Published()
+	told := operatorapi.Catalog{ETag: etag, Plans: a.Catalog.Offered()}
+
+	if problem := a.Catalog.Problem(); problem != nil {
+		told.Problem = &operatorapi.CatalogProblem{Message: problem.Text, Since: problem.Since}
+	}
+
+	return rest.OK(told), nil
+}

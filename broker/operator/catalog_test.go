@@ -1,0 +1,51 @@
+package operator_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+func TestCatalog(t *testing.T) {
+	var offer *catalog.Catalog
+
+	b := newBench(t, func(options *operator.Options) { offer = options.Catalog })
+	_, etag := offer.Published()
+	want := operatorapi.Catalog{ETag: etag, Plans: []string{"aws", "trial"}}
+
+	told := func(reason string) operatorapi.Catalog {
+		t.Helper()
+
+		var got operatorapi.Catalog
+		if err := json.Unmarshal([]byte(b.want(reason, b.do("viewer", "GET", "/catalog"), 200).Raw), &got); err != nil {
+			t.Fatal(err)
+		}
+
+		return got
+	}
+
+	if diff := cmp.Diff(want, told("what is offered is no secret to viewers")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	logger, _ := logtest.NewNullLogger()
+	catalog.Watch{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Look()
+
+	got := told("files that are wrong change nothing")
+	if got.Problem == nil || got.Problem.Message == "" || got.Problem.Since.IsZero() {
+		t.Errorf("the problem with the files is %+v", got.Problem)
+	}
+
+	got.Problem = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

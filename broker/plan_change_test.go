@@ -1,0 +1,83 @@
+package broker_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+const planLarge = "11111111-2222-4333-8444-555555555555"
+
+// withLargePlan offers a plan to which aws may be changed. It has a version of its own.
+func withLargePlan(t *testing.T) func(*broker.Options) {
+	t.Helper()
+
+	files := fstest.MapFS{}
+
+	err := fs.WalkDir(resources.Catalog(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		content, err := fs.ReadFile(resources.Catalog(), name)
+		files[name] = &fstest.MapFile{Data: content}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	aws := string(files["plans/aws.yaml"].Data)
+	large := strings.NewReplacer(planAWS, planLarge, "name: aws", "name: large", "version: 1.0.0", "version: 2.0.0", "min: 3", "min: 5", "lowest: 3", "lowest: 5").Replace(aws)
+	files["plans/large.yaml"] = &fstest.MapFile{Data: []byte(large)}
+	files["plans/aws.yaml"].Data = []byte(aws + "\nbecomesPlans: [large]\n")
+	files["catalog.yaml"].Data = []byte(strings.Replace(string(files["catalog.yaml"].Data), "plans: [", "plans: [large, ", 1))
+
+	offer, err := catalog.Load(files, catalog.Options{KubernetesVersion: "1.35", OperationTimeout: 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return func(options *broker.Options) { options.Catalog = offer }
+}
+
+func TestF6F12PlanChange(t *testing.T) {
+	b := newBench(t, withLargePlan(t))
+	b.provisioned(instanceID)
+
+	b.want("F12: the version is that of the new plan", b.patch(instanceID, map[string]any{
+		"plan_id": planLarge, "maintenance_info": with("version", "1.0.0"),
+	}), 422, "MaintenanceInfoConflict")
+
+	fields := map[string]any{"plan_id": planLarge, "maintenance_info": with("version", "2.0.0")}
+	operation := b.want("F6: the catalog allows it", b.patch(instanceID, fields), 202).text("operation")
+
+	if again := b.want("F10: the same", b.patch(instanceID, fields), 202); again.text("operation") != operation {
+		b.Errorf("F10: another operation: %s", again.Raw)
+	}
+
+	if got := b.get(instanceID); got.text("plan_id") != planAWS {
+		b.Errorf("GET tells the plan that it has: %s", got.Raw)
+	}
+
+	b.succeed(operation)
+
+	if got := b.get(instanceID); got.text("plan_id") != planLarge {
+		b.Errorf("E6: the plan afterwards: %s", got.Raw)
+	}
+
+	if cluster := b.stored(instanceID).Request.Cluster; cluster.AutoScalerMin != 5 {
+		b.Errorf("the cluster keeps to the bounds of its plan, it has at least %d nodes", cluster.AutoScalerMin)
+	}
+
+	b.want("F6: there is no way back", b.patch(instanceID, with("plan_id", planAWS)), 422, "PlanChangeNotSupported")
+	b.want("D12: the first order is still known", b.put(instanceID, order()), 200)
+	b.want("J1: it is deleted as what it is", b.remove(instanceID), 400)
+}

@@ -1,0 +1,121 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// offering has the broker offer the product's catalog with other options.
+func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options) {
+	t.Helper()
+
+	options := catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour}
+	change(&options)
+
+	offer, err := catalog.Load(resources.Catalog(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return func(options *broker.Options) { options.Catalog = offer }
+}
+
+// oneTrial is the rule of one trial for each account.
+func oneTrial(options *catalog.Options) { options.OnePerAccount = []string{"trial"} }
+
+// trialOf orders a trial for the account.
+func trialOf(account string) string {
+	return order(with("plan_id", planTrial), with("parameters", nil), with("context", map[string]any{"globalaccount_id": account}))
+}
+
+func TestOneTrialForEachAccount(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := benchOn(t, db, offering(t, oneTrial))
+
+		first := b.want("the first one is accepted", b.put("one", trialOf("ga-1")), 202)
+
+		if again := b.want("its own first attempt does not stand in its way", b.put("one", trialOf("ga-1")), 202); again.text("operation") != first.text("operation") {
+			b.Errorf("D10: the same order has another operation: %s", again.Raw)
+		}
+
+		const text = "An account may have one instance of plan trial, and this one has one. Delete that first."
+		if got := b.want("a second one is refused", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
+			b.Errorf("the refusal says %q, want %q", got.text("description"), text)
+		}
+
+		b.want("A15: what was refused is not there", b.get("two"), 404)
+		b.want("other plans are not concerned", b.put("three", order(with("context", map[string]any{"globalaccount_id": "ga-1"}))), 202)
+		b.want("other accounts are not concerned", b.put("four", trialOf("ga-2")), 202)
+
+		b.move(first.text("operation"), process.Succeeded)
+		b.want("D12: it stands after its end too", b.put("one", trialOf("ga-1")), 200)
+		b.forget("one")
+		b.want("what is deleted counts no more", b.put("two", trialOf("ga-1")), 202)
+	})
+}
+
+func TestTrialsOfTheSameMoment(t *testing.T) {
+	const times = 8
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := benchOn(t, db, offering(t, oneTrial))
+		statuses := make(chan int, times)
+		start := make(chan struct{})
+
+		for i := range times {
+			go func() {
+				<-start
+
+				statuses <- b.send(call{
+					method: "PUT", path: path(fmt.Sprintf("trial-%d", i)) + "?accepts_incomplete=true", body: trialOf("ga-1"),
+				}).Status
+			}()
+		}
+
+		close(start)
+
+		got := map[int]int{}
+		for range times {
+			got[<-statuses]++
+		}
+
+		if got[202] != 1 || got[422] != times-1 {
+			b.Errorf("of %d trials at the same moment one is accepted and the others are refused; statuses: %v", times, got)
+		}
+	})
+}
+
+func TestTrialsWithoutTheRule(t *testing.T) {
+	b := newBench(t)
+
+	b.want("it is a matter of configuration", b.put("one", trialOf("ga-1")), 202)
+	b.want("it is a matter of configuration", b.put("two", trialOf("ga-1")), 202)
+}
+
+func TestPlansThatAreNotOffered(t *testing.T) {
+	b := newBench(t)
+	b.want("while it is offered it can be ordered", b.put("one", order()), 202)
+
+	offering(t, func(options *catalog.Options) { options.EnablePlans = []string{"trial", "azure"} })(&b.options)
+	b.restart()
+
+	if got := b.want("new instances need a plan that is offered", b.put("two", order()), 400); got.text("description") != "This plan is not offered: new instances need another one." {
+		b.Errorf("the refusal says %s", got.Raw)
+	}
+
+	b.want("D10: the order of an instance that exists may be repeated", b.put("one", order()), 202)
+	b.want("and the instance may be deleted", b.remove("one"), 202)
+
+	plans := b.do(call{method: "GET", path: "/v2/catalog"}).Body["services"].([]any)[0].(map[string]any)["plans"].([]any)
+	if len(plans) != 2 {
+		b.Errorf("the catalog has %d plans, want the two that are offered", len(plans))
+	}
+}

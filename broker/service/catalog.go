@@ -1,0 +1,48 @@
+package service
+
+import (
+	"io/fs"
+	"os"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+// catalogFiles are those of the folder that is configured, else those that the broker ships with.
+func catalogFiles(config Config) fs.FS {
+	if config.Catalog.Dir != "" {
+		return os.DirFS(config.Catalog.Dir)
+	}
+
+	return resources.Catalog()
+}
+
+func loadCatalog(config Config) (*catalog.Catalog, error) {
+	options := catalog.Options{
+		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
+		EnablePlans: config.Catalog.EnablePlans,
+	}
+
+	if config.OIDC.IssuerURL != "" {
+		options.OIDC = catalog.NewOIDC(config.OIDC.IssuerURL, config.OIDC.ClientID)
+	}
+
+	if config.Catalog.OnlySingleTrialPerGA {
+		options.OnePerAccount = append(options.OnePerAccount, "trial")
+	}
+
+	if config.Catalog.OnlyOneFreePerGA {
+		options.OnePerAccount = append(options.OnePerAccount, "free")
+	}
+
+	return catalog.Load(catalogFiles(config), options)
+}
+
+// watch has the catalog follow its files.
+func watch(config Config, offer *catalog.Catalog, log logrus.FieldLogger) lifecycle.Part {
+	return catalog.Watch{Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log}.Part()
+}

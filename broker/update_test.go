@@ -1,0 +1,201 @@
+package broker_test
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestF3F4F8F9F20UpdatesThatAreDoneAtOnce(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		fields map[string]any
+	}{
+		"Nothing":        {"F3, F4: what is not named stays", nil},
+		"SamePlan":       {"F20: the plan is that already", with("plan_id", planAWS)},
+		"NoParameters":   {"F4: empty parameters are none", with("parameters", map[string]any{})},
+		"NullParameters": {"F4: so is null", with("parameters", nil)},
+		"SameParameters": {"F20: the cluster is like that", with("parameters", with("autoScalerMin", 4))},
+		"SameVersion":    {"F20: it has that version", with("maintenance_info", with("version", "1.0.0"))},
+		"NoVersion":      {"M5: no version is no maintenance", with("maintenance_info", map[string]any{})},
+		"Context":        {"F8: a context alone changes nothing else", with("context", with("organization_name", "renamed"))},
+		"Active":         {"it is active already", with("context", with("active", true))},
+		"Previous":       {"F18: previous values are the platform's own", with("previous_values", with("plan_id", 5))},
+	}
+
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	before := b.get(instanceID)
+
+	for name, test := range cases {
+		got := b.want(name+": "+test.reason, b.do(call{method: "PATCH", path: path(instanceID), body: patching(test.fields)}), 200)
+		if diff := cmp.Diff(map[string]any{}, got.Body); diff != "" {
+			b.Errorf("F9: %s: -want +got\n%s", name, diff)
+		}
+
+		if after := b.get(instanceID); after.Raw != before.Raw {
+			b.Errorf("%s: -before +after\n%s", name, cmp.Diff(before.Body, after.Body))
+		}
+	}
+
+	if len(b.carried(instanceID)) != 1 {
+		b.Error("an update without work has begun something")
+	}
+
+	var context map[string]any
+	decoded(b, b.stored(instanceID).Request.Context, &context)
+
+	if context["organization_name"] != "renamed" || context["instance_name"] != "mine" {
+		b.Errorf("F8: the context is merged: %v", context)
+	}
+}
+
+func TestF9F10F13AnUpdate(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.provisioned(instanceID)
+		before := b.get(instanceID)
+
+		fields := map[string]any{
+			"plan_id": planAWS, "parameters": with("autoScalerMin", 6), "context": with("space_name", "new"),
+		}
+		first := b.want("an update takes its time", b.patch(instanceID, fields), 202)
+
+		if diff := cmp.Diff(map[string]any{"operation": first.text("operation")}, first.Body); diff != "" {
+			b.Errorf("F16: -want +got\n%s", diff)
+		}
+
+		again := b.want("F10: the same", b.patch(instanceID, fields), 202)
+		b.want("C1: for those who can wait", b.do(call{method: "PATCH", path: path(instanceID), body: patching(fields)}), 422, "AsyncRequired")
+		b.want("C4: another one has to wait", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
+		b.move(first.text("operation"), process.InProgress)
+
+		later := b.want("F10: the same while it runs", b.patch(instanceID, fields), 202)
+		if again.text("operation") != first.text("operation") || later.text("operation") != first.text("operation") {
+			b.Errorf("F10: other operations: %s, %s", again.Raw, later.Raw)
+		}
+
+		if during := b.want("E5: it can be fetched", b.get(instanceID), 200); during.Raw != before.Raw {
+			b.Errorf("GET tells what is: -before +during\n%s", cmp.Diff(before.Body, during.Body))
+		}
+
+		b.want("D12: an order that is repeated is done", b.put(instanceID, order()), 200)
+		b.succeed(first.text("operation"))
+
+		if got := b.poll(instanceID, ""); got.text("state") != "succeeded" {
+			b.Errorf("C10: the newest operation is the update: %s", got.Raw)
+		}
+
+		want := map[string]any{"region": "eu-west-1", "autoScalerMin": 6.}
+		if diff := cmp.Diff(want, b.get(instanceID).Body["parameters"]); diff != "" {
+			b.Errorf("parameters afterwards: -want +got\n%s", diff)
+		}
+
+		b.want("F20: it is like that now", b.patch(instanceID, fields), 200)
+		b.want("D12: the first order is still known", b.put(instanceID, order()), 200)
+		b.want("D13: another one is another one", b.put(instanceID, order(with("parameters", with("autoScalerMin", 9)))), 409)
+	})
+}
+
+func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	before := b.get(instanceID)
+	failing := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
+
+	b.move(failing, process.Failed, func(record *process.Record) { record.Problem.Message = "no quota" })
+
+	got := b.want("C13: told to whoever polls", b.poll(instanceID, failing), 200)
+	want := map[string]any{"state": "failed", "description": "no quota", "instance_usable": true, "update_repeatable": true}
+
+	if diff := cmp.Diff(want, got.Body); diff != "" {
+		b.Errorf("C13: -want +got\n%s", diff)
+	}
+
+	if after := b.get(instanceID); after.Raw != before.Raw {
+		b.Errorf("F13: -before +after\n%s", cmp.Diff(before.Body, after.Body))
+	}
+
+	next := b.want("another one starts from what is", b.patch(instanceID, with("parameters", with("autoScalerMax", 30))), 202).text("operation")
+	if cluster := b.change(next).Cluster; next == failing || cluster.AutoScalerMin != 4 || cluster.AutoScalerMax != 30 {
+		b.Errorf("the next update makes %d to %d nodes", cluster.AutoScalerMin, cluster.AutoScalerMax)
+	}
+}
+
+func TestC4TwoUpdatesOfTheSameMoment(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.provisioned(instanceID)
+
+		var (
+			senders  sync.WaitGroup
+			statuses = make([]int, 4)
+		)
+
+		for i := range statuses {
+			senders.Go(func() {
+				statuses[i] = b.send(call{
+					method: http.MethodPatch, path: path(instanceID) + "?accepts_incomplete=true",
+					body: patching(with("parameters", with("autoScalerMin", 5+i))),
+				}).Status
+			})
+		}
+
+		senders.Wait()
+		slices.Sort(statuses)
+
+		if diff := cmp.Diff([]int{202, 422, 422, 422}, statuses); diff != "" {
+			b.Errorf("one wins: -want +got\n%s", diff)
+		}
+	})
+}
+
+func TestF12Maintenance(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+	b.rewrite(instanceID, func(instance *environment.Instance) {
+		instance.MaintenanceVersion, instance.Request.Cluster.KubernetesVersion = "0.9.0", "1.33.1"
+	})
+
+	if got := b.get(instanceID).Body["maintenance_info"]; cmp.Diff(map[string]any{"version": "0.9.0"}, got) != "" {
+		b.Errorf("E6: the version that it has: %v", got)
+	}
+
+	operation := b.want("F12: maintenance takes its time",
+		b.patch(instanceID, with("maintenance_info", with("version", "1.0.0"))), 202).text("operation")
+
+	if change := b.change(operation); change.Cluster.KubernetesVersion != "1.34" || change.MaintenanceVersion != "1.0.0" {
+		b.Errorf("it brings Kubernetes %s, version %s", change.Cluster.KubernetesVersion, change.MaintenanceVersion)
+	}
+
+	b.succeed(operation)
+
+	if got := b.get(instanceID).Body["maintenance_info"]; cmp.Diff(map[string]any{"version": "1.0.0"}, got) != "" {
+		b.Errorf("E6: the version afterwards: %v", got)
+	}
+}
+
+func TestJ8ADeletionEndsAnUpdate(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+
+	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
+	b.move(update, process.InProgress)
+
+	deletion := b.want("J8: a deletion is accepted at any time", b.remove(instanceID), 202).text("operation")
+	b.move(update, process.Canceled)
+
+	if got := b.poll(instanceID, update); got.text("state") != "failed" {
+		b.Errorf("J8: the update is told as failed: %s", got.Raw)
+	}
+
+	b.forget(instanceID)
+	b.move(deletion, process.Succeeded)
+	b.want("gone", b.remove(instanceID), 410)
+}

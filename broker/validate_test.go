@@ -1,0 +1,103 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// validate asks what a creation would say.
+func (b *bench) validate(id, body string) reply {
+	b.Helper()
+
+	return b.do(call{method: "POST", path: path(id) + "/validate", body: body})
+}
+
+func TestValidate(t *testing.T) {
+	b := newBench(t, offering(t, oneTrial))
+	b.want("an instance stands in the way of others", b.put("taken", trialOf("ga-1")), 202)
+
+	type wrong struct{ Field, Rule string }
+
+	cases := map[string]struct {
+		reason string
+		id     string
+		body   string
+		want   []wrong
+		left   any // of the quota, nil without one
+	}{
+		"Fine":       {"an order without parameters is complete", "new", order(), nil, nil},
+		"Quota":      {"the account has its trial", "new", trialOf("ga-1"), []wrong{{"plan_id", "quota"}}, 0.0},
+		"QuotaLeft":  {"another account has none", "new", trialOf("ga-2"), nil, 1.0},
+		"Repeated":   {"the order of an instance that exists would be answered as before", "taken", trialOf("ga-1"), nil, 1.0},
+		"Taken":      {"the id is in use for something else", "taken", order(), []wrong{{"", "exists"}}, nil},
+		"Parameters": {"every violation has its place", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
+		"Rules":      {"rules beyond the schema are told alike", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := b.want(test.reason, b.validate(test.id, test.body), 200)
+
+			var found []wrong
+
+			for _, one := range got.Body["errors"].([]any) {
+				fields := one.(map[string]any)
+				found = append(found, wrong{fields["field"].(string), fields["rule"].(string)})
+
+				if fields["message"] == "" {
+					t.Errorf("%s: %v explains nothing", test.reason, fields)
+				}
+			}
+
+			if diff := cmp.Diff(test.want, found); diff != "" {
+				t.Errorf("%s: -want +got\n%s\n%s", test.reason, diff, got.Raw)
+			}
+
+			if got.Body["valid"] != (len(test.want) == 0) {
+				t.Errorf("%s: valid is %v", test.reason, got.Body["valid"])
+			}
+
+			var left any
+			if quota, limited := got.Body["quota"].(map[string]any); limited {
+				left = quota["left"]
+			}
+
+			if left != test.left {
+				t.Errorf("%s: quota left %v, want %v", test.reason, left, test.left)
+			}
+		})
+	}
+
+	b.want("nothing was written", b.get("new"), 404)
+
+	if operations := b.carried("new"); len(operations) > 0 {
+		t.Errorf("asking began %v", operations)
+	}
+}
+
+func TestValidateTellsWhatAnOrderComesTo(t *testing.T) {
+	b := newBench(t)
+
+	want := map[string]any{
+		"name": "n", "provider": "aws", "region": "eu-central-1", "kubernetesVersion": "1.34", "machineType": "m6i.large", "volumeSizeGb": 80.0,
+		"autoScalerMin": 3.0, "autoScalerMax": 5.0, "maxSurge": 3.0, "maxUnavailable": 0.0, "purpose": "development",
+		"zones":          []any{"eu-central-1a", "eu-central-1b", "eu-central-1c"},
+		"networking":     map[string]any{"nodes": "10.250.0.0/16", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"},
+		"administrators": []any{"anna"},
+	}
+
+	got := b.validate("new", order(with("context", map[string]any{"user_id": "anna"}), with("parameters", map[string]any{"name": "n", "autoScalerMax": 5})))
+	if diff := cmp.Diff(want, got.Body["resolved"]); diff != "" {
+		t.Errorf("resolved: -want +got\n%s\n%s", diff, got.Raw)
+	}
+}
+
+func TestValidateIsRefusedLikeACreation(t *testing.T) {
+	b := newBench(t)
+
+	b.want("the body is an object", b.validate("new", `[]`), 400)
+	b.want("the plan is of the catalog", b.validate("new", order(with("plan_id", "x"))), 400)
+	b.want("there is one method", b.do(call{method: "PUT", path: path("new") + "/validate", body: order()}), 405)
+	b.want("it is for platforms", b.do(call{method: "POST", path: path("new") + "/validate", body: order(), user: "nobody"}), 401)
+}

@@ -1,0 +1,84 @@
+package environment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestStandings(t *testing.T) {
+	did := func(kind string, state process.State) process.Record {
+		return process.Record{Kind: kind, State: state, StartedAt: time.Unix(1, 0)}
+	}
+	neverBegun := func(kind string) process.Record { return process.Record{Kind: kind, State: process.Canceled} }
+	made, suspended := did(environment.KindProvision, process.Succeeded), did(environment.KindSuspend, process.Succeeded)
+
+	cases := map[string]struct {
+		reason     string
+		operations []process.Record // the newest first
+		want       environment.Standing
+		unfinished int
+	}{
+		"none":                 {"nothing is known", nil, environment.Unknown, 0},
+		"creating":             {"from its acceptance on", []process.Record{{Kind: environment.KindProvision, State: process.Pending}}, environment.Creating, 1},
+		"creation canceled":    {"a creation that never began made nothing, and the instance is of no use", []process.Record{neverBegun(environment.KindProvision)}, environment.CreationFailed, 0},
+		"active":               {"it was made", []process.Record{made}, environment.Active, 0},
+		"updating":             {"an update does not change where it is", []process.Record{did(environment.KindUpdate, process.InProgress), made}, environment.Active, 1},
+		"update failed":        {"nor does one that failed", []process.Record{did(environment.KindUpdate, process.Failed), made}, environment.Active, 0},
+		"suspending":           {"it is being taken away", []process.Record{did(environment.KindSuspend, process.InProgress), made}, environment.Suspending, 1},
+		"suspension failed":    {"the runtime may be half removed", []process.Record{did(environment.KindSuspend, process.Failed), made}, environment.SuspensionFailed, 0},
+		"suspension not begun": {"it has touched nothing", []process.Record{neverBegun(environment.KindSuspend), made}, environment.Active, 0},
+		"suspended":            {"it is gone for now", []process.Record{suspended, made}, environment.Suspended, 0},
+		"resumption not begun": {"it has made nothing", []process.Record{neverBegun(environment.KindResume), suspended, made}, environment.Suspended, 0},
+		"resumption canceled":  {"it may have ordered a runtime", []process.Record{did(environment.KindResume, process.Canceled), suspended, made}, environment.ResumptionFailed, 0},
+		"resumed":              {"it is there again", []process.Record{did(environment.KindResume, process.Succeeded), suspended, made}, environment.Active, 0},
+		"deleting":             {"nothing else counts then", []process.Record{did(environment.KindDeprovision, process.Canceling), suspended, made}, environment.Deleting, 1},
+		"deletion failed":      {"it may be half gone", []process.Record{did(environment.KindDeprovision, process.Failed), made}, environment.DeletionFailed, 0},
+		"others' operations":   {"operations on parts of it do not count", []process.Record{did("bind", process.InProgress), made}, environment.Active, 0},
+	}
+
+	for name, c := range cases {
+		if got := environment.StandingOf(c.operations); got != c.want {
+			t.Errorf("%s: %s: want %s, got %s", name, c.reason, c.want, got)
+		}
+
+		if got := len(environment.Unfinished(c.operations)); got != c.unfinished {
+			t.Errorf("%s: %d operations are unfinished, want %d", name, got, c.unfinished)
+		}
+	}
+}
+
+func TestAChangeIsAppliedOnce(t *testing.T) {
+	instance := environment.Instance{PlanID: "plan", GlobalAccountID: "first", Request: environment.Request{
+		Parameters: []byte(`{"autoScalerMin": 1, "zones": ["a"]}`), Context: []byte(`{"big": 12345678901234567890, "active": true}`),
+	}}
+	change := environment.NoChange(instance)
+
+	same, err := change.Apply(instance)
+	if diff := cmp.Diff(instance, same); diff != "" || err != nil {
+		t.Errorf("no change changes nothing: -want +got\n%s%v", diff, err)
+	}
+
+	change.Parameters, change.Context = []byte(`{"autoScalerMin": 2}`), []byte(`{"active": false}`)
+	change.GlobalAccountID, change.PlanID, change.Cluster.AutoScalerMin = "second", "larger", 2
+
+	want := environment.Instance{PlanID: "larger", GlobalAccountID: "second", SubscriptionAccountID: "first", Request: environment.Request{
+		Parameters: []byte(`{"autoScalerMin":2,"zones":["a"]}`), Context: []byte(`{"active":false,"big":12345678901234567890}`),
+		Order:   &environment.Order{PlanID: "plan", Parameters: instance.Request.Parameters},
+		Cluster: environment.Cluster{AutoScalerMin: 2},
+	}}
+
+	for range 2 {
+		if instance, err = change.Apply(instance); err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(want, instance); diff != "" {
+			t.Errorf("once or twice: -want +got\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// world is a Provisioner that keeps one operation per key, as ours does, and the broker's row.
+type world struct {
+	instance environment.Instance
+	upgrades map[string]*wire.UpgradeShootInput
+	tenant   string
+	runtime  string
+	status   provisionerclient.Operation
+
+	refusal, lost error // what upgradeShoot and the database answer
+
+	probed environment.Cluster // the one that was looked at last
+	silent error               // what it answers
+}
+
+func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+	w.probed = instance.Request.Cluster
+
+	return w.silent
+}
+
+func (w *world) UpgradeShoot(_ context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
+) (provisionerclient.Operation, error) {
+	if w.refusal != nil {
+		return provisionerclient.Operation{}, w.refusal
+	}
+
+	if w.upgrades == nil {
+		w.upgrades = map[string]*wire.UpgradeShootInput{}
+	}
+
+	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = change, caller.Tenant, runtimeID
+
+	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
+}
+
+func (w *world) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
+	return w.status, nil
+}
+
+func (w *world) Find(context.Context, string) (environment.Instance, error) {
+	return w.instance, w.lost
+}
+
+func (w *world) Update(_ context.Context, _ environment.Instance, change environment.Change) error {
+	if w.lost != nil {
+		return w.lost
+	}
+
+	var err error
+
+	w.instance, err = change.Apply(w.instance)
+
+	return err
+}
+
+func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+	w.probed = instance.Request.Cluster.Own
+
+	return w.refusal
+}
+
+const pace = 7 * time.Second
+
+func (w *world) process() process.Process[environment.Data] {
+	return Process(Options{Provisioner: w, Instances: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
+		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
+	}})
+}
+
+func newWorld() *world {
+	return &world{instance: environment.Instance{
+		ID: "instance-1", GlobalAccountID: "moved-to", SubscriptionAccountID: "ordered-by", RuntimeID: "runtime-1",
+		PlanID: "plan", ShootName: "c-1234567",
+		Request: environment.Request{Cluster: environment.Cluster{
+			KubernetesVersion: "1.35.4", MachineType: "m6i.large", VolumeType: "gp3", VolumeSizeGB: 80,
+			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: "evaluation",
+		}},
+	}}
+}
+
+// updating is an update to more nodes.
+func updating(w *world) Operation {
+	change := environment.NoChange(w.instance)
+	change.Cluster.AutoScalerMax = 5
+
+	return process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change},
+		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
+// run runs the steps of a stage as the engine does, until one is not done.
+func run(t *testing.T, w *world, stage string, operation Operation) (Operation, time.Duration, error) {
+	t.Helper()
+
+	var (
+		wait time.Duration
+		err  error
+	)
+
+	for _, each := range w.process().Stages {
+		if each.Name != stage {
+			continue
+		}
+
+		for _, task := range each.Steps {
+			if task.When != nil && !task.When(operation) {
+				continue
+			}
+
+			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
+				return operation, wait, err
+			}
+		}
+	}
+
+	return operation, wait, err
+}
+
+func TestAnUpdate(t *testing.T) {
+	w := newWorld()
+
+	ordered, wait, err := run(t, w, "cluster", updating(w))
+	if err != nil || wait != 0 {
+		t.Fatalf("comes back after %s, %v", wait, err)
+	}
+
+	if _, _, err := run(t, w, "cluster", updating(w)); err != nil || len(w.upgrades) != 1 { // a crash lost what the first run had learned
+		t.Errorf("ordered under %d keys, %v", len(w.upgrades), err)
+	}
+
+	if ordered.WaitingFor != "provisioner operation upgrade-of-op-2" || w.tenant != "ordered-by" || w.runtime != "runtime-1" {
+		t.Errorf("waits for %q; asked as %s about %s", ordered.WaitingFor, w.tenant, w.runtime)
+	}
+
+	want := &wire.GardenerUpgradeInput{
+		MachineType: new("m6i.large"), DiskType: new("gp3"), VolumeSizeGB: new(80), Purpose: new("evaluation"),
+		AutoScalerMin: new(1), AutoScalerMax: new(5), MaxSurge: new(1), MaxUnavailable: new(0),
+	}
+	if diff := cmp.Diff(want, w.upgrades["op-2"].GardenerConfig); diff != "" {
+		t.Errorf("all that may change is named, a version that stays is not: -want +got\n%s", diff)
+	}
+
+	w.status.State = wire.OperationStateInprogress
+	if _, wait, err := run(t, w, "check", ordered); err != nil || wait != pace || w.instance.Request.Cluster.AutoScalerMax != 3 {
+		t.Errorf("while the Provisioner works nothing is recorded: %s, %v", wait, err)
+	}
+
+	w.status.State = wire.OperationStateSucceeded
+
+	checked, wait, err := run(t, w, "check", ordered)
+	if err != nil || wait != 0 {
+		t.Fatalf("comes back after %s, %v", wait, err)
+	}
+
+	for range 2 {
+		if _, _, err := run(t, w, "record", checked); err != nil || w.instance.Request.Cluster.AutoScalerMax != 5 {
+			t.Errorf("the row tells what is: %d nodes, %v", w.instance.Request.Cluster.AutoScalerMax, err)
+		}
+	}
+}
+
+// TestAnotherKubeconfigOfAnOwnCluster is recorded once the cluster answers to it, and the Provisioner does not hear of it.
+func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
+	w := newWorld()
+	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
+	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
+
+	change := environment.NoChange(w.instance)
+	change.Cluster.Own = &environment.OwnCluster{Kubeconfig: "new", ShootName: "s"}
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Time{})
+
+	operation, _, err := run(t, w, "cluster", operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
+		t.Errorf("a cluster that does not answer gives %v", err)
+	}
+
+	w.silent = nil
+
+	for _, stage := range []string{"check", "record"} {
+		if _, _, err := run(t, w, stage, operation); err != nil {
+			t.Fatalf("%s: %v", stage, err)
+		}
+	}
+
+	if w.instance.Request.Cluster.Own.Kubeconfig != "new" || len(w.upgrades) > 0 {
+		t.Errorf("the kubeconfig is not the new one, or the Provisioner was asked: %v", w.upgrades)
+	}
+}
+
+func TestUpdatesThatDoNotSucceed(t *testing.T) {
+	lost := failure.Wrap(failure.Transient, errors.New("away"), "the database is away")
+
+	cases := map[string]struct {
+		reason string
+		change func(*world)
+		wait   time.Duration
+		want   failure.Kind
+	}{
+		"busy": {
+			reason: "a former Provisioner does one thing after the other",
+			change: func(w *world) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: pace,
+		},
+		"away": {
+			reason: "what passes is tried again",
+			change: func(w *world) { w.refusal = failure.New(failure.Transient, "away") }, want: failure.Transient,
+		},
+		"refused": {
+			reason: "what is refused is not sent again",
+			change: func(w *world) { w.refusal = failure.New(failure.Permanent, "no such machine") }, want: failure.Permanent,
+		},
+		"no runtime": {
+			reason: "there is nothing to change",
+			change: func(w *world) { w.instance.RuntimeID = "" }, want: failure.Permanent,
+		},
+		"database away": {
+			reason: "the instance is read again",
+			change: func(w *world) { w.lost = lost }, want: failure.Transient,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			operation := updating(w)
+			c.change(w)
+
+			_, wait, err := run(t, w, "cluster", operation)
+			if wait != c.wait || c.want != "" && !failure.Is(err, c.want) || c.want == "" && err != nil {
+				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+			}
+		})
+	}
+
+	w := newWorld()
+	w.lost = lost
+
+	if _, _, err := run(t, w, "record", updating(newWorld())); !failure.Is(err, failure.Transient) {
+		t.Errorf("what cannot be recorded is tried again: %v", err)
+	}
+}

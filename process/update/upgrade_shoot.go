@@ -1,0 +1,50 @@
+package update
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/runtimeorder"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+// upgradeShoot has the Provisioner change the runtime. The id of the operation is the key of the order: one that is sent again is
+// carried out once. A former Provisioner, which knows no keys, carries it out twice; the second time changes nothing.
+type upgradeShoot struct {
+	provisioner Provisioner
+	waiter      provisionerwait.Waiter
+}
+
+// Name implements process.Step.
+func (upgradeShoot) Name() string { return "Upgrade_Shoot" }
+
+// Run implements process.Step.
+func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+	instance := operation.Data.Instance
+	if instance.RuntimeID == "" {
+		return operation, 0, failure.New(failure.Permanent, "instance %s has no runtime that could be changed", instance.ID).
+			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
+	}
+
+	upgrade, err := s.provisioner.UpgradeShoot(ctx, provisionerclient.Caller{
+		Tenant: instance.RuntimeTenant(), IdempotencyKey: operation.ID,
+	}, instance.RuntimeID, runtimeorder.Upgrade(instance.Request.Cluster, operation.Data.Change.Cluster))
+
+	switch {
+	case failure.Is(err, failure.Waiting):
+		return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
+			s.waiter.Pace(operation.Elapsed()), s.waiter.Limit)
+	case err != nil:
+		return operation, 0, err
+	}
+
+	operation.Data.ProvisionerOperationID = upgrade.ID
+	operation.WaitingFor = provisionerwait.Event(upgrade.ID)
+
+	return operation, 0, nil
+}

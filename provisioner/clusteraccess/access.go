@@ -1,0 +1,168 @@
+// Package clusteraccess works inside of clusters, with admin kubeconfigs that are made for each call and kept nowhere.
+package clusteraccess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// AdministratorsBinding is the name of the one ClusterRoleBinding that holds all administrators: it is replaced as a whole.
+	AdministratorsBinding = "environment-broker-administrators"
+
+	clusterAdmin = "cluster-admin"
+
+	// validity is the shortest that Gardener grants.
+	validity    = 10 * time.Minute
+	callTimeout = 15 * time.Second
+)
+
+// Kubeconfigs makes kubeconfigs of clusters. Its errors are of package failure.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
+}
+
+// Access reaches clusters.
+type Access struct {
+	kubeconfigs Kubeconfigs
+}
+
+// New returns access by way of the kubeconfigs.
+func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
+
+// SetAdministrators implements administrators.Clusters.
+func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
+	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
+	if err != nil {
+		return err
+	}
+
+	bindings, disconnect, err := connect(kubeconfig)
+	if err != nil {
+		// No cause is kept: it may quote the kubeconfig.
+		return failure.New(failure.Permanent, "the kubeconfig of the cluster %q cannot be used", shootName).
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+	defer disconnect()
+
+	if len(users) == 0 {
+		err = bindings.Delete(ctx, AdministratorsBinding, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+	} else {
+		err = put(ctx, bindings, bindingOf(users))
+	}
+
+	return explain(err, shootName)
+}
+
+// connect returns a client with connections of its own: a kubeconfig is used once, and so is what client-go would keep for it.
+func connect(kubeconfig []byte) (rbacclient.ClusterRoleBindingInterface, func(), error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+
+	trust, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	transport := &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	client, err := rbacclient.NewForConfigAndClient(config, &http.Client{Transport: wrapped, Timeout: callTimeout})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return client.ClusterRoleBindings(), transport.CloseIdleConnections, nil
+}
+
+func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: AdministratorsBinding, Labels: map[string]string{"app.kubernetes.io/managed-by": "environment-broker"},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterAdmin},
+	}
+
+	for _, user := range users {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
+	}
+
+	return binding
+}
+
+// put creates the binding or makes the present one like it. A role cannot be exchanged in a binding: one to another role was made by
+// hand and is made anew.
+func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, wanted *rbacv1.ClusterRoleBinding) error {
+	present, err := bindings.Get(ctx, wanted.Name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
+
+		return err
+	case err != nil:
+		return err
+	case present.RoleRef != wanted.RoleRef:
+		if err := bindings.Delete(ctx, wanted.Name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+
+		_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
+
+		return err
+	case apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects):
+		return nil
+	}
+
+	present.Subjects = wanted.Subjects
+	_, err = bindings.Update(ctx, present, metav1.UpdateOptions{})
+
+	return err
+}
+
+// explain says what an error of the cluster's API server means. But for what it finds wrong with the binding, all may pass: a cluster
+// that has just been made, or changed, may answer anything for a while.
+func explain(err error, shootName string) error {
+	if err == nil {
+		return nil
+	}
+
+	// What the API server says is for the cluster's owner; what a transport says may name internal addresses.
+	kind, said := failure.Transient, "its API server does not answer"
+
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		said = status.Status().Message
+	}
+
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		kind = failure.Invalid
+	}
+
+	return failure.Wrap(kind, err, "the administrators of the cluster %q could not be given their rights: %s", shootName, said).
+		Because(failure.ReasonInternal, failure.ComponentRuntime)
+}

@@ -1,0 +1,259 @@
+package clusteraccess_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/garden/runtimes"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cluster is one whose API server answers, and its administrator's kubeconfig.
+type cluster struct {
+	kubeconfig []byte
+	err        error
+	asked      []time.Duration
+}
+
+// AdminKubeconfig implements clusteraccess.Kubeconfigs.
+func (c *cluster) AdminKubeconfig(_ context.Context, _ string, valid time.Duration) ([]byte, error) {
+	c.asked = append(c.asked, valid)
+
+	return c.kubeconfig, c.err
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+
+	server, err := runtimes.Listen(t.Context(), runtimes.Options{
+		Dir: t.TempDir(), Log: logging.Discard(), Version: func(context.Context, string) string { return "1.35.4" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+
+	go func() { ended <- server.Serve(ctx) }()
+
+	t.Cleanup(func() {
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+
+	key, err := certificate.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	authority, err := certificate.NewAuthority("clients", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	endpoint, err := server.Start(t.Context(), "shoot--local--c-first", authority.CertificatePEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pair, err := authority.IssueClient(certificate.Client{
+		CommonName: "admin", Organizations: []string{v1beta1constants.ShootSystemAdminsGroupName}, Validity: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return &cluster{kubeconfig: kubeconfig(t, endpoint.URL, endpoint.CA, pair)}
+}
+
+func kubeconfig(t *testing.T, url string, authority []byte, pair certificate.Pair) []byte {
+	t.Helper()
+
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: authority}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return text
+}
+
+// bindings is the cluster's own view.
+func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface {
+	t.Helper()
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config.ContentType = "application/json"
+
+	connection, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(connection.CloseIdleConnections)
+
+	client, err := rbacclient.NewForConfigAndClient(config, connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client.ClusterRoleBindings()
+}
+
+// administrators are the users that the cluster gives all rights; nil when there is no binding.
+func (c *cluster) administrators(t *testing.T) []string {
+	t.Helper()
+
+	binding, err := c.bindings(t).Get(t.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}); binding.RoleRef != want {
+		t.Errorf("they are bound to %v", binding.RoleRef)
+	}
+
+	names := []string{}
+
+	for _, subject := range binding.Subjects {
+		if subject.Kind == rbacv1.UserKind {
+			names = append(names, subject.Name)
+		}
+	}
+
+	return names
+}
+
+func TestSetAdministrators(t *testing.T) {
+	c := newCluster(t)
+	access := clusteraccess.New(c)
+
+	for _, tc := range []struct {
+		reason string
+		users  []string
+	}{
+		{"there were none and are none", nil},
+		{"a new cluster gets its administrators", []string{"jane", "joe"}},
+		{"to set the same again is no harm", []string{"jane", "joe"}},
+		{"who is not named any more loses the rights", []string{"joe", "ann"}},
+		{"all can be taken away", nil},
+		{"and be given again", []string{"ann"}},
+	} {
+		if err := access.SetAdministrators(t.Context(), "c-first", tc.users); err != nil {
+			t.Fatalf("%s: %v", tc.reason, err)
+		}
+
+		if diff := cmp.Diff(tc.users, c.administrators(t)); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+		}
+	}
+
+	for _, valid := range c.asked {
+		if valid > 10*time.Minute {
+			t.Errorf("a kubeconfig for one call is valid for %s", valid)
+		}
+	}
+}
+
+func TestBindingToAnotherRoleIsMadeAnew(t *testing.T) {
+	c := newCluster(t)
+
+	if _, err := c.bindings(t).Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: clusteraccess.AdministratorsBinding},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := clusteraccess.New(c).SetAdministrators(t.Context(), "c-first", []string{"jane"}); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"jane"}, c.administrators(t)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
+	answering := func(status int, body string) *cluster {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(server.Close)
+
+		return &cluster{kubeconfig: kubeconfig(t, server.URL, nil, certificate.Pair{})}
+	}
+	gone := answering(http.StatusOK, "")
+	away := failure.New(failure.Transient, "Gardener is away")
+
+	for name, tc := range map[string]struct {
+		reason  string
+		cluster *cluster
+		kind    failure.Kind
+		want    string
+	}{
+		"no kubeconfig": {"Gardener's word is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"no sense":      {"what is no kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
+		"forbidden": {
+			"a new cluster may forbid what it allows a moment later",
+			answering(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not yet","reason":"Forbidden","code":403}`),
+			failure.Transient, "not yet",
+		},
+		"invalid": {
+			"what is wrong with the binding stays wrong",
+			answering(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no name","reason":"Invalid","code":422}`),
+			failure.Invalid, "no name",
+		},
+		"unreachable": {
+			"addresses are for the log, not for users",
+			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not answer",
+		},
+		"nonsense": {"what is no answer may be one later", gone, failure.Transient, "could not be given their rights"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
+
+			text := failure.Of(err).Text
+			if !failure.Is(err, tc.kind) || !strings.Contains(text, tc.want) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "secret") {
+				t.Errorf("%s: got %s %q", tc.reason, failure.KindOf(err), text)
+			}
+		})
+	}
+}

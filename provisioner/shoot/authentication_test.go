@@ -1,0 +1,125 @@
+package shoot_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+func identityProvider() *model.OIDCConfigInput {
+	return &model.OIDCConfigInput{
+		ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "groups",
+		SigningAlgs: []string{"RS256"},
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	t.Parallel()
+
+	type mapping = map[string]any
+
+	cases := map[string]struct {
+		reason string
+		change func(order *model.OIDCConfigInput)
+		want   mapping
+	}{
+		"NoPrefix": {
+			reason: "A hyphen stands for no prefix, as it does in the flag of the API server.",
+			change: func(*model.OIDCConfigInput) {},
+			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
+		},
+		"Prefix": {
+			reason: "A prefix stays as it is.",
+			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix = "corp:" },
+			want:   mapping{"username": mapping{"claim": "sub", "prefix": "corp:"}, "groups": mapping{"claim": "groups", "prefix": ""}},
+		},
+		"PrefixLeftOut": {
+			reason: "Without a prefix the issuer is one, so that no user of it takes the name of another.",
+			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix = "" },
+			want: mapping{
+				"username": mapping{"claim": "sub", "prefix": "https://issuer.example.com#"}, "groups": mapping{"claim": "groups", "prefix": ""},
+			},
+		},
+		"Email": {
+			reason: "Addresses have no prefix unless one is ordered.",
+			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix, order.UsernameClaim = "", "email" },
+			want:   mapping{"username": mapping{"claim": "email", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
+		},
+		"NoGroups": {
+			reason: "Without a claim for them there are no groups.",
+			change: func(order *model.OIDCConfigInput) { order.GroupsClaim = "" },
+			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}},
+		},
+		"Nobody": {
+			reason: "Clients read an empty object where there is no identity provider, and may send it.",
+			change: func(order *model.OIDCConfigInput) { *order = model.OIDCConfigInput{SigningAlgs: []string{}} },
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			config := gcpOrder()
+			config.OIDCConfig = identityProvider()
+			tc.change(config.OIDCConfig)
+
+			built, err := shoot.Build(runtimeOf(config), shoot.Options{Namespace: "garden-kyma"})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if tc.want == nil {
+				if built.Authentication != nil || built.Shoot.Spec.Kubernetes.KubeAPIServer != nil {
+					t.Errorf("%s\nthere is %v", tc.reason, built.Authentication)
+				}
+
+				return
+			}
+
+			if name := built.Shoot.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName; name != built.Authentication.Name {
+				t.Errorf("the Shoot refers to %q, the ConfigMap is %q", name, built.Authentication.Name)
+			}
+
+			var got struct {
+				JWT []struct {
+					ClaimMappings mapping `json:"claimMappings"`
+				} `json:"jwt"`
+			}
+			if err := yaml.Unmarshal([]byte(built.Authentication.Data["config.yaml"]), &got); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(tc.want, got.JWT[0].ClaimMappings); diff != "" {
+				t.Errorf("%s\nclaims, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOtherAuthenticationHasAnotherName: what an earlier generation of the Shoot refers to is never overwritten.
+func TestOtherAuthenticationHasAnotherName(t *testing.T) {
+	t.Parallel()
+
+	name := func(issuer string) string {
+		config := gcpOrder()
+		config.OIDCConfig = identityProvider()
+		config.OIDCConfig.IssuerURL = issuer
+
+		built, err := shoot.Build(runtimeOf(config), shoot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return built.Authentication.Name
+	}
+
+	first, again, other := name("https://a.example.com"), name("https://a.example.com"), name("https://b.example.com")
+	if first != again || first == other {
+		t.Errorf("named %s, again %s, with another issuer %s", first, again, other)
+	}
+}

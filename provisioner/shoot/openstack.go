@@ -1,0 +1,51 @@
+package shoot
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+const groupOpenStack = "openstack.provider"
+
+// What an order for OpenStack gets that does not say otherwise: the names that the former Provisioner used.
+const (
+	openStackProfile       = "converged-cloud-kyma"
+	openStackFloatingPool  = "FloatingIP-external-kyma-01"
+	openStackExposureClass = "converged-cloud-internet"
+)
+
+type openStackInfrastructure struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// FloatingPoolName is the pool of the addresses by which the cluster is reached from outside.
+	FloatingPoolName string            `json:"floatingPoolName"`
+	Networks         openStackNetworks `json:"networks"`
+}
+
+type openStackNetworks struct {
+	Workers string `json:"workers"`
+}
+
+type openStackControlPlane struct {
+	metav1.TypeMeta `json:",inline"`
+
+	LoadBalancerProvider string `json:"loadBalancerProvider"`
+}
+
+func openStackCloud(config *model.OpenStackProviderConfigInput, workers string) *cloud {
+	return &cloud{
+		profile: cmp.Or(valueOr(config.CloudProfileName, ""), openStackProfile),
+		nodes:   workers, zones: config.Zones, exposureClass: openStackExposureClass,
+		infrastructure: openStackInfrastructure{
+			TypeMeta:         typeMeta(groupOpenStack, "InfrastructureConfig"),
+			FloatingPoolName: cmp.Or(valueOr(config.FloatingPoolName, ""), openStackFloatingPool),
+			Networks:         openStackNetworks{Workers: workers},
+		},
+		controlPlane: openStackControlPlane{
+			TypeMeta: typeMeta(groupOpenStack, "ControlPlaneConfig"), LoadBalancerProvider: config.LoadBalancerProvider,
+		},
+	}
+}

@@ -1,0 +1,209 @@
+package validation
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+// UpgradeShoot returns the order of the cluster as it is after the upgrade: what the upgrade names is replaced, the rest stays. It
+// returns one failure.Invalid that names each field that is wrong or cannot be changed any more. Only what the upgrade is about is
+// looked at: a cluster that was ordered under other rules can still be changed. The present order is not touched.
+func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootInput) (model.ClusterConfigInput, error) {
+	found := problems{what: "the runtime cannot be upgraded like this"}
+
+	if upgrade.GardenerConfig == nil {
+		found.add("gardenerConfig", "is missing")
+
+		return present, found.err()
+	}
+
+	found.noEmptyTexts(upgrade.GardenerConfig)
+
+	if err := found.err(); err != nil {
+		return present, err
+	}
+
+	config := merged(*present.GardenerConfig, upgrade.GardenerConfig)
+	config.ProviderSpecificConfig = found.providerChange(&config, upgrade.GardenerConfig.ProviderSpecificConfig)
+
+	if upgrade.GardenerConfig.KubernetesVersion != nil {
+		found.version(config.KubernetesVersion)
+		found.noDowngrade(present.GardenerConfig.KubernetesVersion, config.KubernetesVersion)
+	}
+
+	found.machines(&config)
+	found.workers(&config)
+	found.enoughMachines(config.AutoScalerMax, zoneCount(config.ProviderSpecificConfig))
+	found.oneOf("purpose", config.Purpose, purposes()...)
+	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
+
+	upgraded := model.ClusterConfigInput{GardenerConfig: &config, Administrators: present.Administrators}
+	if upgrade.Administrators != nil {
+		found.administrators("administrators", upgrade.Administrators)
+		upgraded.Administrators = upgrade.Administrators
+	}
+
+	return upgraded, found.err()
+}
+
+// noEmptyTexts finds texts that are given and empty: whether they are to be kept or to be removed cannot be told.
+func (p *problems) noEmptyTexts(upgrade *model.GardenerUpgradeInput) {
+	for _, text := range []struct {
+		field string
+		value *string
+	}{
+		{"kubernetesVersion", upgrade.KubernetesVersion},
+		{"machineType", upgrade.MachineType},
+		{"diskType", upgrade.DiskType},
+		{"purpose", upgrade.Purpose},
+	} {
+		if text.value != nil {
+			p.present(text.field, *text.value)
+		}
+	}
+}
+
+func merged(config model.GardenerConfigInput, upgrade *model.GardenerUpgradeInput) model.GardenerConfigInput {
+	replace(&config.KubernetesVersion, upgrade.KubernetesVersion)
+	replace(&config.MachineType, upgrade.MachineType)
+	replace(&config.AutoScalerMin, upgrade.AutoScalerMin)
+	replace(&config.AutoScalerMax, upgrade.AutoScalerMax)
+	replace(&config.MaxSurge, upgrade.MaxSurge)
+	replace(&config.MaxUnavailable, upgrade.MaxUnavailable)
+
+	// The version belongs to the image: another image without one begins with its newest.
+	if upgrade.MachineImage != nil && (config.MachineImage == nil || *config.MachineImage != *upgrade.MachineImage) {
+		config.MachineImage, config.MachineImageVersion = upgrade.MachineImage, nil
+	}
+
+	replaceOptional(&config.MachineImageVersion, upgrade.MachineImageVersion)
+	replaceOptional(&config.DiskType, upgrade.DiskType)
+	replaceOptional(&config.VolumeSizeGB, upgrade.VolumeSizeGB)
+	replaceOptional(&config.Purpose, upgrade.Purpose)
+	replaceOptional(&config.EnableKubernetesVersionAutoUpdate, upgrade.EnableKubernetesVersionAutoUpdate)
+	replaceOptional(&config.EnableMachineImageVersionAutoUpdate, upgrade.EnableMachineImageVersionAutoUpdate)
+	replaceOptional(&config.OIDCConfig, upgrade.OIDCConfig)
+	replaceOptional(&config.ExposureClassName, upgrade.ExposureClassName)
+	replaceOptional(&config.ShootNetworkingFilterDisabled, upgrade.ShootNetworkingFilterDisabled)
+
+	return config
+}
+
+func replace[T any](value, by *T) {
+	if by != nil {
+		*value = *by
+	}
+}
+
+func replaceOptional[T any](value **T, by *T) {
+	if by != nil {
+		*value = by
+	}
+}
+
+// noDowngrade finds a version to which Gardener would not bring the cluster: an older one, or one that skips a minor version.
+func (p *problems) noDowngrade(present, wanted string) {
+	had, err := semver.NewVersion(present)
+	if err != nil {
+		return
+	}
+
+	to, err := semver.NewVersion(wanted)
+	if err != nil {
+		return // told already
+	}
+
+	switch {
+	case strings.HasPrefix(present, wanted+"."):
+		// The patch is Gardener's choice.
+	case shoot.Older(wanted, present):
+		p.add("kubernetesVersion", "must not be older than the present one, which is %s", present)
+	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
+		p.add("kubernetesVersion", "must not skip a minor version: the present one is %s", present)
+	}
+}
+
+// providerChange returns the part of the order for the provider as it is after the upgrade. What decides on networks and zones is
+// built already and stays.
+func (p *problems) providerChange(config *model.GardenerConfigInput, upgrade *model.ProviderSpecificInput) *model.ProviderSpecificInput {
+	present := config.ProviderSpecificConfig
+	if upgrade == nil || present == nil {
+		return present
+	}
+
+	if !slices.Equal(givenParts(upgrade), []string{config.Provider}) {
+		p.add("providerSpecificConfig", "must hold the part for provider %s and no other", config.Provider)
+
+		return present
+	}
+
+	switch config.Provider {
+	case aws:
+		return p.awsChange(present.AWSConfig, upgrade.AWSConfig)
+	case azure:
+		return p.azureChange(present.AzureConfig, upgrade.AzureConfig)
+	case gcp:
+		p.same("gcpConfig.zones", present.GCPConfig.Zones, upgrade.GCPConfig.Zones)
+	case openstack:
+		p.openStackChange(present.OpenStackConfig, upgrade.OpenStackConfig)
+	}
+
+	return present
+}
+
+func (p *problems) awsChange(present, upgrade *model.AWSProviderConfigInput) *model.ProviderSpecificInput {
+	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
+	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
+
+	config := *present
+	replaceOptional(&config.EnableIMDSv2, upgrade.EnableIMDSv2)
+
+	return &model.ProviderSpecificInput{AWSConfig: &config}
+}
+
+func (p *problems) azureChange(present, upgrade *model.AzureProviderConfigInput) *model.ProviderSpecificInput {
+	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
+
+	// Left out, they stay.
+	if len(upgrade.Zones) > 0 {
+		p.same("azureConfig.zones", present.Zones, upgrade.Zones)
+	}
+
+	if len(upgrade.AzureZones) > 0 {
+		p.same("azureConfig.azureZones", present.AzureZones, upgrade.AzureZones)
+	}
+
+	p.idleTimeout(upgrade.IdleConnectionTimeoutMinutes)
+
+	config := *present
+	replaceOptional(&config.EnableNATGateway, upgrade.EnableNATGateway)
+	replaceOptional(&config.IdleConnectionTimeoutMinutes, upgrade.IdleConnectionTimeoutMinutes)
+
+	return &model.ProviderSpecificInput{AzureConfig: &config}
+}
+
+func (p *problems) openStackChange(present, upgrade *model.OpenStackProviderConfigInput) {
+	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
+	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
+
+	if given(upgrade.FloatingPoolName) {
+		p.same("openStackConfig.floatingPoolName", present.FloatingPoolName, upgrade.FloatingPoolName)
+	}
+
+	if given(upgrade.CloudProfileName) {
+		p.same("openStackConfig.cloudProfileName", present.CloudProfileName, upgrade.CloudProfileName)
+	}
+}
+
+// same finds a value that is another one than the cluster was made with.
+func (p *problems) same(field string, present, upgrade any) {
+	if !reflect.DeepEqual(present, upgrade) {
+		p.add(field, "cannot be changed once the cluster is there")
+	}
+}

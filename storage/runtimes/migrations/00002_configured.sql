@@ -1,0 +1,6 @@
+-- +goose Up
+-- The position, among its runtime's operations, of the one whose configuration the row holds.
+ALTER TABLE runtimes ADD COLUMN configured_by BIGINT NOT NULL DEFAULT 0;
+
+-- +goose Down
+ALTER TABLE runtimes DROP COLUMN configured_by;

@@ -1,0 +1,430 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+// clusters is a Provisioner that works in a garden, asked in GraphQL.
+type clusters struct {
+	*testing.T
+
+	url    string
+	garden client.WithWatch
+}
+
+// newClusters runs a Provisioner on the garden.
+func newClusters(t *testing.T, api client.WithWatch) clusters {
+	t.Helper()
+
+	settings := provisioner.DefaultConfig()
+	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	settings.ShutdownDelay = 0
+	settings.Database = onSQLite(t, "provisioner")
+	settings.Gardener.Project = garden.DefaultProject
+
+	service, err := provisioner.New(t.Context(), settings, api, logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, service.Run)
+
+	return clusters{T: t, url: "http://" + service.Address() + "/graphql", garden: api}
+}
+
+type told struct {
+	ID        string
+	RuntimeID string
+	State     string
+	Message   string
+	LastError struct{ ErrMessage, Reason string }
+}
+
+// ask sends a request and reads its result, or returns the error's message.
+func (c clusters) ask(query string, variables map[string]any, result any) string {
+	c.Helper()
+
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("tenant", "acme")
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	answer := struct {
+		Data   struct{ Result json.RawMessage }
+		Errors []struct{ Message string }
+	}{}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		c.Fatal(err)
+	}
+
+	if len(answer.Errors) > 0 {
+		return answer.Errors[0].Message
+	}
+
+	if err := json.Unmarshal(answer.Data.Result, result); err != nil {
+		c.Fatalf("%s: %v", answer.Data.Result, err)
+	}
+
+	return ""
+}
+
+// order sends a mutation that has to be accepted.
+func (c clusters) order(query string, variables map[string]any) told {
+	c.Helper()
+
+	var accepted told
+	if refused := c.ask(query, variables, &accepted); refused != "" {
+		c.Fatal(refused)
+	}
+
+	return accepted
+}
+
+// succeeded waits until the operation has.
+func (c clusters) succeeded(operationID string) {
+	c.Helper()
+
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
+			map[string]any{"id": operationID})
+
+		switch {
+		case now.State == "Succeeded":
+			return
+		case now.State == "Failed" || time.Now().After(deadline):
+			c.Fatalf("operation %s is %+v", operationID, now)
+		}
+	}
+}
+
+const (
+	provisionRuntime = `mutation ($config: ProvisionRuntimeInput!) { result: provisionRuntime(config: $config) { id runtimeID state } }`
+	upgradeShoot     = `mutation ($id: String!, $config: UpgradeShootInput!) { result: upgradeShoot(id: $id, config: $config) { id runtimeID state } }`
+)
+
+// shoot reads a Shoot.
+func (c clusters) shoot(name string) *gardencorev1beta1.Shoot {
+	c.Helper()
+
+	found := &gardencorev1beta1.Shoot{}
+	if err := c.garden.Get(context.Background(), client.ObjectKey{Namespace: "garden-local", Name: name}, found); err != nil {
+		c.Fatal(err)
+	}
+
+	return found
+}
+
+// beside are the ConfigMaps that stand beside the runtime's Shoot.
+func (c clusters) beside(runtimeID string) []corev1.ConfigMap {
+	c.Helper()
+
+	found := &corev1.ConfigMapList{}
+	if err := c.garden.List(context.Background(), found, client.InNamespace("garden-local"),
+		client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
+		c.Fatal(err)
+	}
+
+	return found.Items
+}
+
+type runtimeStatus struct {
+	RuntimeConfiguration struct {
+		Kubeconfig    string
+		ClusterConfig struct {
+			KubernetesVersion string
+			AutoScalerMax     int
+			OIDCConfig        struct{ IssuerURL string } `json:"oidcConfig"`
+		}
+	}
+}
+
+func (c clusters) status(runtimeID, fields string) runtimeStatus {
+	c.Helper()
+
+	var status runtimeStatus
+	if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConfiguration { `+fields+` } } }`,
+		map[string]any{"id": runtimeID}, &status); refused != "" {
+		c.Fatal(refused)
+	}
+
+	return status
+}
+
+// administrators are those whom the runtime itself gives all rights.
+func (c clusters) administrators(runtimeID string) []string {
+	c.Helper()
+
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	inside, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	binding, err := inside.RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	var names []string
+
+	for _, subject := range binding.Subjects {
+		if subject.Kind == rbacv1.UserKind {
+			names = append(names, subject.Name)
+		}
+	}
+
+	return names
+}
+
+func oidc(issuer string) map[string]any {
+	return map[string]any{
+		"clientID": "client", "issuerURL": issuer, "usernameClaim": "sub", "usernamePrefix": "-", "groupsClaim": "groups", "signingAlgs": []string{"RS256"},
+	}
+}
+
+// clusterOf is an order for a provider with all that goes with it.
+func clusterOf(provider string) map[string]any {
+	order := map[string]any{
+		"name": "c-" + provider[:3], "provider": provider, "targetSecret": provider, "kubernetesVersion": "1.34.5",
+		"workerCidr": "10.250.0.0/16", "podsCidr": "10.96.0.0/13", "servicesCidr": "10.104.0.0/13",
+		"autoScalerMin": 1, "autoScalerMax": 3, "maxSurge": 1, "maxUnavailable": 0, "purpose": "evaluation",
+		"oidcConfig": oidc("https://first.example.com"),
+	}
+
+	switch provider {
+	case "aws":
+		order["region"], order["machineType"], order["diskType"], order["volumeSizeGB"] = "eu-central-1", "m6i.large", "gp3", 50
+		order["controlPlaneFailureTolerance"], order["euAccess"] = "node", true
+		order["providerSpecificConfig"] = map[string]any{"awsConfig": map[string]any{
+			"vpcCidr": "10.250.0.0/16", "enableIMDSv2": true, "awsZones": []any{map[string]any{
+				"name": "eu-central-1a", "workerCidr": "10.250.0.0/19", "publicCidr": "10.250.32.0/20", "internalCidr": "10.250.48.0/20",
+			}},
+		}}
+	case "azure":
+		order["region"], order["machineType"], order["diskType"], order["volumeSizeGB"] = "westeurope", "Standard_D4s_v5", "Standard_LRS", 50
+		order["providerSpecificConfig"] = map[string]any{"azureConfig": map[string]any{
+			"vnetCidr": "10.250.0.0/16", "azureZones": []any{map[string]any{"name": 1, "cidr": "10.250.0.0/19"}},
+		}}
+	case "gcp":
+		order["region"], order["machineType"] = "europe-west3", "n2-standard-4"
+		order["providerSpecificConfig"] = map[string]any{"gcpConfig": map[string]any{"zones": []string{"europe-west3-a"}}}
+	case "openstack":
+		order["region"], order["machineType"] = "eu-de-1", "g_c4_m16"
+		order["exposureClassName"] = "converged-cloud-internet"
+		order["providerSpecificConfig"] = map[string]any{"openStackConfig": map[string]any{
+			"zones": []string{"eu-de-1a"}, "cloudProfileName": "converged-cloud-cp", "floatingPoolName": "FloatingIP-external-cp-kyma",
+			"loadBalancerProvider": "f5",
+		}}
+	}
+
+	return order
+}
+
+// changeStory orders a cluster of each provider, changes it and removes it.
+func changeStory(t *testing.T, api client.WithWatch) {
+	t.Helper()
+
+	whole := newClusters(t, api)
+
+	for _, provider := range []string{"aws", "azure", "gcp", "openstack"} {
+		t.Run(provider, func(t *testing.T) {
+			c := clusters{T: t, url: whole.url, garden: whole.garden}
+			order := clusterOf(provider)
+			name, _ := order["name"].(string)
+
+			made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+				"runtimeInput":  map[string]any{"name": name},
+				"clusterConfig": map[string]any{"gardenerConfig": order, "administrators": []string{"jane@example.com", "joe@example.com"}},
+			}})
+			c.succeeded(made.ID)
+
+			if diff := cmp.Diff([]string{"jane@example.com", "joe@example.com"}, c.administrators(made.RuntimeID)); diff != "" {
+				t.Errorf("administrators of the new runtime, -want +got:\n%s", diff)
+			}
+
+			c.upgraded(made.RuntimeID, name)
+			c.refusals(made.RuntimeID)
+			c.sleeps(made.RuntimeID, name)
+
+			var removal string
+			if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`,
+				map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
+				t.Fatal(refused)
+			}
+
+			c.succeeded(removal)
+
+			if left := c.beside(made.RuntimeID); len(left) != 0 {
+				t.Errorf("the runtime has left %d ConfigMaps behind", len(left))
+			}
+		})
+	}
+}
+
+// upgraded changes all that can be changed without the provider's word.
+func (c clusters) upgraded(runtimeID, name string) {
+	c.Helper()
+
+	before := c.shoot(name)
+	upgrade := c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		"gardenerConfig": map[string]any{
+			"kubernetesVersion": "1.34.7", "autoScalerMax": 5, "oidcConfig": oidc("https://second.example.com"), "purpose": "production",
+		},
+		"administrators": []string{"joe@example.com", "ann@example.com"},
+	}})
+
+	if first := c.status(runtimeID, "clusterConfig { autoScalerMax }"); first.RuntimeConfiguration.ClusterConfig.AutoScalerMax == 5 {
+		c.Error("the runtime tells of the change before it is done")
+	}
+
+	c.succeeded(upgrade.ID)
+
+	after := c.shoot(name)
+	if after.Spec.Kubernetes.Version != "1.34.7" || after.Spec.Provider.Workers[0].Maximum != 5 || *after.Spec.Purpose != "production" {
+		c.Errorf("the Shoot is Kubernetes %s, %d machines, %s", after.Spec.Kubernetes.Version, after.Spec.Provider.Workers[0].Maximum, *after.Spec.Purpose)
+	}
+
+	if after.Status.ObservedGeneration != after.Generation || after.Generation == before.Generation {
+		c.Errorf("generation %d of %d is done, before the upgrade it was %d", after.Status.ObservedGeneration, after.Generation, before.Generation)
+	}
+
+	beside := c.beside(runtimeID)
+	if len(beside) != 1 || beside[0].Name != after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName ||
+		!strings.Contains(beside[0].Data["config.yaml"], "https://second.example.com") {
+		c.Errorf("beside the Shoot are %v", beside)
+	}
+
+	if diff := cmp.Diff([]string{"joe@example.com", "ann@example.com"}, c.administrators(runtimeID)); diff != "" {
+		c.Errorf("administrators after the upgrade, -want +got:\n%s", diff)
+	}
+
+	config := c.status(runtimeID, "clusterConfig { kubernetesVersion autoScalerMax oidcConfig { issuerURL } }").RuntimeConfiguration.ClusterConfig
+	if config.AutoScalerMax != 5 || config.KubernetesVersion != "1.34.7" || config.OIDCConfig.IssuerURL != "https://second.example.com" {
+		c.Errorf("the runtime tells %+v", config)
+	}
+}
+
+// sleeps puts the cluster to sleep, changes it meanwhile and wakes it.
+func (c clusters) sleeps(runtimeID, name string) {
+	c.Helper()
+
+	order := func(mutation string) {
+		c.Helper()
+		c.succeeded(c.order(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
+	}
+	hibernated := func() bool {
+		var status struct{ HibernationStatus struct{ Hibernated bool } }
+		if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { hibernationStatus { hibernated } } }`,
+			map[string]any{"id": runtimeID}, &status); refused != "" {
+			c.Fatal(refused)
+		}
+
+		return status.HibernationStatus.Hibernated
+	}
+
+	order("hibernateRuntime")
+
+	if !hibernated() {
+		c.Error("the cluster does not sleep")
+	}
+
+	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		"gardenerConfig": map[string]any{"autoScalerMax": 6}, "administrators": []string{"eve@example.com"},
+	}}).ID)
+
+	if most := c.shoot(name).Spec.Provider.Workers[0].Maximum; most != 6 || !hibernated() {
+		c.Errorf("after an upgrade of a cluster that sleeps it has %d machines; it sleeps: %t", most, hibernated())
+	}
+
+	order("wakeUpRuntime")
+
+	if hibernated() {
+		c.Error("the cluster sleeps on")
+	}
+
+	if diff := cmp.Diff([]string{"eve@example.com"}, c.administrators(runtimeID)); diff != "" {
+		c.Errorf("administrators after waking, -want +got:\n%s", diff)
+	}
+}
+
+// refusals are changes that cannot be made.
+func (c clusters) refusals(runtimeID string) {
+	c.Helper()
+
+	for _, refusal := range []struct {
+		config map[string]any
+		want   string
+	}{
+		{map[string]any{"kubernetesVersion": "1.34.5"}, "kubernetesVersion must not be older than the present one, which is 1.34.7"},
+		{map[string]any{"kubernetesVersion": "1.36.1"}, "kubernetesVersion must not skip a minor version"},
+		{map[string]any{"machineType": ""}, "machineType must not be empty"},
+		{map[string]any{"autoScalerMax": 0}, "autoScalerMax must be between 1"},
+	} {
+		var accepted told
+
+		got := c.ask(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{"gardenerConfig": refusal.config}}, &accepted)
+		if !strings.Contains(got, refusal.want) {
+			c.Errorf("%v gives %q, want %q", refusal.config, got, refusal.want)
+		}
+	}
+}
+
+func TestRuntimesAreMadeAndChanged(t *testing.T) {
+	memory, err := garden.Open(t.Context(), garden.Options{
+		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, memory.Run)
+	changeStory(t, memory.Client())
+}
