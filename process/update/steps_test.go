@@ -72,12 +72,6 @@ func (w *world) Update(_ context.Context, _ environment.Instance, change environ
 	return err
 }
 
-func (w *world) Probe(_ context.Context, instance environment.Instance) error {
-	w.probed = instance.Request.Cluster.Own
-
-	return w.refusal
-}
-
 const pace = 7 * time.Second
 
 func (w *world) process() process.Process[environment.Data] {
