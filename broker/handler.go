@@ -34,8 +34,8 @@ type Options struct {
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Users are let in with the role osb. Without any, everybody is.
-	Users auth.Users
+	// Gate lets in who has the role osb.
+	Gate *auth.Gate
 	// DefaultRegion is the platform's region of requests whose path names none.
 	DefaultRegion string
 	// Strict insists on organization_guid and space_guid.
@@ -54,7 +54,7 @@ func NewHandler(options Options) http.Handler {
 		rest.Echo,
 		rest.Log(options.Log, options.Clock),
 		rest.Deadline(requestLimit),
-		auth.Require(options.Users, auth.RoleOSB),
+		options.Gate.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
 		rest.Limit(largestBody),

@@ -102,7 +102,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 	b.log = hook
 	b.options = broker.Options{
 		DB: db, Instances: b.instances, Operations: b.operations, Catalog: offer, Wake: func() { b.wakes.Add(1) },
-		Clock: b.clock, Log: logger, Users: users, DefaultRegion: "cf-eu10",
+		Clock: b.clock, Log: logger, Gate: auth.NewGate(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
 	}
 

@@ -57,8 +57,8 @@ type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
-	// Users are let in by their roles. Without any, everybody may do everything.
-	Users       auth.Users
+	// Gate lets users in by their roles.
+	Gate        *auth.Gate
 	Clock       clock.PassiveClock
 	Log         logrus.FieldLogger
 	Kubeconfigs Kubeconfigs
@@ -114,14 +114,14 @@ func (a *api) routes() map[string]rest.Methods {
 		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
-		"/kubeconfig/{instance_id}":         {http.MethodGet: coded(a.kubeconfig)},
-		"/openapi.yaml":                     {http.MethodGet: coded(describe)},
+		"/kubeconfig/{instance_id}":         {http.MethodGet: a.Gate.Public(coded(a.kubeconfig))},
+		"/openapi.yaml":                     {http.MethodGet: a.Gate.Public(coded(describe))},
 	}
 }
 
 // only lets users with the role pass.
 func (a *api) only(role auth.Role, endpoint rest.Endpoint) http.Handler {
-	return rest.Wrap(coded(endpoint), auth.Require(a.Users, role), identify)
+	return rest.Wrap(coded(endpoint), a.Gate.Require(role), identify)
 }
 
 // identify tells the log who makes the request.

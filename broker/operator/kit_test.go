@@ -91,7 +91,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	b.log = hook
 
 	options := operator.Options{
-		DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
+		DB: b.db, Instances: b.instances, Operations: b.operations, Gate: auth.NewGate(users), Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

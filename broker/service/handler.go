@@ -20,7 +20,7 @@ import (
 // handlerParts are what the handlers work with.
 type handlerParts struct {
 	stores    stores
-	users     auth.Users
+	gate      *auth.Gate
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
 	systems   []*outside.Guard
@@ -47,7 +47,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		DB:          parts.stores.db,
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
-		Users:       parts.users,
+		Gate:        parts.gate,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
 		Kubeconfigs: parts.access,
@@ -67,7 +67,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
-		Users:         parts.users,
+		Gate:          parts.gate,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,

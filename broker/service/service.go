@@ -43,7 +43,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	guard := guardOf(config.Provisioner)
 
-	provisioner, err := provisionerClient(config.Provisioner, guard)
+	provisioner, err := provisionerClient(config.Provisioner, guard, s.Access.Certificates)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	handler, err := newHandler(config, handlerParts{
-		stores: stores, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
+		stores: stores, gate: s.Access.Gate, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
 		log: s.Log, wake: wake,
 	})
 	if err != nil {

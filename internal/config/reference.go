@@ -49,6 +49,10 @@ func show(value reflect.Value) string {
 		return ""
 	}
 
+	if list, isList := reflect.TypeAssert[[]string](value); isList {
+		return strings.Join(list, ",")
+	}
+
 	if value.Kind() != reflect.Map {
 		return fmt.Sprint(value.Interface())
 	}

@@ -3,6 +3,7 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -58,6 +59,9 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
+// Secure has the server speak TLS, and HTTP/2 over it.
+func (s *Server) Secure(config *tls.Config) { s.server.TLSConfig = config }
+
 // Address is host and port that the server is bound to.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
@@ -89,7 +93,7 @@ func (s *Server) Run(ctx context.Context) error {
 		stopped <- s.shutdown(context.WithoutCancel(ctx), end)
 	}()
 
-	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving %s: %w", s.Address(), err)
 	}
 
@@ -98,6 +102,14 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+func (s *Server) serve() error {
+	if s.server.TLSConfig != nil {
+		return s.server.ServeTLS(s.listener, "", "")
+	}
+
+	return s.server.Serve(s.listener)
 }
 
 // shutdown closes the listener, and each connection once nothing is under way on it. Requests that take long find their context
