@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
@@ -34,6 +35,8 @@ type Options struct {
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
+	// Trail is told of changes that are refused.
+	Trail *audit.Trail
 	// Gate lets in who has the role osb.
 	Gate *auth.Gate
 	// DefaultRegion is the platform's region of requests whose path names none.
@@ -54,6 +57,8 @@ func NewHandler(options Options) http.Handler {
 		rest.Echo,
 		rest.Log(options.Log, options.Clock),
 		rest.Deadline(requestLimit),
+		audit.Introduce,
+		options.Trail.Refusals(targetOf),
 		options.Gate.Require(auth.RoleOSB),
 		identify,
 		checkVersion,

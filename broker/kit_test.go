@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -20,12 +21,14 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -50,6 +53,7 @@ type bench struct {
 	options    broker.Options
 	instances  *instances.Store
 	operations *operations.Store
+	entries    *trail.Store
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
@@ -86,6 +90,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 		t.Fatal(err)
 	}
 
+	if b.entries, err = trail.Open(t.Context(), db, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +110,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 	b.log = hook
 	b.options = broker.Options{
 		DB: db, Instances: b.instances, Operations: b.operations, Catalog: offer, Wake: func() { b.wakes.Add(1) },
-		Clock: b.clock, Log: logger, Gate: auth.NewGate(users), DefaultRegion: "cf-eu10",
+		Clock: b.clock, Log: logger, Trail: audit.NewTrail(b.entries, db, b.clock, logger), Gate: auth.NewGate(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
 	}
 
@@ -112,10 +120,21 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 
 	server := httptest.NewServer(broker.NewHandler(b.options))
 	t.Cleanup(server.Close)
+	t.Cleanup(func() { b.everybodyIsKnown(db) })
 
 	b.address = server.URL
 
 	return b
+}
+
+// everybodyIsKnown fails the test when an operation was accepted of which the audit trail does not know who ordered it.
+func (b *bench) everybodyIsKnown(db *storage.DB) {
+	b.Helper()
+
+	unknown, err := storage.Select[string](context.Background(), db.Reader(), `SELECT kind FROM operations WHERE audit = ''`)
+	if len(unknown) > 0 || err != nil {
+		b.Errorf("operations of these kinds were accepted without an entry in the audit trail: %v, %v", unknown, err)
+	}
 }
 
 // call is a request. It carries what every request needs unless the headers say otherwise; an empty header is left out.

@@ -21,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/trail"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -149,6 +150,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.runtimes, err = runtimes.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.trail, err = trail.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // stores are all that there are, in one database.
@@ -27,6 +28,7 @@ type stores struct {
 	operations *operations.Store
 	instances  *instances.Store
 	runtimes   *runtimes.Store
+	trail      *trail.Store
 }
 
 // call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
@@ -44,7 +46,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.runtimeCalls()} {
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.runtimeCalls(), s.trailCalls()} {
 		maps.Copy(all, some)
 	}
 

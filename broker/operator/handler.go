@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -18,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -57,6 +59,9 @@ type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
+	// Trail is where changes are written down, Entries what is in it.
+	Trail   *audit.Trail
+	Entries *trail.Store
 	// Gate lets users in by their roles.
 	Gate        *auth.Gate
 	Clock       clock.PassiveClock
@@ -109,11 +114,12 @@ func (a *api) routes() map[string]rest.Methods {
 	return map[string]rest.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
+		"/audit":                            {http.MethodGet: a.only(auth.RoleAdmin, a.listAudit)},
 		"/operations":                       {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
 		"/operations/{operation_id}":        {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
+		"/operations/{operation_id}/cancel": {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Cancel, "canceled", withoutStep(a.cancelOperation)))},
+		"/operations/{operation_id}/retry":  {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Retry, "retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":   {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Skip, "made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":         {http.MethodGet: a.Gate.Public(coded(a.kubeconfig))},
 		"/openapi.yaml":                     {http.MethodGet: a.Gate.Public(coded(describe))},
 	}
@@ -121,7 +127,7 @@ func (a *api) routes() map[string]rest.Methods {
 
 // only lets users with the role pass.
 func (a *api) only(role auth.Role, endpoint rest.Endpoint) http.Handler {
-	return rest.Wrap(coded(endpoint), a.Gate.Require(role), identify)
+	return rest.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Gate.Require(role), identify)
 }
 
 // identify tells the log who makes the request.

@@ -58,7 +58,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
 		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
-		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
+		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{}, "AuditList": operatorapi.AuditList{}, "AuditEntry": operatorapi.AuditEntry{}, "Actor": operatorapi.Actor{},
 	} {
 		want := fields(reflect.TypeOf(value))
 		slices.Sort(want)

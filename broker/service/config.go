@@ -26,6 +26,8 @@ type Config struct {
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
 	Access         access.Config `envPrefix:""`
 
+	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
+
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
@@ -74,6 +76,7 @@ func DefaultConfig() Config {
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
+		AuditRetention:       400 * 24 * time.Hour,
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp"},

@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/outside"
@@ -43,10 +44,14 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		stages[process.Kind] = process.StageNames()
 	}
 
+	kept := audit.NewTrail(parts.stores.entries, parts.stores.db, clock.RealClock{}, parts.log)
+
 	operators := operator.NewHandler(operator.Options{
 		DB:          parts.stores.db,
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
+		Trail:       kept,
+		Entries:     parts.stores.entries,
 		Gate:        parts.gate,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
@@ -67,6 +72,7 @@ func newHandler(config Config, parts handlerParts) (http.Handler, error) {
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
+		Trail:         kept,
 		Gate:          parts.gate,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,

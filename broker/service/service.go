@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -20,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // Service is a broker that is ready to run: its addresses are bound, its database is open and up to date.
@@ -39,6 +41,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 
 	if config.Provisioner.Calls < 1 {
 		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
+	}
+
+	if config.AuditRetention < 0 {
+		return nil, errors.New("APP_AUDIT_RETENTION: it cannot be less than nothing, 0 keeps entries for ever")
 	}
 
 	base, err := replica.New(ctx, replica.Config{
@@ -62,21 +68,27 @@ type stores struct {
 	db         *storage.DB
 	operations *operations.Store
 	instances  *instances.Store
+	entries    *trail.Store
 }
 
-func (s *Service) openStores(ctx context.Context) (stores, error) {
+func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return stores{}, err
 	}
 
 	instanceStore, err := instances.Open(ctx, s.DB, s.Keys)
+	if err != nil {
+		return stores{}, err
+	}
 
-	return stores{db: s.DB, operations: operationStore, instances: instanceStore}, err
+	entries, err := trail.Open(ctx, s.DB, retention)
+
+	return stores{db: s.DB, operations: operationStore, instances: instanceStore, entries: entries}, err
 }
 
 func (s *Service) build(ctx context.Context, config Config) error {
-	stores, err := s.openStores(ctx)
+	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
 		return err
 	}
@@ -135,6 +147,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
+		trail.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
 		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

@@ -43,6 +43,15 @@ func FromContext(ctx context.Context) Identity {
 	return identity
 }
 
+type witnessKey struct{}
+
+// Witness returns a context in which a gate leaves who it has found, also those whom it does not let in.
+func Witness(ctx context.Context) (context.Context, *Identity) {
+	found := &Identity{}
+
+	return context.WithValue(ctx, witnessKey{}, found), found
+}
+
 // Gate stands before the endpoints of a service.
 type Gate struct {
 	Mechanism Mechanism
@@ -62,6 +71,10 @@ func (g *Gate) Require(roles ...Role) rest.Middleware {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			identity, err := g.Mechanism.Authenticate(r)
 			rejection, rejected := errors.AsType[*Rejection](err)
+
+			if found, wanted := r.Context().Value(witnessKey{}).(*Identity); wanted {
+				*found = identity
+			}
 
 			switch {
 			case errors.Is(err, ErrNoCredentials):
