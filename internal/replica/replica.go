@@ -105,7 +105,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
-	r.api.Secure(r.Access.TLS)
+	r.api.Secure(r.Access.TLS, r.Log)
 
 	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
 		return err

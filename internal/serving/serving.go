@@ -6,10 +6,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -59,8 +63,21 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
-// Secure has the server speak TLS, and HTTP/2 over it.
-func (s *Server) Secure(config *tls.Config) { s.server.TLSConfig = config }
+// Secure has the server speak TLS, and HTTP/2 over it. With what clients it could not agree goes to the log.
+func (s *Server) Secure(config *tls.Config, log logrus.FieldLogger) {
+	s.server.TLSConfig = config
+	s.server.ErrorLog = stdlog.New(lines{log}, "", 0)
+}
+
+// lines writes each line to the log.
+type lines struct{ log logrus.FieldLogger }
+
+// Write implements io.Writer.
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Info(strings.TrimSpace(string(line)))
+
+	return len(line), nil
+}
 
 // Address is host and port that the server is bound to.
 func (s *Server) Address() string { return s.listener.Addr().String() }
