@@ -186,7 +186,8 @@ func TestWhoCannotBeCheckedComesBackLater(t *testing.T) {
 // away is a mechanism that cannot check anybody.
 type away struct{}
 
-func (away) Authenticate(*http.Request) (auth.Identity, error) { return auth.Identity{}, errors.New("the issuer is away") }
+func (away) Authenticate(*http.Request) (auth.Identity, error) {
+	return auth.Identity{}, errors.New("the issuer is away")
+}
 
 func (away) Challenge() string { return "" }
-

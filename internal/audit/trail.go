@@ -59,7 +59,9 @@ func (t *Trail) Record(ctx context.Context, tx storage.Tx, entry Entry) error {
 }
 
 // RecordAlone is Record for what changes no row.
-func (t *Trail) RecordAlone(ctx context.Context, entry Entry) error { return t.Record(ctx, t.db.Writer(), entry) }
+func (t *Trail) RecordAlone(ctx context.Context, entry Entry) error {
+	return t.Record(ctx, t.db.Writer(), entry)
+}
 
 // Target is what a request is about. Without an action it changes nothing.
 type Target struct {

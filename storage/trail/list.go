@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func sources() []source {
 		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", entry: "entry"},
 		// A retry has an entry of its own.
 		{
-			table: "operations", at: "created_at", action: "kind", operation: "id", status: fmt.Sprint(http.StatusAccepted), entry: "audit",
+			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",
 		},
 	}

@@ -18,7 +18,7 @@ const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
 	PasswordVariable = "EBCTL_PASSWORD"
-	TokenVariable    = "EBCTL_TOKEN"
+	TokenVariable    = "EBCTL_TOKEN" //nolint:gosec // the name of a variable, not a token
 	ConfigVariable   = "EBCTL_CONFIG"
 )
 
