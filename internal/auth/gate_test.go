@@ -56,6 +56,10 @@ func TestRotation(t *testing.T) {
 		t.Error("a second password gives a user other roles")
 	}
 
+	if _, err := auth.ParseUserFile([]byte("# nobody\n")); err == nil {
+		t.Error("a file without users locks everybody out")
+	}
+
 	if _, err := auth.ParseUserFile([]byte("good:1\n# comment\nhush")); err == nil || !strings.Contains(err.Error(), "line 3") {
 		t.Errorf("a wrong line is not told by its number: %v", err)
 	}

@@ -35,9 +35,15 @@ func ParseUsers(text secret.String) (Users, error) {
 	return parseUsers("user", strings.Split(text.Reveal(), ","))
 }
 
-// ParseUserFile reads users as ParseUsers does, one a line. Empty lines, and those that begin with #, do not count.
+// ParseUserFile reads users as ParseUsers does, one a line. Empty lines, and those that begin with #, do not count. A file without any
+// user is an error: it may have been read while somebody writes it, and would lock everybody out.
 func ParseUserFile(content []byte) (Users, error) {
-	return parseUsers("line", strings.Split(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n"))
+	users, err := parseUsers("line", strings.Split(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n"))
+	if err == nil && users.None() {
+		err = errors.New("there is no user in it")
+	}
+
+	return users, err
 }
 
 func parseUsers(place string, entries []string) (Users, error) {

@@ -99,6 +99,7 @@ func TestFilesAreFollowed(t *testing.T) {
 			hook.Reset()
 			step.change()
 			time.Sleep(3 * Every) // in the bubble: it takes no time
+			synctest.Wait()       // the last look has ended before the next change
 
 			if got := value.Get(); got != step.want {
 				t.Errorf("\n%s\nwant %q, got %q", step.reason, step.want, got)
