@@ -14,6 +14,7 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
@@ -110,7 +111,7 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 		return order{}, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, plan.MaintenanceVersion()))
 	}
 
-	requester, err := newRequester(details, originatorOf(r.Context()), a.Strict)
+	requester, err := newRequester(details, audit.ActorOf(r.Context()).Originator, a.Strict)
 	if err != nil {
 		return order{}, err
 	}
@@ -217,6 +218,10 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 
 	operation, err := environment.NewOperation(environment.KindProvision, order.instance, nil, a.Clock.Now())
 	if err != nil {
+		return provisioned{}, err
+	}
+
+	if operation, err = ordered(ctx, operation, nil, &order.instance); err != nil {
 		return provisioned{}, err
 	}
 

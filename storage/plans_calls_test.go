@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // stores are all that there are, in one database.
@@ -29,6 +30,7 @@ type stores struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	runtimes   *runtimes.Store
+	trail      *trail.Store
 }
 
 // call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
@@ -46,7 +48,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls()} {
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.trailCalls()} {
 		maps.Copy(all, some)
 	}
 
