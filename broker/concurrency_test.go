@@ -9,7 +9,14 @@ import (
 )
 
 // together sends the same request several times at once.
-func (b *bench) together(times int, call call) []reply {
+func (b *bench) together(times int, same call) []reply {
+	b.Helper()
+
+	return b.togetherEach(times, func(int) call { return same })
+}
+
+// togetherEach sends several requests at once.
+func (b *bench) togetherEach(times int, request func(n int) call) []reply {
 	b.Helper()
 
 	var (
@@ -22,15 +29,15 @@ func (b *bench) together(times int, call call) []reply {
 		senders.Go(func() {
 			<-start
 
-			replies[i] = b.send(call)
+			replies[i] = b.send(request(i))
 		})
 	}
 
 	close(start)
 	senders.Wait()
 
-	for _, got := range replies {
-		b.checkAnswer(call, got)
+	for i, got := range replies {
+		b.checkAnswer(request(i), got)
 	}
 
 	return replies

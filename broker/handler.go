@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -30,7 +32,12 @@ type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
+	Bindings   *bindings.Store
 	Catalog    *catalog.Catalog
+	// BindingLimit is how many bindings an instance may have at the same time.
+	BindingLimit int
+	// Pause lets a moment pass between two looks at an operation that a request waits for. It fails when the context ends.
+	Pause func(ctx context.Context) error
 	// Wake has the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock

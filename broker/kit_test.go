@@ -22,8 +22,10 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -51,6 +53,8 @@ type bench struct {
 	options    broker.Options
 	instances  *instances.Store
 	operations *operations.Store
+	bindings   *bindings.Store
+	accounts   *accounts
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
@@ -87,6 +91,12 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 		t.Fatal(err)
 	}
 
+	if b.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	b.accounts = &accounts{clock: b.clock, roles: map[string]environment.Role{}}
+
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +112,8 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 
 	b.log = hook
 	b.options = broker.Options{
-		DB: db, Instances: b.instances, Operations: b.operations, Catalog: offer, Wake: func() { b.wakes.Add(1) },
+		DB: db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Catalog: offer,
+		BindingLimit: 10, Pause: b.carry, Wake: func() { b.wakes.Add(1) },
 		Clock: b.clock, Log: logger, Users: users, DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
 		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour},
@@ -239,14 +250,14 @@ func (b *bench) checkAnswer(call call, got reply) {
 
 	known := []string{
 		"services", "operation", "dashboard_url", "metadata", "state", "description", "error",
-		"service_id", "plan_id", "parameters", "maintenance_info",
+		"service_id", "plan_id", "parameters", "maintenance_info", "credentials", "endpoints",
 	}
-	if strings.HasSuffix(call.path, "/validate") { // our extension
-		known = append(known, "valid", "errors", "resolved", "quota")
-	}
-
 	if call.method == http.MethodPatch && got.Status >= 400 || strings.Contains(call.path, "/last_operation") && got.text("state") == "failed" {
 		known = append(known, "instance_usable", "update_repeatable")
+	}
+
+	if strings.HasSuffix(call.path, "/validate") { // our extension
+		known = append(known, "valid", "errors", "resolved", "quota")
 	}
 
 	for field := range got.Body {
@@ -255,7 +266,7 @@ func (b *bench) checkAnswer(call call, got reply) {
 		}
 	}
 
-	if !slices.Contains([]int{200, 202, 304}, got.Status) && got.Status < 400 {
+	if !slices.Contains([]int{200, 201, 202, 304}, got.Status) && got.Status < 400 {
 		b.Errorf("J16: %s: status %d", place, got.Status)
 	}
 

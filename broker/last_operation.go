@@ -25,7 +25,7 @@ const (
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "operation is not one of this instance."
+	textUnknownOperation = "operation is not one of this resource."
 )
 
 // told is the answer to a poll: the library's form with what it lacks.
@@ -72,8 +72,12 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	record, err := a.polled(r.Context(), id, values.Get("operation"))
-	if err != nil {
+	record, err := a.polled(r.Context(), id, values.Get("operation"), environment.Kinds()...)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoInstance)
+	case err != nil:
 		return rest.Answer{}, err
 	}
 
@@ -83,21 +87,27 @@ func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, gone()
 	}
 
+	return a.tell(record), nil
+}
+
+// tell says how far an operation is, and when to ask again.
+func (a *api) tell(record process.Record) rest.Answer {
 	answer := rest.OK(toldOf(record))
 	if record.State.Terminal() {
-		return answer, nil
+		return answer
 	}
 
 	age := a.Clock.Since(record.CreatedAt)
 
-	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax)), nil
+	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest.
-func (a *api) polled(ctx context.Context, instanceID, operation string) (process.Record, error) {
+// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest. What
+// it works on is an instance or a binding, by its key; when nothing was ever done to that, the error is storage.ErrNotFound.
+func (a *api) polled(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
 		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
-		if err == nil && record.InstanceID == instanceID {
+		if err == nil && record.InstanceID == key {
 			return record, nil
 		}
 
@@ -106,20 +116,18 @@ func (a *api) polled(ctx context.Context, instanceID, operation string) (process
 		}
 	}
 
-	newest, found, err := a.latest(ctx, a.DB.Reader(), instanceID, environment.Kinds()...)
+	newest, err := a.Operations.Latest(ctx, a.DB.Reader(), key, kinds...)
 
 	switch {
 	case err != nil:
 		return process.Record{}, err
-	case !found:
-		return process.Record{}, notFound(textNoInstance)
 	case operation == "" || operation == newest.Kind:
 		return newest, nil
-	case !slices.Contains(environment.Kinds(), operation):
+	case !slices.Contains(kinds, operation):
 		return process.Record{}, invalid(textUnknownOperation)
 	}
 
-	record, found, err := a.latest(ctx, a.DB.Reader(), instanceID, operation)
+	record, found, err := a.latest(ctx, a.DB.Reader(), key, operation)
 	if err == nil && !found {
 		err = invalid(textUnknownOperation)
 	}

@@ -204,7 +204,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, asyncRequired()
 	}
 
-	if err := a.checkQuota(ctx, order.claim()); err != nil {
+	if err := a.checkQuota(ctx, order.plan, order.requester.tenant, order.instanceID); err != nil {
 		return provisioned{}, err
 	}
 

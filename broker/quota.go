@@ -21,25 +21,14 @@ func exclusive(plan *catalog.Plan, account string) string {
 	return plan.ID + ":" + account
 }
 
-// claim is what an order or an update claims for an instance.
-type claim struct {
-	plan       *catalog.Plan
-	account    string
-	instanceID string
-}
-
-func (o order) claim() claim {
-	return claim{plan: o.plan, account: o.requester.tenant, instanceID: o.instanceID}
-}
-
-// rivalOf returns the id of the instance that has what is claimed, or an empty text.
-func (a *api) rivalOf(ctx context.Context, claim claim) (string, error) {
-	if !claim.plan.OnePerAccount() {
+// rivalOf returns the id of the instance that keeps another one from having the plan in the account, or an empty text.
+func (a *api) rivalOf(ctx context.Context, plan *catalog.Plan, account, instanceID string) (string, error) {
+	if !plan.OnePerAccount() {
 		return "", nil
 	}
 
 	id, err := a.Instances.Holder(ctx, instances.Claimed{
-		Exclusive: exclusive(claim.plan, claim.account), GlobalAccountID: claim.account, PlanID: claim.plan.ID, Except: claim.instanceID,
+		Exclusive: exclusive(plan, account), GlobalAccountID: account, PlanID: plan.ID, Except: instanceID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil
@@ -48,14 +37,14 @@ func (a *api) rivalOf(ctx context.Context, claim claim) (string, error) {
 	return id, err
 }
 
-// checkQuota refuses what the account has no quota left for.
-func (a *api) checkQuota(ctx context.Context, claim claim) error {
-	rival, err := a.rivalOf(ctx, claim)
+// checkQuota refuses an instance for which the account has no quota left.
+func (a *api) checkQuota(ctx context.Context, plan *catalog.Plan, account, instanceID string) error {
+	rival, err := a.rivalOf(ctx, plan, account, instanceID)
 	if err != nil || rival == "" {
 		return err
 	}
 
-	return failure.New(failure.Quota, "%s", quotaText(claim.plan, rival))
+	return failure.New(failure.Quota, "%s", quotaText(plan, rival))
 }
 
 func quotaText(plan *catalog.Plan, rival string) string {

@@ -33,8 +33,12 @@ const (
 	textResumptionOpen  = "The resumption of this instance has not come to its end. Resume it again without other changes, suspend it, or delete it."
 	textExpired         = "This instance has expired. It can only be deleted."
 	textNoMovement      = "context.globalaccount_id is not the account of the instance, and this broker does not move instances to other accounts."
-	textNotBindable     = "This service is not bindable."
-	textNoBinding       = "There is no such binding: this service is not bindable."
+	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or its cluster is not ours."
+	textNoBinding       = "There is no such binding."
+	textOtherBinding    = "A binding with this id exists, and it was ordered in another way."
+	textBindingNotReady = "The binding is not there yet, has expired, or is being removed."
+	textBindingGone     = "The binding was removed before it was ready."
+	textStillRunning    = "The runtime takes longer than a request may. Nothing is lost: send the same request again."
 )
 
 func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }

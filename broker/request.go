@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
 )
@@ -27,6 +28,16 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
+// bindingID returns the id of the binding that the path names.
+func bindingID(r *http.Request) (string, error) {
+	id, err := segment(r, "binding_id")
+	if err == nil {
+		rest.Note(r.Context(), logging.BindingID, id)
+	}
+
+	return id, err
+}
+
 // region returns the platform's region that the path names, else the default.
 func (a *api) region(r *http.Request) (string, error) {
 	if _, named := mux.Vars(r)["region"]; !named {
@@ -39,8 +50,9 @@ func (a *api) region(r *http.Request) (string, error) {
 // segment returns a part of the path, decoded: `a%2Db` names what `a-b` names.
 func segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
-	if err != nil || !printable(value) || utf8.RuneCountInString(value) > longestID {
-		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d characters, none of them a control character.", name, longestID))
+	if err != nil || !printable(value) || strings.Contains(value, environment.BindingPath) || utf8.RuneCountInString(value) > longestID {
+		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d characters, no control characters, and not %s.",
+			name, longestID, environment.BindingPath))
 	}
 
 	return value, nil

@@ -35,11 +35,6 @@ func (a *api) changeOf(ctx context.Context, wish wish, instance environment.Inst
 	}
 
 	if otherPlan || change.GlobalAccountID != instance.GlobalAccountID {
-		claimed := claim{plan: target, account: change.GlobalAccountID, instanceID: instance.ID}
-		if err := a.checkQuota(ctx, claimed); err != nil {
-			return change, err
-		}
-
 		change.Exclusive = exclusive(target, change.GlobalAccountID)
 	}
 

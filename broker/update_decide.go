@@ -60,6 +60,17 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 		return updated{}, err
 	}
 
+	if s.change.Exclusive != instance.Exclusive {
+		target, err := a.targetOf(wish, instance)
+		if err != nil {
+			return updated{}, err
+		}
+
+		if err := a.checkQuota(ctx, target, s.change.GlobalAccountID, instance.ID); err != nil {
+			return updated{}, err
+		}
+	}
+
 	return a.carryOut(ctx, tx, s)
 }
 

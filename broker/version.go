@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/rest"
 )
@@ -12,7 +13,17 @@ import (
 const (
 	versionHeader = "X-Broker-API-Version"
 	majorVersion  = 2
+	// deferredBinds is the minor version that brought bindings that are made later.
+	deferredBinds = 14
 )
+
+// bindsDeferred reports whether the platform knows bindings that are made later.
+func bindsDeferred(r *http.Request) bool {
+	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
+	version, err := strconv.Atoi(minor)
+
+	return err != nil || version >= deferredBinds // a number too large to be read is no old one
+}
 
 // checkVersion refuses versions that are not served. Minor versions only add to each other, so each of them is served.
 func checkVersion(next http.Handler) http.Handler {

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -145,6 +146,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.instances, err = instances.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
@@ -26,6 +27,7 @@ type stores struct {
 	keys       *secret.Keyring
 	operations *operations.Store
 	instances  *instances.Store
+	bindings   *bindings.Store
 	runtimes   *runtimes.Store
 }
 
@@ -44,7 +46,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.runtimeCalls()} {
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls()} {
 		maps.Copy(all, some)
 	}
 
@@ -194,7 +196,7 @@ func (s stores) engineCalls() map[string]call {
 		},
 		"reseal.Rotate": func(ctx context.Context) error {
 			logger, _ := logtest.NewNullLogger()
-			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), runtimes.Sealed()}
+			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()}
 
 			return reseal.New(reseal.Options{
 				DB: s.db, Keys: s.keys, Columns: columns, Clock: hurried{}, Log: logger, Metrics: prometheus.NewRegistry(),
@@ -239,6 +241,11 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.instances.Lock(ctx, tx, "i10")
+
+			return err
+		}),
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
 		"instances.Holder": func(ctx context.Context) error {
 			_, err := s.instances.Holder(ctx, instances.Claimed{

@@ -36,6 +36,9 @@ func fillTables() []string {
 			SELECT 'p' || i, n, 'stage', 'step', n, at AS began, at AS ended, 'done', '' FROM sources, generate_series(1, 1) AS n`,
 		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
 			SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
+		`INSERT INTO bindings SELECT 'b' || i, 'i' || i, 'binding', 'r' || i, 'admin', 600, '', '', '', CASE WHEN i % 1000 = 7 THEN 'creating'
+			ELSE 'ready' END, 'p' || i, envelope, at AS created, '2029-12-31'::timestamptz + i * interval '1 minute'
+			FROM sources WHERE i <= 100000`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
 			CASE WHEN i > 100000 THEN at END FROM sources`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -95,6 +96,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 
 	everyMethod(t, calls, map[string]reflect.Type{
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
+		"bindings": reflect.TypeFor[*bindings.Store](),
 	})
 }
 

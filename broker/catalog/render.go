@@ -13,12 +13,6 @@ import (
 // patience is how much longer than an operation may take a platform polls it: for its turn to come, and for its end to be told.
 const patience = time.Hour
 
-// The bounds of what a binding may ask for, in seconds.
-const (
-	shortestBinding = 600
-	longestBinding  = 7200
-)
-
 // plan is the library's form with what it lacks.
 type plan struct {
 	domain.ServicePlan
@@ -31,16 +25,6 @@ type service struct {
 	domain.Service
 
 	Plans []plan `json:"plans"`
-}
-
-// bindingForm is what a binding may say.
-func bindingForm() (form, error) {
-	lifetime := integer("For how many seconds the kubeconfig is valid.", shortestBinding, longestBinding, shortestBinding)
-	role := property("string", "What the kubeconfig allows.", map[string]any{
-		"enum": []string{"admin", "edit", "view"}, "default": "admin",
-	})
-
-	return newForm("bindings", map[string]any{"expiration_seconds": lifetime, "role": role}, []string{"expiration_seconds", "role"}, nil)
 }
 
 // render encodes the catalog once.

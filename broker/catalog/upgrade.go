@@ -9,6 +9,10 @@ import (
 // Upgrade returns the cluster as maintenance to the plan's present version makes it: with the Kubernetes version of new clusters, unless
 // it has a later one.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
+	if cluster.Own != nil {
+		return cluster // its owner's
+	}
+
 	present, err := semver.NewVersion(cluster.KubernetesVersion)
 	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
 

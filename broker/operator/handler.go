@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -64,6 +65,7 @@ type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
+	Bindings   *bindings.Store
 	// Users are let in by their roles. Without any, everybody may do everything.
 	Users       auth.Users
 	Clock       clock.PassiveClock
@@ -120,15 +122,16 @@ func (a *api) routes() map[string]rest.Methods {
 	return map[string]rest.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
-		"/operations":                            {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
-		"/operations/{operation_id}":             {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
-		"/kubeconfig/{instance_id}":              {http.MethodGet: coded(a.kubeconfig)},
-		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
-		"/openapi.yaml":                          {http.MethodGet: coded(describe)},
-		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
+		"/runtimes/{instance_id}/bindings":        {http.MethodGet: a.only(auth.RoleViewer, a.listBindings)},
+		"/operations":                             {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
+		"/operations/{operation_id}":              {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
+		"/operations/{operation_id}/cancel":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
+		"/operations/{operation_id}/retry":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":         {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
+		"/kubeconfig/{instance_id}":               {http.MethodGet: coded(a.kubeconfig)},
+		"/expire/service_instance/{instance_id}":  {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
+		"/openapi.yaml":                           {http.MethodGet: coded(describe)},
+		"/catalog":                                {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
@@ -153,8 +154,7 @@ func (a *api) mayRetry(ctx context.Context, tx storage.Tx, former process.Record
 		return conflict("This broker has no process any more for operations of kind " + former.Kind + ".")
 	}
 
-	// Who touches the instance keeps platforms, and other operators, from accepting something else for it meanwhile.
-	present, err := a.Instances.Touch(ctx, tx, former.InstanceID, now)
+	present, err := a.hold(ctx, tx, former, now)
 	if err != nil {
 		return err
 	}
@@ -174,6 +174,16 @@ func (a *api) mayRetry(ctx context.Context, tx storage.Tx, former process.Record
 	}
 
 	return nil
+}
+
+// hold keeps platforms, and other operators, from accepting something else for the instance, or for its binding, meanwhile. It reports
+// false when the instance is gone.
+func (a *api) hold(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
+	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
+		return a.Instances.Lock(ctx, tx, instanceID)
+	}
+
+	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
 }
 
 // skipStep has the step left out with which an operation is busy.

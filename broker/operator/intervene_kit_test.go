@@ -53,7 +53,13 @@ func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Dat
 		},
 	}
 
-	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), provision, deprovision)
+	bind := process.Process[environment.Data]{
+		Kind: environment.KindBind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+			stage("create_access", "", process.Steps[environment.Data](named("Create"))),
+		},
+	}
+
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), provision, deprovision, bind)
 	if err != nil {
 		t.Fatal(err)
 	}

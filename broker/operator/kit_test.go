@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -50,11 +51,26 @@ type bench struct {
 	address     string
 	db          *storage.DB
 	instances   *instances.Store
+	bindings    *bindings.Store
 	operations  *operations.Store
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
 	kubeconfigs *fakeKubeconfigs
+	expirer     *fakeExpirer
 	woken       int
+}
+
+// fakeExpirer answers as it is told.
+type fakeExpirer struct {
+	operation string
+	err       error
+	asked     []string
+}
+
+func (f *fakeExpirer) Expire(_ context.Context, instanceID, why string) (string, error) {
+	f.asked = append(f.asked, instanceID+": "+why)
+
+	return f.operation, f.err
 }
 
 func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
@@ -70,6 +86,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		T: t, db: db,
 		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
 		kubeconfigs: &fakeKubeconfigs{},
+		expirer:     &fakeExpirer{},
 	}
 	keys := storagetest.Keys(t)
 
@@ -79,6 +96,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	if b.instances, err = instances.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.bindings, err = bindings.Open(t.Context(), b.db, keys); err != nil {
 		t.Fatal(err)
 	}
 
@@ -100,11 +121,11 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Users: users, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Users: users, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Processes: engineOn(t, b.operations), Wake: func() { b.woken++ },
+		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
 	for _, apply := range change {
 		apply(&options)

@@ -58,7 +58,9 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"RuntimeList": operatorapi.RuntimeList{}, "Runtime": operatorapi.Runtime{}, "RuntimeStatus": operatorapi.RuntimeStatus{},
 		"OperationList": operatorapi.OperationList{}, "Operation": operatorapi.Operation{}, "Problem": operatorapi.Problem{},
 		"System": operatorapi.System{}, "TimelineEntry": operatorapi.TimelineEntry{}, "AdminKubeconfig": operatorapi.AdminKubeconfig{},
-		"Catalog": operatorapi.Catalog{}, "CatalogProblem": operatorapi.CatalogProblem{},
+		"Expiration": operatorapi.Expiration{},
+		"Catalog":    operatorapi.Catalog{}, "CatalogProblem": operatorapi.CatalogProblem{},
+		"Binding": operatorapi.Binding{}, "BindingList": operatorapi.BindingList{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
 	} {
 		want := fields(reflect.TypeOf(value))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/rest"
@@ -21,13 +22,22 @@ const pollInterval = time.Second
 
 // listOperations answers GET /operations.
 func (a *api) listOperations(r *http.Request) (rest.Answer, error) {
-	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "kind", "state")
+	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "binding_id", "kind", "state")
 	if err != nil {
 		return rest.Answer{}, err
 	}
 
+	worksOn := values.Get("instance_id")
+	if bindingID := values.Get("binding_id"); bindingID != "" {
+		if worksOn == "" {
+			return rest.Answer{}, invalid("binding_id needs the instance_id beside it: it is one of that instance.")
+		}
+
+		worksOn = environment.BindingKey(worksOn, bindingID)
+	}
+
 	filter := operations.Filter{
-		InstanceID: values.Get("instance_id"),
+		InstanceID: worksOn,
 		Kind:       values.Get("kind"),
 		State:      process.State(values.Get("state")),
 		Before:     page.before,

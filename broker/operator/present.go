@@ -3,6 +3,7 @@ package operator
 import (
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -68,6 +69,10 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		FinishedAt:     moment(record.FinishedAt),
 
 		TimelineRemovedAt: moment(record.TimelineRemoved),
+	}
+
+	if instanceID, bindingID, is := environment.BindingOf(record.InstanceID); is {
+		shown.InstanceID, shown.BindingID = instanceID, bindingID
 	}
 
 	if problem := record.Problem; problem.Message != "" {

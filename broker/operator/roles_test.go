@@ -19,11 +19,13 @@ func TestRoles(t *testing.T) {
 		want   map[string]int // by user; the rest of the way is open
 	}{
 		"Runtimes":    {"viewers look", "GET", "/runtimes", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
+		"Bindings":    {"viewers look", "GET", "/runtimes/x/bindings", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
 		"Operations":  {"viewers look", "GET", "/operations", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Operation":   {"viewers look", "GET", "/operations/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
 		"Cancel":      {"operators intervene", "POST", "/operations/x/cancel", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Retry":       {"operators intervene", "POST", "/operations/x/retry", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Skip":        {"operators intervene", "POST", "/operations/x/skip", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
+		"Expire":      {"operators have instances expire", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
 		"Admin":       {"admins get in", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
 		"Catalog":     {"viewers look", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Kubeconfig":  {"users have no account here", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},

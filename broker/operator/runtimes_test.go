@@ -48,12 +48,31 @@ func TestStatesOfRuntimes(t *testing.T) {
 	b.instance("canceled", process.Canceled)
 	b.instance("leaving", process.Succeeded)
 	b.operation("leaving", environment.KindDeprovision, process.InProgress)
+	b.instance("changing", process.Succeeded)
+	b.operation("changing", environment.KindUpdate, process.InProgress)
+	b.instance("changed", process.Succeeded)
+	b.operation("changed", environment.KindUpdate, process.Succeeded)
+	b.instance("suspending", process.Succeeded)
+	b.operation("suspending", environment.KindSuspend, process.Pending)
+	b.instance("suspended", process.Succeeded)
+	b.operation("suspended", environment.KindSuspend, process.Succeeded)
+	b.suspend("suspended")
+	b.instance("resuming", process.Succeeded)
+	b.operation("resuming", environment.KindSuspend, process.Succeeded)
+	b.suspend("resuming")
+	b.operation("resuming", environment.KindResume, process.InProgress)
+	b.instance("resumed", process.Succeeded)
+	b.operation("resumed", environment.KindResume, process.Succeeded)
 	b.instance("staying", process.Succeeded)
 	b.operation("staying", environment.KindDeprovision, process.Failed)
 
 	want := map[operatorapi.RuntimeState][]string{
 		operatorapi.RuntimeProvisioning:   {"running", "pending"},
-		operatorapi.RuntimeSucceeded:      {"ready"},
+		operatorapi.RuntimeSucceeded:      {"resumed", "changed", "ready"},
+		operatorapi.RuntimeUpdating:       {"changing"},
+		operatorapi.RuntimeSuspending:     {"suspending"},
+		operatorapi.RuntimeSuspended:      {"suspended"},
+		operatorapi.RuntimeResuming:       {"resuming"},
 		operatorapi.RuntimeFailed:         {"staying", "canceled", "failed"},
 		operatorapi.RuntimeDeprovisioning: {"leaving"},
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
+	BindingLimit         int               `env:"BINDING_LIMIT"          help:"how many bindings an instance may have at the same time"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address at which users reach the broker, for links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
@@ -84,6 +85,7 @@ func DefaultConfig() Config {
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
+		BindingLimit:         10,
 		PublicURL:            "http://127.0.0.1:8080",
 		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}

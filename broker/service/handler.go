@@ -1,7 +1,8 @@
 package service
 
 import (
-	"net/http"
+	"context"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -12,10 +13,14 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
 )
+
+// lookEvery is how often a request that waits for an operation looks at it.
+const lookEvery = 100 * time.Millisecond
 
 // handlerParts are what the handlers work with.
 type handlerParts struct {
@@ -31,8 +36,8 @@ type handlerParts struct {
 	wake      func()
 }
 
-// newHandler answers platforms and operators.
-func newHandler(config Config, parts handlerParts) http.Handler {
+// brokerOptions are what answers platforms and operators.
+func brokerOptions(config Config, parts handlerParts) broker.Options {
 	stages := map[string][]string{}
 	for _, process := range parts.processes {
 		stages[process.Kind] = process.StageNames()
@@ -42,6 +47,7 @@ func newHandler(config Config, parts handlerParts) http.Handler {
 		DB:          parts.stores.db,
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
+		Bindings:    parts.stores.bindings,
 		Users:       parts.users,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
@@ -56,11 +62,16 @@ func newHandler(config Config, parts handlerParts) http.Handler {
 		Catalog:     parts.catalog,
 	})
 
-	return broker.NewHandler(broker.Options{
-		DB:            parts.stores.db,
-		Instances:     parts.stores.instances,
-		Operations:    parts.stores.operations,
-		Catalog:       parts.catalog,
+	return broker.Options{
+		DB:           parts.stores.db,
+		Instances:    parts.stores.instances,
+		Operations:   parts.stores.operations,
+		Bindings:     parts.stores.bindings,
+		Catalog:      parts.catalog,
+		BindingLimit: config.BindingLimit,
+		Pause: func(ctx context.Context) error {
+			return lifecycle.Pause(ctx, clock.RealClock{}, lookEvery)
+		},
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
@@ -73,5 +84,5 @@ func newHandler(config Config, parts handlerParts) http.Handler {
 		Otherwise:     operators,
 
 		AccountMovement: config.SubaccountMovementEnabled,
-	})
+	}
 }

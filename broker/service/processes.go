@@ -6,6 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/binding"
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/provisioning"
@@ -17,11 +18,17 @@ import (
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
-	Access      provisioning.RuntimeAccess
+	Access      RuntimeAccess
 	// Pace, Kind and Told are what the feed knows of the Provisioner. Told reports whether that tells of changes by itself.
 	Pace provisionerwait.Pace
 	Kind func() provisionerclient.Kind
 	Told func() bool
+}
+
+// RuntimeAccess reaches runtimes.
+type RuntimeAccess interface {
+	provisioning.RuntimeAccess
+	binding.Runtimes
 }
 
 // Rows are the broker's tables, as the processes use them.
@@ -30,6 +37,7 @@ type Rows interface {
 	deprovisioning.Instances
 	deprovisioning.Provisionings
 	update.Instances
+	binding.Bindings
 }
 
 // Processes are what the broker does with instances. Every kind of operation is registered here.
@@ -58,14 +66,18 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Kind:          parts.Kind,
 		Limit:         config.Engine.OperationTimeout,
 	}
+	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}
 
 	return []process.Process[environment.Data]{
 		provisioning.Process(creation),
 		deprovisioning.Process(removal),
 		update.Process(update.Options{
-			Provisioner: parts.Provisioner, Instances: parts.Rows, Access: parts.Access, Waiter: waiter, Limit: config.Engine.OperationTimeout,
+			Provisioner: parts.Provisioner, Instances: parts.Rows, Access: parts.Access, Waiter: waiter,
+			Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),
 		provisioning.Resumption(creation),
+		binding.Bind(bindings),
+		binding.Unbind(bindings),
 	}
 }

@@ -90,7 +90,7 @@ func TestWhichOperationOrderedTheRuntime(t *testing.T) {
 				ended(t, db, ops, string(rune('a'+i)), past.kind, past.state, past.data)
 			}
 
-			got, err := service.NewRows(db, ops, rows, clock.RealClock{}).LastProvisioning(t.Context(), "one")
+			got, err := service.NewRows(db, ops, rows, nil, clock.RealClock{}).LastProvisioning(t.Context(), "one")
 			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 				t.Errorf("%s: %v -want +got\n%s", c.reason, err, diff)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -21,8 +22,8 @@ type rows struct {
 }
 
 // NewRows gives the processes the broker's tables.
-func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, clock clock.PassiveClock) Rows {
-	return rows{stores{db: db, operations: operations, instances: instances}, clock}
+func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
+	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
 
 // Find returns the instance.
@@ -40,6 +41,25 @@ func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, run
 // Delete removes the instance.
 func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
 	return explain(r.instances.Delete(ctx, instance), "the instance")
+}
+
+// WantsBinding reports whether the binding is there and not being removed.
+func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
+	wanted, err := r.bindings.Wanted(ctx, id)
+
+	return wanted, explain(err, "the binding")
+}
+
+// KeepAccess stores the credentials of the binding, if it still wants them.
+func (r rows) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+	kept, err := r.bindings.KeepAccess(ctx, id, access)
+
+	return kept, explain(err, "the access of the binding")
+}
+
+// RemoveBinding removes the binding.
+func (r rows) RemoveBinding(ctx context.Context, id string) error {
+	return explain(r.bindings.Delete(ctx, id), "the binding")
 }
 
 // Update records what an update made of the instance.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
@@ -18,10 +20,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
 )
+
+// expireEvery is how often bindings are looked for that have expired. A runtime refuses their credentials by itself.
+const expireEvery = 30 * time.Second
 
 // Service is a broker that is ready to run: its addresses are bound, its database is open and up to date.
 type Service struct {
@@ -46,6 +52,10 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 		return nil, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err)
 	}
 
+	if config.BindingLimit < 1 {
+		return nil, errors.New("APP_BINDING_LIMIT: it has to be at least 1")
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
 		Users: config.AuthBasicUsers, Database: config.Database,
@@ -67,6 +77,7 @@ type stores struct {
 	db         *storage.DB
 	operations *operations.Store
 	instances  *instances.Store
+	bindings   *bindings.Store
 }
 
 func (s *Service) openStores(ctx context.Context) (stores, error) {
@@ -76,8 +87,13 @@ func (s *Service) openStores(ctx context.Context) (stores, error) {
 	}
 
 	instanceStore, err := instances.Open(ctx, s.DB, s.Keys)
+	if err != nil {
+		return stores{}, err
+	}
 
-	return stores{db: s.DB, operations: operationStore, instances: instanceStore}, err
+	bindingStore, err := bindings.Open(ctx, s.DB, s.Keys)
+
+	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore}, err
 }
 
 func (s *Service) build(ctx context.Context, config Config) error {
@@ -108,7 +124,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := runtimeaccess.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, clock.RealClock{}),
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}),
 		Access: access,
 		Pace:   follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
@@ -133,23 +149,28 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Wake: wake, Clock: clock.RealClock{},
 	}
 
-	handler := newHandler(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine, systems: []*outside.Guard{guard},
-		log: s.Log, wake: wake,
+	options := brokerOptions(config, handlerParts{
+		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine,
+		systems: []*outside.Guard{guard},
+		log:     s.Log, wake: wake,
 	})
 
-	return s.Serve(ctx, handler,
+	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, offer, stores.instances, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
-			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed()},
+			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
 		expirer.Part(clock.RealClock{}, s.Log),
+		lifecycle.Periodic{
+			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
+			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
+		}.Part(),
 		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

@@ -55,6 +55,8 @@ func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
 		return ": write it like 90s or 1h30m"
+	case reflect.TypeFor[map[string]time.Duration]():
+		return ": write it like key:336h,key:90m"
 	case reflect.TypeFor[map[string]string]():
 		return ": write it like key:value,key:value"
 	default:

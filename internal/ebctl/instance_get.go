@@ -72,6 +72,7 @@ func (s *session) instanceText(shown instance) output.Text {
 		{Name: "Shoot", Value: shown.ShootName},
 		{Name: "Dashboard", Value: shown.DashboardURL},
 		{Name: "Created", Value: output.Time(shown.Status.CreatedAt)},
+		{Name: "Expires", Value: expiry(shown.Status)},
 	}
 
 	if last.ID != "" {
@@ -86,6 +87,18 @@ func (s *session) instanceText(shown instance) output.Text {
 	}
 
 	return fields
+}
+
+// expiry tells when an instance expires or has, and nothing where its plan promises to last.
+func expiry(status operatorapi.RuntimeStatus) string {
+	switch {
+	case status.ExpiredAt != nil:
+		return "expired at " + output.Time(*status.ExpiredAt)
+	case status.ExpiresAt != nil:
+		return output.Time(*status.ExpiresAt)
+	default:
+		return ""
+	}
 }
 
 // compact is a value in one line of JSON.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,16 +45,27 @@ func newRuntimesCommand(session *session, short string, text func(operatorapi.Ru
 	flags.StringVar(&filter.SubAccount, "subaccount", "", "only those of the subaccount")
 	flags.StringVar(&filter.Region, "region", "", "only those of the provider's or the platform's region")
 	flags.StringVar(&filter.Plan, "plan", "", "only those of the plan, by its name or id")
-	flags.StringVar(&filter.State, "state", "", "only those in the state: provisioning, succeeded, failed or deprovisioning")
+	flags.StringVar(&filter.State, "state", "", "only those in the state: "+strings.Join(runtimeStates(), ", "))
 	addAllPages(command, &allPages)
 	addTotal(command, &filter.Total)
 
 	completeBy(command, "plan", session.completePlan)
-	complete(command, "state",
-		string(operatorapi.RuntimeProvisioning), string(operatorapi.RuntimeSucceeded),
-		string(operatorapi.RuntimeFailed), string(operatorapi.RuntimeDeprovisioning))
+	complete(command, "state", runtimeStates()...)
 
 	return command
+}
+
+func runtimeStates() []string {
+	var names []string
+
+	for _, state := range []operatorapi.RuntimeState{
+		operatorapi.RuntimeProvisioning, operatorapi.RuntimeSucceeded, operatorapi.RuntimeFailed, operatorapi.RuntimeUpdating,
+		operatorapi.RuntimeSuspending, operatorapi.RuntimeSuspended, operatorapi.RuntimeResuming, operatorapi.RuntimeDeprovisioning,
+	} {
+		names = append(names, string(state))
+	}
+
+	return names
 }
 
 func (s *session) runtimes(ctx context.Context, filter brokerclient.RuntimeFilter, allPages bool) (operatorapi.RuntimeList, error) {

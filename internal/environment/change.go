@@ -16,7 +16,7 @@ type Change struct {
 	PlanName           string `json:"planName"`
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
 	GlobalAccountID    string `json:"globalAccountID"`
-	// Exclusive is what no other instance may have besides it, or empty.
+	// Exclusive is what no other instance may have at the same time afterwards, or empty.
 	Exclusive string `json:"exclusive,omitempty"`
 	// ExpiresAt is when the instance expires afterwards, or zero.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
@@ -31,8 +31,8 @@ type Change struct {
 func NoChange(instance Instance) Change {
 	return Change{
 		PlanID: instance.PlanID, PlanName: instance.PlanName, MaintenanceVersion: instance.MaintenanceVersion,
-		GlobalAccountID: instance.GlobalAccountID, Exclusive: instance.Exclusive, ExpiresAt: instance.ExpiresAt,
-		Cluster: instance.Request.Cluster,
+		GlobalAccountID: instance.GlobalAccountID, Exclusive: instance.Exclusive,
+		ExpiresAt: instance.ExpiresAt, Cluster: instance.Request.Cluster,
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	// KindSuspend removes the runtime and keeps the instance, KindResume makes the runtime anew.
 	KindSuspend = "suspend"
 	KindResume  = "resume"
+	KindBind    = "bind"
+	KindUnbind  = "unbind"
 )
 
 // Kinds lists them.
@@ -159,6 +161,8 @@ type Data struct {
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
 	// Change is what an update, or a suspension with which other changes came, makes of the instance once it has succeeded.
 	Change *Change `json:"change,omitempty"`
+	// Binding is what the operation makes or removes, where that is no instance.
+	Binding Binding `json:"binding,omitzero"`
 
 	// Order is the order of the runtime while it is put together. It is not stored.
 	Order *wire.ProvisionRuntimeInput `json:"-"`

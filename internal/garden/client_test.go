@@ -46,7 +46,9 @@ func TestEverythingOnOfferCanBeHad(t *testing.T) {
 				worker := like.DeepCopy()
 				worker.Name = "worker-" + string(rune('a'+i))
 				worker.Machine.Type = machine.Name
-				worker.Volume.Type = new(profile.Spec.VolumeTypes[i%len(profile.Spec.VolumeTypes)].Name)
+				if kinds := profile.Spec.VolumeTypes; len(kinds) > 0 {
+					worker.Volume.Type = new(kinds[i%len(kinds)].Name)
+				}
 				worker.Zones = nil
 				for _, zone := range region.Zones {
 					worker.Zones = append(worker.Zones, zone.Name)

@@ -14,6 +14,7 @@ const (
 	OperationID = "operationID"
 	SuccessorID = "successorID"
 	InstanceID  = "instanceID"
+	BindingID   = "bindingID"
 	RuntimeID   = "runtimeID"
 	PlanID      = "planID"
 	Kind        = "kind"

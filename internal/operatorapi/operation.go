@@ -6,6 +6,8 @@ import "time"
 type Operation struct {
 	ID         string `json:"operationID"`
 	InstanceID string `json:"instanceID"`
+	// BindingID is the binding of the instance that it works on, where it does not work on the instance itself.
+	BindingID string `json:"bindingID,omitempty"`
 	// Kind is provision, deprovision and so on.
 	Kind string `json:"kind"`
 	// State is pending, in progress, canceling, succeeded, failed or canceled.

@@ -80,6 +80,28 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 }
 
+func TestUpgradeShoot(t *testing.T) {
+	t.Parallel()
+
+	client, got := playProvisioner(t, http.StatusOK, operationAnswer)
+
+	operation, err := client.UpgradeShoot(t.Context(), provisionerclient.Caller{Tenant: "acme", IdempotencyKey: "k"}, "rt-1",
+		&wire.UpgradeShootInput{GardenerConfig: &wire.GardenerUpgradeInput{AutoScalerMax: new(5)}})
+	if err != nil || operation.ID != "op-1" {
+		t.Fatalf("the operation is read: got %+v, %v", operation, err)
+	}
+
+	want := map[string]any{"id": "rt-1", "config": map[string]any{"gardenerConfig": map[string]any{"autoScalerMax": 5.}}}
+	if diff := cmp.Diff(want, got.Variables); diff != "" || got.header.Get("Idempotency-Key") != "k" {
+		t.Errorf("what is left out is not sent, administrators neither; the key is: -want +got:\n%s", diff)
+	}
+
+	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": null}}`)
+	if _, err := client.UpgradeShoot(t.Context(), provisionerclient.Caller{}, "rt-1", &wire.UpgradeShootInput{}); !failure.Is(err, failure.Transient) {
+		t.Errorf("an answer without an operation is asked for again: got %v", err)
+	}
+}
+
 func TestHeadersLeftOut(t *testing.T) {
 	t.Parallel()
 

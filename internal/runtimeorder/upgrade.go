@@ -14,13 +14,12 @@ func Upgrade(current, target environment.Cluster) *wire.UpgradeShootInput {
 		MaxSurge:       &target.MaxSurge,
 		MaxUnavailable: &target.MaxUnavailable,
 		MachineType:    unlessEmpty(target.MachineType),
-		DiskType:       unlessEmpty(target.VolumeType),
 		Purpose:        unlessEmpty(target.Purpose),
 		OidcConfig:     OIDC(target.OIDC),
 	}
 
-	if target.VolumeSizeGB > 0 {
-		config.VolumeSizeGB = &target.VolumeSizeGB
+	if target.VolumeType != "" {
+		config.DiskType, config.VolumeSizeGB = &target.VolumeType, &target.VolumeSizeGB
 	}
 
 	if target.KubernetesVersion != current.KubernetesVersion {

@@ -17,14 +17,17 @@ type Clusters interface {
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
 }
 
-// Stage is the stage that gives the administrators their rights. It fails the operation when the cluster has not let it do so for
-// the window.
+// Stage is the stage that gives the administrators their rights, unless the cluster sleeps: then its waking does. It fails the
+// operation when the cluster has not let it do so for the window.
 func Stage(clusters Clusters, window time.Duration) process.Stage[operation.Data] {
 	retry := process.DefaultRetry()
 	retry.Window = window
 
 	return process.Stage[operation.Data]{
-		Name: "CreatingBindingsForOperators", Retry: retry, Steps: process.Steps[operation.Data](step{clusters}),
+		Name: "CreatingBindingsForOperators", Retry: retry,
+		Steps: []process.Task[operation.Data]{{
+			Step: step{clusters}, When: func(op operation.Operation) bool { return !op.Data.Asleep },
+		}},
 	}
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	Poll time.Duration
 	// Limit bounds the wait.
 	Limit time.Duration
+	// Also, if set, says what else Settled waits for once Gardener is done, or nothing.
+	Also func(shoot *gardencorev1beta1.Shoot) string
 }
 
 // TakenUp returns the step that waits until Gardener works on the newest generation of the Shoot. From then on its status is of
@@ -75,6 +77,8 @@ func (s settled) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 	switch {
 	case progress.Err != nil:
 		return op, 0, progress.Err
+	case progress.Done && s.lacks(shoot) != "":
+		return process.Await(op, s.lacks(shoot), s.Poll, s.Limit)
 	case progress.Done:
 		op.WaitingFor = ""
 
@@ -86,4 +90,13 @@ func (s settled) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 	}
 
 	return process.Await(op, progress.Message, s.Poll, s.Limit)
+}
+
+// lacks is what is waited for beside Gardener's word that it is done, or empty.
+func (s settled) lacks(shoot *gardencorev1beta1.Shoot) string {
+	if s.Also == nil {
+		return ""
+	}
+
+	return s.Also(shoot)
 }

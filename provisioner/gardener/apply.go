@@ -2,6 +2,7 @@ package gardener
 
 import (
 	"context"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -124,6 +125,26 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	}
 
 	return nil
+}
+
+// Beside lists the runtimes that have something standing beside their Shoots.
+func (c *Client) Beside(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	beside := &corev1.ConfigMapList{}
+	if err := c.api.List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+		return nil, explain(err, "listing what stands beside Shoots")
+	}
+
+	var runtimeIDs []string
+	for _, each := range beside.Items {
+		runtimeIDs = append(runtimeIDs, each.Labels[shoot.LabelRuntimeID])
+	}
+
+	slices.Sort(runtimeIDs)
+
+	return slices.Compact(runtimeIDs), nil
 }
 
 // referred is the name of the ConfigMap that the Shoot refers to, or empty.

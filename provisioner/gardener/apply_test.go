@@ -1,6 +1,7 @@
 package gardener_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,10 @@ func TestTidy(t *testing.T) {
 
 	if names := b.beside(); len(names) != 2 {
 		t.Fatalf("beside the Shoot are %v, want what both orders refer to", names)
+	}
+
+	if owners, err := b.shoots.Beside(t.Context()); err != nil || !slices.Equal(owners, []string{runtimeID}) {
+		t.Errorf("they are said to be of %v, %v", owners, err)
 	}
 
 	for _, c := range []struct {

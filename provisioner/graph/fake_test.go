@@ -22,6 +22,8 @@ type runtimes struct {
 	known           map[string]model.OperationStatus
 	provision       func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error)
 	upgradeShoot    func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error)
+	hibernate       func(graph.Caller, string) (model.OperationStatus, error)
+	wakeUp          func(graph.Caller, string) (model.OperationStatus, error)
 	deprovision     func(graph.Caller, string) (string, error)
 	runtimeStatus   func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error)
 	operationStatus func(graph.Caller, string) (model.OperationStatus, error)
@@ -46,6 +48,14 @@ func (r runtimes) UpgradeShoot(
 	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput,
 ) (model.OperationStatus, error) {
 	return r.upgradeShoot(caller, runtimeID, upgrade)
+}
+
+func (r runtimes) Hibernate(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+	return r.hibernate(caller, runtimeID)
+}
+
+func (r runtimes) WakeUp(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+	return r.wakeUp(caller, runtimeID)
 }
 
 func (r runtimes) Deprovision(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {

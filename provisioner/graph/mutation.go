@@ -48,12 +48,29 @@ func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRu
 
 // UpgradeShoot has the change of a cluster accepted.
 func (m mutation) UpgradeShoot(ctx context.Context, id string, config model.UpgradeShootInput) (*model.OperationStatus, error) {
+	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) {
+		return m.runtimes.UpgradeShoot(ctx, caller, id, config)
+	})
+}
+
+// HibernateRuntime has the hibernation of a cluster accepted.
+func (m mutation) HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error) {
+	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) { return m.runtimes.Hibernate(ctx, caller, id) })
+}
+
+// WakeUpRuntime has the waking of a cluster accepted.
+func (m mutation) WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error) {
+	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) { return m.runtimes.WakeUp(ctx, caller, id) })
+}
+
+// accepted has a change of a runtime accepted on behalf of the request's caller.
+func accepted(ctx context.Context, change func(caller Caller) (model.OperationStatus, error)) (*model.OperationStatus, error) {
 	caller, err := mutatingCaller(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	status, err := m.runtimes.UpgradeShoot(ctx, caller, id, config)
+	status, err := change(caller)
 	if err != nil {
 		return nil, explained(ctx, err)
 	}
@@ -80,14 +97,10 @@ func (m mutation) UpgradeRuntime(context.Context, string, model.UpgradeRuntimeIn
 	return nil, notYet("upgradeRuntime")
 }
 
-// HibernateRuntime refuses.
-func (m mutation) HibernateRuntime(context.Context, string) (*model.OperationStatus, error) {
-	return nil, notYet("hibernateRuntime")
-}
-
 // RollBackUpgradeOperation refuses.
 func (m mutation) RollBackUpgradeOperation(context.Context, string) (*model.RuntimeStatus, error) {
-	return nil, notYet("rollBackUpgradeOperation")
+	return nil, invalid("rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
+		"take a change of the cluster back with another upgradeShoot")
 }
 
 // ReconnectRuntimeAgent refuses.

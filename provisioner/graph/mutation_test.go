@@ -155,14 +155,15 @@ func TestMutationsRefused(t *testing.T) {
 			reason: "Whose runtime it is must be known.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
 		},
 		"HibernateRuntime": {
-			reason:  "It is still to be built.",
+			reason:  "Whose runtime it is must be known.",
 			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
-			message: "hibernateRuntime is not supported yet",
+			message: "the header tenant is missing: it names the account",
 		},
 		"RollBackUpgradeOperation": {
 			reason:  "It is still to be built.",
 			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
-			message: "rollBackUpgradeOperation is not supported yet",
+			message: "rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
+				"take a change of the cluster back with another upgradeShoot",
 		},
 		"ReconnectRuntimeAgent": {
 			reason: "It is still to be built.", data: "null",
@@ -241,6 +242,22 @@ func TestUpgradeShoot(t *testing.T) {
 				t.Errorf("%s\ninput: -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestHibernateAndWakeUp(t *testing.T) {
+	t.Parallel()
+
+	ordered := func(what string) func(graph.Caller, string) (model.OperationStatus, error) {
+		return func(caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+			return model.OperationStatus{ID: new(what + " " + runtimeID + " of " + caller.Tenant)}, nil
+		}
+	}
+	server := startServer(t, runtimes{hibernate: ordered("sleep"), wakeUp: ordered("wake")})
+
+	_, got := post(t, server, asTenant(`mutation { a: hibernateRuntime(id: "rt-1") { id } b: wakeUpRuntime(id: "rt-2") { id } }`))
+	if diff := cmp.Diff(`{"data":{"a":{"id":"sleep rt-1 of acme"},"b":{"id":"wake rt-2 of acme"}}}`, got); diff != "" {
+		t.Errorf("each is ordered of its runtime, -want +got:\n%s", diff)
 	}
 }
 

@@ -17,6 +17,10 @@ type Runtimes interface {
 	// UpgradeShoot accepts the change of a runtime's cluster. While another operation is at work on the runtime, or when it has no
 	// cluster, that is failure.Conflict.
 	UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error)
+	// Hibernate has a runtime's cluster put to sleep, WakeUp has it brought back. They refuse as UpgradeShoot does; Hibernate also when
+	// Gardener could not wake the cluster again.
+	Hibernate(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)
+	WakeUp(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)
 	// Deprovision accepts the removal of a runtime, cancels what else runs for it, and returns the id of the operation that
 	// removes it: the present one when there is one already.
 	Deprovision(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)

@@ -10,10 +10,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, named as in the API.
+// The kinds of operations, named as in the API but for WakeUp, which clients of the former Provisioner do not know: it is told as
+// UpgradeShoot.
 const (
 	KindProvisionNoInstall   = "ProvisionNoInstall"
 	KindUpgradeShoot         = "UpgradeShoot"
+	KindHibernate            = "Hibernate"
+	KindWakeUp               = "WakeUp"
 	KindDeprovisionNoInstall = "DeprovisionNoInstall"
 )
 
@@ -21,6 +24,8 @@ const (
 type Data struct {
 	// Runtime is the runtime as the operation is to leave it. Its row is brought up to that when the operation has done its work.
 	Runtime runtimes.Runtime `json:"runtime"`
+	// Asleep says that the cluster is hibernated when the operation has done its work: nobody answers in it.
+	Asleep bool `json:"asleep,omitempty"`
 }
 
 // Order is what the runtime was, or is to be, ordered as.

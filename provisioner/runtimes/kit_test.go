@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
@@ -58,6 +59,8 @@ type bench struct {
 	refused    atomic.Pointer[failure.Error] // what Check says
 	woken      atomic.Int64
 	kubeconfig error
+	shoot      gardencorev1beta1.Shoot
+	unread     error    // why the Shoot cannot be read
 	asked      []string // kubeconfigs that were asked for
 }
 
@@ -67,6 +70,9 @@ func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.
 
 	return []byte("kubeconfig of " + shootName), b.kubeconfig
 }
+
+// Get implements runtimes.Shoots.
+func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) { return &b.shoot, b.unread }
 
 func newBench(t *testing.T, db *storage.DB) *bench {
 	t.Helper()
@@ -85,7 +91,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 
 	b := &bench{T: t, db: db, ops: ops, store: store}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -153,7 +159,8 @@ func (b *bench) begin() map[string]process.Record {
 	claimed := storagetest.Claim(b, b.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot, "bulk")
+	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot,
+		operation.KindHibernate, operation.KindWakeUp, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -23,12 +24,18 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
+// Shoots tells what Gardener says of clusters. Its errors are of package failure.
+type Shoots interface {
+	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
+}
+
 // Options are what the service needs.
 type Options struct {
 	DB          *storage.DB
 	Operations  *operations.Store
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
+	Shoots      Shoots
 	Clock       clock.Clock
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error

@@ -36,7 +36,7 @@ func (s *Service) OperationStatus(ctx context.Context, caller graph.Caller, oper
 	return status(record), nil
 }
 
-// RuntimeStatus implements graph.Runtimes. A kubeconfig is made only when it is wanted; when that fails, the rest is told beside
+// RuntimeStatus implements graph.Runtimes. Gardener is asked only for what is wanted of it; when that fails, the rest is told beside
 // the error.
 func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtimeID string, want graph.RuntimeFields,
 ) (model.RuntimeStatus, error) {
@@ -66,6 +66,12 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	}
 
 	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(order.ClusterConfig.GardenerConfig)
+
+	if want.Hibernation && hasCluster(runtime, past) {
+		if told.HibernationStatus, err = s.hibernation(ctx, runtime.ShootName); err != nil {
+			return told, err
+		}
+	}
 
 	if want.Kubeconfig && hasCluster(runtime, past) {
 		kubeconfig, err := s.Kubeconfigs.AdminKubeconfig(ctx, runtime.ShootName, s.KubeconfigValidity)
@@ -132,7 +138,13 @@ func status(record process.Record) model.OperationStatus {
 }
 
 // typeOf tells a kind in the words of the API.
-func typeOf(kind string) model.OperationType { return model.OperationType(kind) }
+func typeOf(kind string) model.OperationType {
+	if kind == operation.KindWakeUp {
+		return model.OperationTypeUpgradeShoot
+	}
+
+	return model.OperationType(kind)
+}
 
 // state tells a state in the words of the API.
 func state(state process.State) model.OperationState {

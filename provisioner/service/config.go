@@ -30,6 +30,7 @@ type Config struct {
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
+	HibernationTimeout    HibernationTimeout    `envPrefix:"HIBERNATION_TIMEOUT_"`
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"whether operations of a former process are gone on with"`
@@ -64,6 +65,11 @@ type ProvisioningTimeout struct {
 // DeprovisioningTimeout bounds the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
 	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is gone"`
+}
+
+// HibernationTimeout bounds the waits of a hibernation and of a waking.
+type HibernationTimeout struct {
+	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster sleeps, or is awake"`
 }
 
 // Gardener is where clusters are made.
@@ -107,6 +113,7 @@ func DefaultConfig() Config {
 			AgentConnection:    15 * time.Minute,
 		},
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
+		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
 			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
 			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,

@@ -52,8 +52,38 @@ func (o orphanRemover) run(ctx context.Context) error {
 	}
 }
 
-// check removes the orphans that there are.
+// check removes the orphans that there are, and what stands beside no Shoot any more.
 func (o orphanRemover) check(ctx context.Context) error {
+	if err := o.removeShoots(ctx); err != nil {
+		return err
+	}
+
+	return o.tidy(ctx)
+}
+
+func (o orphanRemover) tidy(ctx context.Context) error {
+	ids, err := o.shoots.Beside(ctx)
+	if err != nil {
+		return err
+	}
+
+	for batch := range slices.Chunk(ids, orphanBatch) {
+		gone, err := o.runtimes.DeletedAmong(ctx, batch)
+		if err != nil {
+			return err
+		}
+
+		for _, id := range gone {
+			if err := o.shoots.Tidy(ctx, id, nil); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+func (o orphanRemover) removeShoots(ctx context.Context) error {
 	owned, err := o.shoots.Owned(ctx)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
-	"github.com/environment-broker/environment-broker/provisioner/upgrading"
+	"github.com/environment-broker/environment-broker/provisioner/changing"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -19,7 +19,7 @@ type Parts struct {
 	Shoots   *gardener.Client
 	Clusters administrators.Clusters
 	Runtimes interface {
-		upgrading.Runtimes
+		changing.Runtimes
 		deprovisioning.Runtimes
 	}
 }
@@ -28,6 +28,19 @@ type Parts struct {
 // what is handed in: the crash matrix hands in what goes wrong.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
+
+	changes := changing.Options{
+		Shoots:             parts.Shoots,
+		Build:              shootBuilder(config),
+		Clusters:           parts.Clusters,
+		Runtimes:           parts.Runtimes,
+		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
+		UpgradeTimeout:     config.ProvisioningTimeout.ShootUpgrade,
+		HibernationTimeout: config.HibernationTimeout.WaitingForClusterHibernation,
+		BindingsTimeout:    config.ProvisioningTimeout.BindingsCreation,
+		Poll:               poll,
+		Limit:              limit,
+	}
 
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
@@ -40,17 +53,9 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			Poll:            poll,
 			Limit:           limit,
 		}),
-		upgrading.Process(upgrading.Options{
-			Shoots:          parts.Shoots,
-			Build:           shootBuilder(config),
-			Clusters:        parts.Clusters,
-			Runtimes:        parts.Runtimes,
-			RefreshTimeout:  config.ProvisioningTimeout.ShootRefresh,
-			UpgradeTimeout:  config.ProvisioningTimeout.ShootUpgrade,
-			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
-			Poll:            poll,
-			Limit:           limit,
-		}),
+		changing.Upgrade(changes),
+		changing.Hibernate(changes),
+		changing.WakeUp(changes),
 		deprovisioning.Process(deprovisioning.Options{
 			Shoots:          parts.Shoots,
 			Runtimes:        parts.Runtimes,

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -235,7 +236,7 @@ func TestRemovalCancelsACreationThatRuns(t *testing.T) {
 	}
 }
 
-// TestShootThatOutlivesItsRuntimeIsRemoved has a Shoot appear when its runtime is gone already, as a frozen replica may order it. A
+// TestShootThatOutlivesItsRuntimeIsRemoved has a Shoot, and what stands beside it, appear when its runtime is gone already, as a frozen replica may order it. A
 // Provisioner that starts finds it.
 func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 	l := start(t, 100*time.Millisecond)
@@ -254,6 +255,13 @@ func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	lateToo := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "c-late.oidc-0123456789", Namespace: late.Namespace, Labels: map[string]string{shoot.LabelRuntimeID: ordered.RuntimeID},
+	}}
+	if err := l.garden.Client().Create(t.Context(), lateToo); err != nil {
+		t.Fatal(err)
+	}
+
 	another, err := service.New(t.Context(), l.config, l.garden.Client(), logging.Discard())
 	if err != nil {
 		t.Fatal(err)
@@ -265,12 +273,15 @@ func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 	defer look.Stop()
 
 	for deadline := time.Now().Add(time.Minute); ; <-look.C {
-		if _, exists := l.shoot("c-late"); !exists {
+		_, exists := l.shoot("c-late")
+		beside := l.garden.Client().Get(t.Context(), client.ObjectKeyFromObject(lateToo), &corev1.ConfigMap{})
+
+		if !exists && apierrors.IsNotFound(beside) {
 			return
 		}
 
 		if time.Now().After(deadline) {
-			t.Fatal("the Shoot is still there")
+			t.Fatalf("the Shoot is still there: %t; what stood beside it: %v", exists, beside)
 		}
 	}
 }

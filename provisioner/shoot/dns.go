@@ -1,3 +1,4 @@
+//nolint:staticcheck // Gardener wants more than one provider, and their domains, in the configuration of an extension that a landscape may lack.
 package shoot
 
 import (
@@ -18,8 +19,8 @@ func dnsOf(order *model.DNSConfigInput) *gardencorev1beta1.DNS {
 	for _, provider := range order.Providers {
 		dns.Providers = append(dns.Providers, gardencorev1beta1.DNSProvider{
 			Type:    &provider.Type,
-			Primary: &provider.Primary,   //nolint:staticcheck // As long as orders name several providers, one has to be told from the others.
-			Domains: domainsOf(provider), //nolint:staticcheck // Its successor is the configuration of an extension that a landscape may lack.
+			Primary: &provider.Primary,
+			Domains: domainsOf(provider),
 			CredentialsRef: &autoscalingv1.CrossVersionObjectReference{
 				APIVersion: "v1", Kind: "Secret", Name: provider.SecretName,
 			},

@@ -129,7 +129,9 @@ func TestProvisionCluster(t *testing.T) {
 		},
 		"NoIdentityProvider": {
 			reason: "An empty object is how clients read that there is none.",
-			change: func(config *model.GardenerConfigInput) { config.OIDCConfig = &model.OIDCConfigInput{SigningAlgs: []string{}} },
+			change: func(config *model.GardenerConfigInput) {
+				config.OIDCConfig = &model.OIDCConfigInput{SigningAlgs: []string{}}
+			},
 		},
 		"Domain": {
 			reason: "A domain is served by one primary provider, whose credentials are named.",

@@ -58,8 +58,10 @@ func (p *problems) noEmptyTexts(upgrade *model.GardenerUpgradeInput) {
 		field string
 		value *string
 	}{
-		{"kubernetesVersion", upgrade.KubernetesVersion}, {"machineType", upgrade.MachineType},
-		{"diskType", upgrade.DiskType}, {"purpose", upgrade.Purpose},
+		{"kubernetesVersion", upgrade.KubernetesVersion},
+		{"machineType", upgrade.MachineType},
+		{"diskType", upgrade.DiskType},
+		{"purpose", upgrade.Purpose},
 	} {
 		if text.value != nil {
 			p.present(text.field, *text.value)

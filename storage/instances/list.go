@@ -62,7 +62,7 @@ type listedRow struct {
 // columns are those of an instance that a list shows: all but its sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
-	maintenance_version, suspended, expires_at, expired_at, exclusive`
+	exclusive, maintenance_version, suspended, expires_at, expired_at`
 
 // theOperation are the columns of the operation that stands beside an instance.
 const theOperation = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,

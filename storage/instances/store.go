@@ -83,14 +83,13 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Change, error)
 	return storage.Change{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
-			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, maintenance_version, expires_at,
-			exclusive
+			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at
 		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{
 			instance.ID, instance.ServiceID, instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubAccountID,
 			instance.PlatformRegion, instance.Provider, instance.Region, instance.Name, instance.ShootName, instance.RuntimeID,
 			instance.DashboardURL, request, storage.At(instance.CreatedAt), storage.At(instance.UpdatedAt),
-			instance.MaintenanceVersion, storage.At(instance.ExpiresAt), nullable(instance.Exclusive),
+			nullable(instance.Exclusive), instance.MaintenanceVersion, storage.At(instance.ExpiresAt),
 		},
 	}, nil
 }
@@ -156,6 +155,16 @@ func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Ti
 	return touched == 1, nil
 }
 
+// Lock keeps everybody else from changing the instance until the caller's transaction ends. It reports false when there is none.
+func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`+s.db.ForUpdate(), id)
+	if err != nil {
+		return false, fmt.Errorf("locking instance %s: %w", id, err)
+	}
+
+	return len(found) == 1, nil
+}
+
 // SetRuntime records the runtime that was ordered for an instance. When the instance is gone, or its id was given to another one
 // since, nothing is changed.
 func (s *Store) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
@@ -171,12 +180,10 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	}
 
 	_, err = storage.Exec(ctx, tx, `UPDATE instances SET plan_id = ?, plan_name = ?, global_account_id = ?, subscription_account_id = ?,
-			maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, exclusive = ?,
-			request = ?
+			exclusive = ?, maintenance_version = ?, runtime_id = ?, suspended = ?, expires_at = ?, expired_at = ?, request = ?
 		WHERE id = ? AND shoot_name = ?`,
-		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, instance.MaintenanceVersion,
-		instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt),
-		nullable(instance.Exclusive), request,
+		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, nullable(instance.Exclusive),
+		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
 		instance.ID, instance.ShootName)
 	if err != nil {
 		return fmt.Errorf("updating instance %s: %w", instance.ID, err)

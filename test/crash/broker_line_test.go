@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -74,8 +78,52 @@ func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, run
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, instance, runtimeID) })
 }
 
+func (r rows) Update(ctx context.Context, instance environment.Instance, change environment.Change) error {
+	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, instance, change) })
+}
+
+func (r rows) Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error {
+	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, instance, change) })
+}
+
+func (r rows) Resume(ctx context.Context, instance environment.Instance) error {
+	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, instance) })
+}
+
 func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
 	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, instance) })
+}
+
+func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
+	var wanted bool
+
+	err := r.call(ctx, "WantsBinding", func(ctx context.Context) error {
+		var err error
+
+		wanted, err = r.Rows.WantsBinding(ctx, id)
+
+		return err
+	})
+
+	return wanted, err
+}
+
+func (r rows) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+	var kept bool
+
+	err := r.call(ctx, "KeepAccess", func(ctx context.Context) error {
+		var err error
+
+		kept, err = r.Rows.KeepAccess(ctx, id, access)
+
+		return err
+	})
+
+	return kept, err
+}
+
+func (r rows) RemoveBinding(ctx context.Context, id string) error {
+	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
 // call explains what goes wrong on the line as the tables do.
@@ -88,10 +136,37 @@ func (r rows) call(ctx context.Context, name string, call func(ctx context.Conte
 	return err
 }
 
-// access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there.
+// access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there: the accounts are those of all.
 type access struct {
 	provisioner *provisionerclient.Client
 	line        *crashtest.Line
+	accounts    *accounts
+}
+
+// accounts are those in the runtimes, by the bindings that they belong to.
+type accounts struct {
+	mutex sync.Mutex
+	there map[string]bool
+}
+
+// set has an account be there or not.
+func (a *accounts) set(id string, there bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+
+	if there {
+		a.there[id] = true
+	} else {
+		delete(a.there, id)
+	}
+}
+
+// list tells the accounts that there are.
+func (a *accounts) list() []string {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+
+	return slices.Sorted(maps.Keys(a.there))
 }
 
 // Probe implements provisioning.RuntimeAccess.
@@ -104,6 +179,44 @@ func (a access) Probe(ctx context.Context, instance environment.Instance) error 
 
 	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
+	}
+
+	return nil
+}
+
+// Grant implements binding.Runtimes.
+func (a access) Grant(ctx context.Context, instance environment.Instance, made environment.Binding) (environment.Access, error) {
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return environment.Access{}, err
+	}
+
+	var issued environment.Access
+
+	err := a.account(ctx, "grant", func() {
+		a.accounts.set(made.ID, true)
+
+		issued = environment.Access{Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: time.Now().Add(made.Lifetime)}
+	})
+
+	return issued, err
+}
+
+// Revoke implements binding.Runtimes.
+func (a access) Revoke(ctx context.Context, instance environment.Instance, removed environment.Binding) error {
+	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
+		return err
+	}
+
+	return a.account(ctx, "revoke", func() { a.accounts.set(removed.ID, false) })
+}
+
+func (a access) account(ctx context.Context, name string, change func()) error {
+	if err := a.line.Outside(ctx, name, func(context.Context) error {
+		change()
+
+		return nil
+	}); err != nil {
+		return failure.Wrap(failure.Transient, err, "the runtime does not answer")
 	}
 
 	return nil

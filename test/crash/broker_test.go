@@ -16,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/garden"
@@ -25,15 +26,20 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 const (
-	instance = "/v2/service_instances/0f5b2c7e-1111-4222-8333-444455556666?accepts_incomplete=true&service_id=" + serviceID
+	instanceID = "0f5b2c7e-1111-4222-8333-444455556666"
+	instance   = "/v2/service_instances/" + instanceID
+	access1    = instance + "/service_bindings/one"
 
-	serviceID      = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	planTrial = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
+
 	planAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
 	planOwnCluster = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
 
@@ -41,6 +47,8 @@ const (
 	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
 		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
+	// binding is how long the platform waits before it wants to have no binding any more: the account is just being made.
+	binding = 5500 * time.Millisecond
 	// pace is how often the broker asks the Provisioner.
 	pace = 5 * time.Second
 )
@@ -53,6 +61,8 @@ type brokerWorld struct {
 	db          *storage.DB
 	operations  *operations.Store
 	instances   *instances.Store
+	bindings    *bindings.Store
+	accounts    *accounts
 	api         http.Handler
 	provisioner *provisioner
 	graphql     http.Handler
@@ -73,12 +83,17 @@ func newBroker(t *testing.T, db *storage.DB, memory *garden.Memory, offer *catal
 		t.Fatal(err)
 	}
 
-	w := &brokerWorld{T: t, db: db, operations: ops, instances: rows, provisioner: newProvisioner(t, scratch(t), memory)}
+	bound, err := bindings.Open(t.Context(), db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w := &brokerWorld{T: t, db: db, operations: ops, instances: rows, bindings: bound, accounts: &accounts{there: map[string]bool{}}, provisioner: newProvisioner(t, scratch(t), memory)}
 	w.graphql = w.provisioner.handler()
 	w.provisioner.run()
 	w.api = broker.NewHandler(broker.Options{
-		DB: db, Instances: rows, Operations: ops, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		DefaultRegion: "cf-eu10",
+		DB: db, Instances: rows, Operations: ops, Bindings: bound, BindingLimit: 10, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
+		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
 	return w
@@ -124,27 +139,48 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Provisioner: client,
-		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, clock.RealClock{}), line},
-		Access:      access{client, line},
+		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, w.bindings, clock.RealClock{}), line},
+		Access:      access{client, line, w.accounts},
 		Pace:        func(time.Duration) time.Duration { return pace },
 		Told:        func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }
 
-// ask sends a platform's request and returns the id of the operation that it began.
+// ask sends a platform's request about an instance of plan aws and returns the id of the operation that it began.
 func (w *brokerWorld) ask(method string) string {
 	w.Helper()
 
-	return w.askFor(method, planAWS, `{}`)
+	return w.askFor(method, instance, planAWS, `{}`)
 }
 
-func (w *brokerWorld) askFor(method, plan, parameters string) string {
+// askFor sends a platform's request and returns the id of the operation that it began.
+func (w *brokerWorld) askFor(method, path, plan, parameters string) string {
 	w.Helper()
 
-	body := fmt.Sprintf(`{"service_id": %q, "plan_id": %q, "parameters": %s,
-		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, serviceID, plan, parameters)
-	request := httptest.NewRequestWithContext(w.Context(), method, instance+"&plan_id="+plan, bytes.NewBufferString(body))
+	return w.send(method, path+"?accepts_incomplete=true&service_id="+serviceID+"&plan_id="+plan, fmt.Sprintf(
+		`{"service_id": %q, "plan_id": %q, "parameters": %s,
+		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, serviceID, plan, parameters))
+}
+
+// orderTrial orders an instance that may be suspended.
+func (w *brokerWorld) orderTrial() string {
+	w.Helper()
+
+	return w.askFor(http.MethodPut, instance, planTrial, `{}`)
+}
+
+// change sends an update with the fields.
+func (w *brokerWorld) change(fields string) string {
+	w.Helper()
+
+	return w.send(http.MethodPatch, instance+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, serviceID, fields))
+}
+
+func (w *brokerWorld) send(method, path, body string) string {
+	w.Helper()
+
+	request := httptest.NewRequestWithContext(w.Context(), method, path, bytes.NewBufferString(body))
 	request.Header.Set("X-Broker-Api-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
@@ -166,6 +202,12 @@ func (w *brokerWorld) askFor(method, plan, parameters string) string {
 type outside struct {
 	Clusters  clusters
 	Instances int
+	// Bindings are the states of the rows, Accounts how many there are in the runtime; Orphans have no row.
+	Bindings          []string
+	Accounts, Orphans int
+	// Suspended and Most are what the row tells: whether the runtime was taken away, and how many nodes it has at most.
+	Suspended bool
+	Most      int
 	// Runtime says that the instance's runtime is one that the Provisioner has.
 	Runtime bool
 	// Unfinished are the Provisioner's operations that have not ended.
@@ -190,13 +232,26 @@ func (w *brokerWorld) outside(chance bool) outside {
 		Unfinished: count(w.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 	}
 
+	for _, id := range w.accounts.list() {
+		told.Accounts++
+		told.Orphans += 1 - count(w.db, `SELECT count(*) FROM bindings WHERE id = ?`, id)
+	}
+
+	states, err := storage.Select[string](w.Context(), w.db.Reader(), `SELECT state FROM bindings ORDER BY created_at`)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	told.Bindings = states
+
 	if told.Instances == 1 {
-		runtimeID, err := storage.Get[string](w.Context(), w.db.Reader(), `SELECT runtime_id FROM instances`)
+		row, err := w.instances.Get(w.Context(), w.db.Reader(), instanceID)
 		if err != nil {
 			w.Fatal(err)
 		}
 
-		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, runtimeID) == 1
+		told.Suspended, told.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
+		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
 	return told
@@ -247,16 +302,16 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 		scene("provision-own-cluster", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Begin()
 
-			id := w.askFor(http.MethodPut, planOwnCluster, ownParameters())
+			id := w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters())
 			play.Await(id)
 
 			return []string{id}
 		}),
 		scene("deprovision-own-cluster", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.askFor(http.MethodPut, planOwnCluster, ownParameters()))
+			play.Await(w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters()))
 			play.Begin()
 
-			id := w.askFor(http.MethodDelete, planOwnCluster, `{}`)
+			id := w.askFor(http.MethodDelete, instance, planOwnCluster, `{}`)
 			play.Await(id)
 
 			return []string{id}
@@ -270,12 +325,81 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 
 			return []string{id}
 		}),
+		scene("bind", environment.KindBind, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+
+			id := w.askFor(http.MethodPut, access1, planAWS, `{}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("unbind", environment.KindUnbind, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Await(w.askFor(http.MethodPut, access1, planAWS, `{}`))
+			play.Begin()
+
+			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("unbind-during-bind", environment.KindUnbind, true, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+			w.askFor(http.MethodPut, access1, planAWS, `{}`)
+			play.Sleep(binding)
+
+			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
 		scene("deprovision-during-creation", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Begin()
 			w.ask(http.MethodPut)
 			play.Sleep(creation)
 
 			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("update", environment.KindUpdate, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+
+			id := w.change(`"parameters": {"autoScalerMax": 30}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("deprovision-during-update", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.ask(http.MethodPut))
+			play.Begin()
+			w.change(`"parameters": {"autoScalerMax": 30}`)
+			play.Sleep(change)
+
+			id := w.ask(http.MethodDelete)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("suspend", environment.KindSuspend, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.orderTrial())
+			play.Begin()
+
+			id := w.change(`"context": {"active": false}`)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("resume", environment.KindResume, false, func(w *brokerWorld, play *brokerPlay) []string {
+			play.Await(w.orderTrial())
+			play.Await(w.change(`"context": {"active": false}`))
+			play.Begin()
+
+			id := w.change(`"context": {"active": true}`)
 			play.Await(id)
 
 			return []string{id}

@@ -175,6 +175,9 @@ func (g *gardener) keepUp(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateProcessing)
 	case last.State == gardencorev1beta1.LastOperationStateProcessing && time.Since(last.LastUpdateTime.Time) > change:
+		hibernation := shoot.Spec.Hibernation
+		shoot.Status.IsHibernated = hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateSucceeded)
 	default:
 		return nil

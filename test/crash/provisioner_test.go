@@ -58,7 +58,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 
 	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db}
 	p.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
+		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Wake:  func() {},
 		Check: func(stored.Runtime) error { return nil },
 	})
@@ -95,7 +95,7 @@ type runtimeRows struct {
 	line  *crashtest.Line
 }
 
-// Configured implements upgrading.Runtimes.
+// Configured implements changing.Runtimes.
 func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	return r.line.Outside(ctx, "Configured", func(ctx context.Context) error {
 		return r.store.Configured(ctx, id, configuration, position)
@@ -167,6 +167,20 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return *status.ID
 }
 
+// sleeping orders that the cluster is put to sleep, or woken.
+func (p *provisioner) sleeping(
+	order func(ctx context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error), key, runtimeID string,
+) string {
+	p.Helper()
+
+	status, err := order(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return *status.ID
+}
+
 // order asks for a cluster of the name.
 func order(name string) model.ProvisionRuntimeInput {
 	return model.ProvisionRuntimeInput{
@@ -196,6 +210,7 @@ type clusters struct {
 	// Machines is the limit of machines that Gardener knows, Recorded the one that the runtime's row tells; 0 without a cluster.
 	Machines, Recorded int
 	Administrators     string
+	Asleep             bool
 }
 
 // removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
@@ -234,21 +249,22 @@ func (p *provisioner) clusters(chance bool) clusters {
 	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside())}
 	for _, shoot := range p.shoots() {
 		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
+		told.Asleep = shoot.Status.IsHibernated
 	}
 
-	if names := p.administrators.Load(); names != nil && live > 0 {
+	if names := p.administrators.Load(); names != nil && left > 0 {
 		told.Administrators = strings.Join(*names, ", ")
-		told.Recorded = p.recorded()
+		told.Recorded = p.recorded(p.shoots()[0].Name)
 	}
 
 	return told
 }
 
 // recorded is the limit of machines in the row of the one runtime.
-func (p *provisioner) recorded() int {
+func (p *provisioner) recorded(shootName string) int {
 	p.Helper()
 
-	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), "c-first")
+	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -305,6 +321,27 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Sleep(change)
 
 			id := p.remove(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("hibernate", operation.KindHibernate, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Begin()
+
+			id := p.sleeping(p.service.Hibernate, "sleep", runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("wake-up", operation.KindWakeUp, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.order()
+			play.Await(made)
+			play.Await(p.sleeping(p.service.Hibernate, "sleep", runtimeID))
+			play.Begin()
+
+			id := p.sleeping(p.service.WakeUp, "wake", runtimeID)
 			play.Await(id)
 
 			return []string{id}

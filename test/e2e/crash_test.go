@@ -55,6 +55,12 @@ func realGarden(t *testing.T, arguments ...string) string {
 func newWorld(t *testing.T, kubeconfig string) *world {
 	t.Helper()
 
+	return newWorldOn(t, kubeconfig, onPostgres)
+}
+
+func newWorldOn(t *testing.T, kubeconfig string, fresh database) *world {
+	t.Helper()
+
 	api, err := gardener.Connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -63,10 +69,10 @@ func newWorld(t *testing.T, kubeconfig string) *world {
 	road, byRoad := roadToGarden(t, kubeconfig)
 	address, provisionerAddress := freeAddress(t), freeAddress(t)
 	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
-	brokerVariables := append(variables(onPostgres(t, "broker")),
+	brokerVariables := append(variables(fresh(t, "broker")),
 		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
 		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s", "APP_SHUTDOWN_DELAY=0s")
-	provisionerVariables := append(variables(onPostgres(t, "provisioner")),
+	provisionerVariables := append(variables(fresh(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad, "APP_SHUTDOWN_DELAY=0s")
 

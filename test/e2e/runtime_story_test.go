@@ -292,6 +292,7 @@ func changeStory(t *testing.T, api client.WithWatch) {
 
 			c.upgraded(made.RuntimeID, name)
 			c.refusals(made.RuntimeID)
+			c.sleeps(made.RuntimeID, name)
 
 			var removal string
 			if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`,
@@ -348,6 +349,49 @@ func (c clusters) upgraded(runtimeID, name string) {
 	config := c.status(runtimeID, "clusterConfig { kubernetesVersion autoScalerMax oidcConfig { issuerURL } }").RuntimeConfiguration.ClusterConfig
 	if config.AutoScalerMax != 5 || config.KubernetesVersion != "1.34.7" || config.OIDCConfig.IssuerURL != "https://second.example.com" {
 		c.Errorf("the runtime tells %+v", config)
+	}
+}
+
+// sleeps puts the cluster to sleep, changes it meanwhile and wakes it.
+func (c clusters) sleeps(runtimeID, name string) {
+	c.Helper()
+
+	order := func(mutation string) {
+		c.Helper()
+		c.succeeded(c.order(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
+	}
+	hibernated := func() bool {
+		var status struct{ HibernationStatus struct{ Hibernated bool } }
+		if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { hibernationStatus { hibernated } } }`,
+			map[string]any{"id": runtimeID}, &status); refused != "" {
+			c.Fatal(refused)
+		}
+
+		return status.HibernationStatus.Hibernated
+	}
+
+	order("hibernateRuntime")
+
+	if !hibernated() {
+		c.Error("the cluster does not sleep")
+	}
+
+	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		"gardenerConfig": map[string]any{"autoScalerMax": 6}, "administrators": []string{"eve@example.com"},
+	}}).ID)
+
+	if most := c.shoot(name).Spec.Provider.Workers[0].Maximum; most != 6 || !hibernated() {
+		c.Errorf("after an upgrade of a cluster that sleeps it has %d machines; it sleeps: %t", most, hibernated())
+	}
+
+	order("wakeUpRuntime")
+
+	if hibernated() {
+		c.Error("the cluster sleeps on")
+	}
+
+	if diff := cmp.Diff([]string{"eve@example.com"}, c.administrators(runtimeID)); diff != "" {
+		c.Errorf("administrators after waking, -want +got:\n%s", diff)
 	}
 }
 

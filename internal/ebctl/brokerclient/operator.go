@@ -97,6 +97,16 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	return operation, got.retryAfter, err
 }
 
+// Expire has an instance expire: its runtime is removed, and it can only be deleted. The broker records who asked.
+func (c *Client) Expire(ctx context.Context, instanceID string) (Accepted, error) {
+	var expiration operatorapi.Expiration
+
+	path := joined([]string{"expire", "service_instance", instanceID})
+	_, err := c.call(ctx, request{method: http.MethodPut, path: path}, &expiration)
+
+	return Accepted{Operation: expiration.Operation}, err
+}
+
 // AdminKubeconfig has a short-lived kubeconfig with every right made for the instance's runtime. The broker records who asked.
 func (c *Client) AdminKubeconfig(ctx context.Context, instanceID string) (operatorapi.AdminKubeconfig, error) {
 	var kubeconfig operatorapi.AdminKubeconfig

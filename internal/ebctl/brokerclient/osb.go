@@ -2,6 +2,7 @@ package brokerclient
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -50,6 +51,31 @@ func (c *Client) Provision(ctx context.Context, platformRegion, instanceID strin
 	}
 
 	return accepted, nil
+}
+
+// Update is what is to change of an instance. What is empty stays as it is.
+type Update struct {
+	ServiceID       string                  `json:"service_id"`
+	PlanID          string                  `json:"plan_id,omitempty"`
+	Context         json.RawMessage         `json:"context,omitempty"`
+	Parameters      json.RawMessage         `json:"parameters,omitempty"`
+	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
+}
+
+// Update asks for an instance to be changed. The same request may be sent again.
+func (c *Client) Update(ctx context.Context, instanceID string, update Update) (Accepted, error) {
+	request := c.osb(http.MethodPatch, osbPath("", "service_instances", instanceID))
+	request.query = url.Values{"accepts_incomplete": {"true"}}
+	request.body = update
+
+	var body apiresponses.UpdateResponse
+
+	got, err := c.call(ctx, request, &body)
+	if err != nil || got.status != http.StatusAccepted {
+		return Accepted{}, err
+	}
+
+	return Accepted{Operation: body.OperationData, DashboardURL: body.DashboardURL}, nil
 }
 
 // Deprovision asks for an instance to be removed. The same request may be sent again.

@@ -22,6 +22,7 @@ type Broker struct {
 	operations map[string]*told
 	order      []string
 	runtimes   []operatorapi.Runtime
+	bindings   []operatorapi.Binding
 	requests   []string
 }
 
@@ -32,6 +33,7 @@ func New(scenario Scenario) (*Broker, error) {
 		routes:     http.NewServeMux(),
 		operations: map[string]*told{},
 		runtimes:   slices.Clone(scenario.Runtimes),
+		bindings:   slices.Clone(scenario.Bindings),
 	}
 
 	for _, script := range scenario.Operations {
@@ -48,11 +50,19 @@ func New(scenario Scenario) (*Broker, error) {
 		broker.routes.HandleFunc("GET "+entrance+"/catalog", osb(broker.catalog))
 		broker.routes.HandleFunc("PUT "+entrance+"/service_instances/{id}", osb(broker.provision))
 		broker.routes.HandleFunc("GET "+entrance+"/service_instances/{id}", osb(broker.fetch))
+		broker.routes.HandleFunc("PATCH "+entrance+"/service_instances/{id}", osb(broker.update))
 		broker.routes.HandleFunc("DELETE "+entrance+"/service_instances/{id}", osb(broker.deprovision))
 	}
 
+	const binding = "/v2/service_instances/{id}/service_bindings/{binding}"
+	broker.routes.HandleFunc("PUT "+binding, broker.bound(broker.bind))
+	broker.routes.HandleFunc("GET "+binding, broker.bound(broker.fetchBinding))
+	broker.routes.HandleFunc("DELETE "+binding, broker.bound(broker.unbind))
+
 	broker.routes.HandleFunc("GET /runtimes", broker.listRuntimes)
+	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
+	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)

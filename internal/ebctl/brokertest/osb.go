@@ -43,7 +43,7 @@ func (b *Broker) catalog(w http.ResponseWriter, _ *http.Request) {
 		ID: ServiceID, Name: "runtime", Description: "A Kubernetes runtime", InstancesRetrievable: true,
 		Plans: []domain.ServicePlan{
 			{ID: PlanIDAWS, Name: "aws", Description: "On Amazon Web Services", Free: new(false)},
-			{ID: PlanIDTrial, Name: "trial", Description: "For two weeks", Free: new(true)},
+			{ID: PlanIDTrial, Name: "trial", Description: "For two weeks", Free: new(true), MaintenanceInfo: &domain.MaintenanceInfo{Version: "1.1.0"}},
 		},
 	}}})
 }
@@ -112,6 +112,34 @@ func (b *Broker) fetch(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, apiresponses.GetInstanceResponse{
 		ServiceID: ServiceID, PlanID: b.runtimes[index].ServicePlanID, Parameters: map[string]any{"autoScalerMin": 3},
 	})
+}
+
+func (b *Broker) update(w http.ResponseWriter, r *http.Request) {
+	var sent struct {
+		ServiceID string `json:"service_id"`
+	}
+
+	switch err := json.NewDecoder(r.Body).Decode(&sent); {
+	case err != nil || sent.ServiceID != ServiceID:
+		refuse(w, http.StatusBadRequest, "", "service_id is not in the catalog")
+	case b.find(r.PathValue("id")) < 0:
+		refuse(w, http.StatusNotFound, "", "there is no such instance")
+	case b.scenario.Update == "":
+		answer(w, http.StatusOK, struct{}{})
+	default:
+		answer(w, http.StatusAccepted, apiresponses.UpdateResponse{OperationData: b.scenario.Update})
+	}
+}
+
+func (b *Broker) expire(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case b.find(r.PathValue("id")) < 0:
+		refuse(w, http.StatusNotFound, "NotFound", "there is no such instance")
+	case b.scenario.Expire == "":
+		answer(w, http.StatusOK, operatorapi.Expiration{})
+	default:
+		answer(w, http.StatusAccepted, operatorapi.Expiration{Operation: b.scenario.Expire})
+	}
 }
 
 func (b *Broker) deprovision(w http.ResponseWriter, r *http.Request) {

@@ -18,10 +18,14 @@ type Scenario struct {
 	// PageSize is how many entries stand on a page; zero: all.
 	PageSize int                   `json:"pageSize"`
 	Runtimes []operatorapi.Runtime `json:"runtimes"`
+	// Bindings are those of all instances.
+	Bindings []operatorapi.Binding `json:"bindings"`
 	// Operations are told frame by frame, one with each question; the last frame is told from then on.
 	Operations []Script `json:"operations"`
-	// Provision and Deprovision name the operations that such requests begin. Without one there is nothing left to do.
+	// Provision, Update, Expire and Deprovision name the operations that such requests begin. Without one there is nothing left to do.
 	Provision   string `json:"provision"`
+	Update      string `json:"update"`
+	Expire      string `json:"expire"`
 	Deprovision string `json:"deprovision"`
 	// Kubeconfig is given out as every runtime's.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`

@@ -178,6 +178,18 @@ func TestOf(t *testing.T) {
 			advice: []string{
 				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
 				"Or go on without the step: ebctl operation retry op --skip Register --reason WHY",
+				"The instance is told as it was before. Or ask for something else: ebctl instance update i --parameters JSON",
+			},
+		},
+		"FailedSuspension": {
+			reason: "who has half a cluster is told both ways on",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt = "suspend", "failed", ago(0)
+			}),
+			summary: "The suspend of instance i failed after 5m00s.",
+			advice: []string{
+				"When the cause is gone, go on from where it failed: ebctl operation retry op --reason WHY",
+				"Or suspend it again; until that has succeeded it is neither changed nor resumed: ebctl instance suspend i",
 			},
 		},
 		"Retried": {

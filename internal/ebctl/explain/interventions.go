@@ -70,5 +70,23 @@ func interventions() []rule {
 			},
 			advice: "Or delete it again: ebctl instance delete {instance}",
 		},
+		{
+			applies: func(s situation) bool {
+				return s.mayBeRetried() && s.is(process.Failed) && s.Kind == environment.KindUpdate
+			},
+			advice: "The instance is told as it was before. Or ask for something else: ebctl instance update {instance} --parameters JSON",
+		},
+		{
+			applies: func(s situation) bool {
+				return s.mayBeRetried() && s.is(process.Failed) && s.Kind == environment.KindSuspend
+			},
+			advice: "Or suspend it again; until that has succeeded it is neither changed nor resumed: ebctl instance suspend {instance}",
+		},
+		{
+			applies: func(s situation) bool {
+				return s.mayBeRetried() && s.is(process.Failed) && s.Kind == environment.KindResume
+			},
+			advice: "Or resume it again, or remove what there is of it: ebctl instance resume {instance}, ebctl instance suspend {instance}",
+		},
 	}
 }

@@ -30,7 +30,9 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
 	status.ObservedGeneration = shoot.Generation
-	status.IsHibernated = shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
+	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
+		status.IsHibernated = hibernates(shoot)
+	}
 	status.SeedName = shoot.Spec.SeedName
 	if status.TechnicalID == "" {
 		status.TechnicalID = TechnicalID(g.project, shoot.Name)
@@ -39,6 +41,11 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 		status.UID = shoot.UID
 	}
 	reportOperation(status, operation, now)
+}
+
+// hibernates says whether the Shoot asks for a runtime that sleeps. Its API server goes on answering here: what it holds would be lost.
+func hibernates(shoot *gardencorev1beta1.Shoot) bool {
+	return shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
 }
 
 func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now standing) {

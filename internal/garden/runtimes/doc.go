@@ -1,4 +1,4 @@
 // Package runtimes plays the API servers of all runtimes of a garden in memory: one TLS listener on the loopback, on which each runtime has
-// a path of its own. It answers just enough for a client to find out who serves and that it is ready, and only to client certificates
-// that the runtime's own authority has signed.
+// a path of its own. It serves objects of a few kinds, kept in files, to client certificates that the runtime's own authority has signed
+// and to tokens of its ServiceAccounts, each as far as the ClusterRoles allow that are bound to it.
 package runtimes

@@ -5,80 +5,50 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"runtime"
-	"slices"
+	goruntime "runtime"
 	"strings"
 
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// handler answers what every API server answers before one asks for its objects, of which these have only ClusterRoleBindings.
+// handler answers what every API server answers, and serves the objects of the kinds that there are.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(path string, answer http.HandlerFunc) {
-		mux.HandleFunc("GET "+pathPrefix+"{id}"+path, s.authenticated(answer))
+	handle := func(pattern string, answer func(http.ResponseWriter, *http.Request, served)) {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+pathPrefix+"{id}"+path, s.authenticated(answer))
 	}
-	handle("/version", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, versionInfo(s.version(r.Context(), r.PathValue("id"))))
+	handle("GET /version", func(w http.ResponseWriter, r *http.Request, to served) {
+		reply(w, http.StatusOK, versionInfo(s.version(r.Context(), to.technicalID)))
 	})
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		handle(path, func(w http.ResponseWriter, _ *http.Request) {
+		handle("GET "+path, func(w http.ResponseWriter, _ *http.Request, _ served) {
 			_, _ = io.WriteString(w, "ok")
 		})
 	}
-	handle("/api", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, metav1.APIVersions{
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
-		})
-	})
-	handle("/api/v1", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "v1", APIResources: []metav1.APIResource{},
-		})
-	})
-	handle("/apis", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, metav1.APIGroupList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{},
-		})
-	})
-	const all, one = pathPrefix + "{id}" + bindingsPath, pathPrefix + "{id}" + bindingsPath + "/{name}"
-	mux.HandleFunc("GET "+all, s.authenticated(s.bindings.list))
-	mux.HandleFunc("POST "+all, s.authenticated(s.bindings.create))
-	mux.HandleFunc("GET "+one, s.authenticated(s.bindings.get))
-	mux.HandleFunc("PUT "+one, s.authenticated(s.bindings.update))
-	mux.HandleFunc("DELETE "+one, s.authenticated(s.bindings.remove))
-	mux.HandleFunc(pathPrefix+"{id}/", s.authenticated(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the simulated runtime has no such objects")
+	for path, document := range discovery() {
+		handle("GET "+path, func(w http.ResponseWriter, _ *http.Request, _ served) { reply(w, http.StatusOK, document) })
+	}
+	for root, group := range map[string]string{"/api/v1": corev1.GroupName, "/apis/rbac.authorization.k8s.io/v1": rbacv1.GroupName} {
+		for _, place := range []string{"", "/namespaces/{namespace}"} {
+			handle("GET "+root+place+"/{resource}", of(group, list))
+			handle("POST "+root+place+"/{resource}", of(group, create))
+			handle("GET "+root+place+"/{resource}/{name}", of(group, get))
+			handle("PUT "+root+place+"/{resource}/{name}", of(group, update))
+			handle("DELETE "+root+place+"/{resource}/{name}", of(group, remove))
+		}
+	}
+	handle("POST /api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", s.createToken)
+	mux.HandleFunc(pathPrefix+"{id}/", s.authenticated(func(w http.ResponseWriter, _ *http.Request, _ served) {
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the simulated runtime has nothing at this path")
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no runtime answers here")
 	})
 	return mux
-}
-
-// authenticated lets only administrators of the runtime through.
-func (s *Server) authenticated(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		s.mu.RLock()
-		authorities, started := s.clients[r.PathValue("id")]
-		s.mu.RUnlock()
-		if !started {
-			fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no runtime answers here")
-			return
-		}
-		user, ok := verify(r, authorities)
-		switch {
-		case !ok:
-			fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
-		case !slices.Contains(user.Organization, v1beta1constants.ShootSystemAdminsGroupName):
-			fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, "user "+user.CommonName+" is no administrator of this runtime")
-		default:
-			next(w, r)
-		}
-	}
 }
 
 type subject struct {
@@ -104,9 +74,9 @@ func versionInfo(kubernetes string) version.Info {
 	info := version.Info{
 		GitVersion:   "v" + strings.TrimPrefix(kubernetes, "v"),
 		GitTreeState: "clean",
-		GoVersion:    runtime.Version(),
-		Compiler:     runtime.Compiler,
-		Platform:     runtime.GOOS + "/" + runtime.GOARCH,
+		GoVersion:    goruntime.Version(),
+		Compiler:     goruntime.Compiler,
+		Platform:     goruntime.GOOS + "/" + goruntime.GOARCH,
 	}
 	parts := strings.SplitN(strings.TrimPrefix(info.GitVersion, "v"), ".", 3)
 	if len(parts) == 3 {

@@ -33,18 +33,27 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
-// Server plays the API servers. Runtimes that are started are forgotten with the process.
+// Server plays the API servers. Which runtimes are started is forgotten with the process, their objects are not.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
 	authority []byte
 	version   func(ctx context.Context, technicalID string) string
 	log       logrus.FieldLogger
-	bindings  *bindings
+
+	dir      string
+	tokenKey []byte
 
 	mu sync.RWMutex
-	// clients are the authorities of the client certificates, by technical ID.
-	clients map[string]*x509.CertPool
+	// runtimes are those that were started, by technical ID.
+	runtimes map[string]*runtime
+}
+
+// runtime is what one API server knows.
+type runtime struct {
+	// clients are the authorities of client certificates.
+	clients *x509.CertPool
+	objects *objects
 }
 
 var _ gardenlet.Runtimes = (*Server)(nil)
@@ -60,36 +69,50 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokenKey, err := loadTokenKey(options.Dir)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	return &Server{
 		listener:  listener,
 		tls:       identity.tls,
 		authority: identity.authority,
 		version:   options.Version,
 		log:       options.Log,
-		bindings:  newBindings(),
-		clients:   map[string]*x509.CertPool{},
+		dir:       options.Dir,
+		tokenKey:  tokenKey,
+		runtimes:  map[string]*runtime{},
 	}, nil
 }
 
 // Start implements gardenlet.Runtimes.
-func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
 		return gardenlet.Endpoint{}, fmt.Errorf("start %s: the client authority is not a PEM certificate", technicalID)
 	}
 	s.mu.Lock()
-	s.clients[technicalID] = pool
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	started := &runtime{clients: pool}
+	if before, again := s.runtimes[technicalID]; again {
+		started.objects = before.objects
+	} else {
+		opened, err := s.openObjects(ctx, technicalID)
+		if err != nil {
+			return gardenlet.Endpoint{}, err
+		}
+		started.objects = opened
+	}
+	s.runtimes[technicalID] = started
 	return gardenlet.Endpoint{URL: "https://" + s.listener.Addr().String() + pathPrefix + technicalID, CA: s.authority}, nil
 }
 
-// Stop implements gardenlet.Runtimes.
+// Stop implements gardenlet.Runtimes. The objects of the runtime go with it.
 func (s *Server) Stop(_ context.Context, technicalID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.clients, technicalID)
-	s.bindings.forget(technicalID)
-	return nil
+	delete(s.runtimes, technicalID)
+	return s.removeObjects(technicalID)
 }
 
 // Serve answers until the context ends, which is no error.

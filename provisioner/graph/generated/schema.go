@@ -163,6 +163,7 @@ type ComplexityRoot struct {
 		RollBackUpgradeOperation func(childComplexity int, id string) int
 		UpgradeRuntime           func(childComplexity int, id string, config model.UpgradeRuntimeInput) int
 		UpgradeShoot             func(childComplexity int, id string, config model.UpgradeShootInput) int
+		WakeUpRuntime            func(childComplexity int, id string) int
 	}
 
 	OIDCConfig struct {
@@ -234,6 +235,7 @@ type MutationResolver interface {
 	DeprovisionRuntime(ctx context.Context, id string) (string, error)
 	UpgradeShoot(ctx context.Context, id string, config model.UpgradeShootInput) (*model.OperationStatus, error)
 	HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
+	WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error)
 	ReconnectRuntimeAgent(ctx context.Context, id string) (string, error)
 }
@@ -755,6 +757,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.Mutation.UpgradeShoot(childComplexity, args["id"].(string), args["config"].(model.UpgradeShootInput)), true
+	case "Mutation.wakeUpRuntime":
+		if e.complexity.Mutation.WakeUpRuntime == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_wakeUpRuntime_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.complexity.Mutation.WakeUpRuntime(childComplexity, args["id"].(string)), true
 
 	case "OIDCConfig.clientID":
 		if e.complexity.OIDCConfig.ClientID == nil {
@@ -1143,13 +1156,23 @@ type Mutation {
   """
   deprovisionRuntime(id: String!): String!
 
-  "Changes the cluster: its Kubernetes version, its machines, its administrators."
+  """
+  Changes the cluster: its Kubernetes version, its machines, its administrators. What cannot be changed any more is refused: networks,
+  zones, an older version. While another operation is in progress the upgrade is refused too; try again when that has ended. The
+  runtime is told as it was until the operation has succeeded.
+  """
   upgradeShoot(id: String!, config: UpgradeShootInput!): OperationStatus
 
-  "Stops the machines of the cluster; its data stays."
+  "Stops the machines of the cluster and its control plane; its data stays. upgradeShoot leaves it asleep."
   hibernateRuntime(id: String!): OperationStatus
 
-  "Makes the configuration from before the last upgrade the valid one again. The cluster itself is not touched."
+  "Brings a hibernated cluster back. The operation is told as an UpgradeShoot, which clients of former versions know."
+  wakeUpRuntime(id: String!): OperationStatus
+
+  """
+  Makes the configuration from before the last upgrade of Kyma the valid one again. A change of the cluster is not rolled back by it:
+  order another one with upgradeShoot.
+  """
   rollBackUpgradeOperation(id: String!): RuntimeStatus
 
   "Hands the runtime agent a new token and answers with the id of the operation that waits for its connection."
@@ -1708,6 +1731,17 @@ func (ec *executionContext) field_Mutation_upgradeShoot_args(ctx context.Context
 		return nil, err
 	}
 	args["config"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_wakeUpRuntime_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id", ec.unmarshalNString2string)
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
 	return args, nil
 }
 
@@ -4090,6 +4124,63 @@ func (ec *executionContext) fieldContext_Mutation_hibernateRuntime(ctx context.C
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_hibernateRuntime_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_wakeUpRuntime(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Mutation_wakeUpRuntime,
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.resolvers.Mutation().WakeUpRuntime(ctx, fc.Args["id"].(string))
+		},
+		nil,
+		ec.marshalOOperationStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationStatus,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_Mutation_wakeUpRuntime(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_OperationStatus_id(ctx, field)
+			case "operation":
+				return ec.fieldContext_OperationStatus_operation(ctx, field)
+			case "state":
+				return ec.fieldContext_OperationStatus_state(ctx, field)
+			case "message":
+				return ec.fieldContext_OperationStatus_message(ctx, field)
+			case "runtimeID":
+				return ec.fieldContext_OperationStatus_runtimeID(ctx, field)
+			case "compassRuntimeID":
+				return ec.fieldContext_OperationStatus_compassRuntimeID(ctx, field)
+			case "lastError":
+				return ec.fieldContext_OperationStatus_lastError(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type OperationStatus", field.Name)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_wakeUpRuntime_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8839,6 +8930,10 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "hibernateRuntime":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_hibernateRuntime(ctx, field)
+			})
+		case "wakeUpRuntime":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_wakeUpRuntime(ctx, field)
 			})
 		case "rollBackUpgradeOperation":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {

@@ -129,6 +129,16 @@ func (r *runtimes) UpgradeShoot(ctx context.Context, caller graph.Caller, _ stri
 	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
 }
 
+// Hibernate implements graph.Runtimes. It takes what a creation takes.
+func (r *runtimes) Hibernate(ctx context.Context, caller graph.Caller, _ string) (model.OperationStatus, error) {
+	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+}
+
+// WakeUp implements graph.Runtimes. It takes what a creation takes.
+func (r *runtimes) WakeUp(ctx context.Context, caller graph.Caller, _ string) (model.OperationStatus, error) {
+	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+}
+
 // Deprovision implements graph.Runtimes.
 func (*runtimes) Deprovision(context.Context, graph.Caller, string) (string, error) {
 	return "", failure.New(failure.Invalid, "the simulated Provisioner removes no runtimes")

@@ -1,4 +1,4 @@
-package upgrading
+package changing
 
 import (
 	"context"
@@ -88,27 +88,37 @@ func (w *world) Configured(_ context.Context, _ string, configuration json.RawMe
 	return w.err
 }
 
-func (w *world) process() process.Process[operation.Data] {
-	return Process(Options{
+func (w *world) upgrade() process.Process[operation.Data] {
+	return Upgrade(w.options())
+}
+
+func (w *world) options() Options {
+	return Options{
 		Shoots: w, Clusters: w, Runtimes: w, Poll: time.Second, Limit: time.Hour, RefreshTimeout: time.Hour, UpgradeTimeout: time.Hour,
-		BindingsTimeout: time.Hour,
+		BindingsTimeout: time.Hour, HibernationTimeout: time.Hour,
 		Build: func(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
 			return &shoot.Objects{Shoot: build(runtime, "1.34.5")}, nil
 		},
-	})
+	}
 }
 
 const wanted = `{"clusterConfig": {"administrators": ["joe@example.com"]}}`
 
-// run runs a stage once and returns what comes of each of its steps.
+// run runs a stage of an upgrade once and returns what comes of its steps.
 func (w *world) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
+	t.Helper()
+
+	return w.runOf(t, w.upgrade(), stage)
+}
+
+func (w *world) runOf(t *testing.T, whole process.Process[operation.Data], stage string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
 	op = process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID, Position: 7}, operation.Data{
 		Runtime: runtimes.Runtime{ID: runtimeID, ShootName: shootName, Configuration: json.RawMessage(wanted)},
 	}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-	for _, each := range w.process().Stages {
+	for _, each := range whole.Stages {
 		if each.Name != stage {
 			continue
 		}
@@ -128,7 +138,7 @@ func (w *world) run(t *testing.T, stage string) (op operation.Operation, wait ti
 }
 
 func TestStages(t *testing.T) {
-	process := newWorld(nil).process()
+	process := newWorld(nil).upgrade()
 	if err := process.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -233,6 +243,63 @@ func TestWhatFollowsTheChange(t *testing.T) {
 	for _, stage := range []string{"UpgradingShoot", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration"} {
 		if _, wait, err := away.run(t, stage); !failure.Is(err, failure.Transient) || wait != 0 {
 			t.Errorf("%s, with everything away: comes back after %s, %v", stage, wait, err)
+		}
+	}
+}
+
+func TestHibernation(t *testing.T) {
+	settledAs := func(hibernated bool) func(*gardencorev1beta1.Shoot) {
+		return func(present *gardencorev1beta1.Shoot) {
+			present.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
+			present.Status.IsHibernated = hibernated
+		}
+	}
+
+	for name, c := range map[string]struct {
+		reason             string
+		process            func(Options) process.Process[operation.Data]
+		ordering, waiting  string
+		asleep, hibernated bool
+		done               bool
+	}{
+		"falling asleep": {"Gardener may be done before it says so", Hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
+		"asleep":         {"it sleeps", Hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
+		"waking":         {"it is not there yet", WakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
+		"awake":          {"it is there", WakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(settledAs(c.hibernated))
+			whole := c.process(w.options())
+
+			if err := whole.Validate(); err != nil {
+				t.Error(err)
+			}
+
+			op, _, err := w.runOf(t, whole, c.ordering)
+			if err != nil || *w.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
+				t.Errorf("%s: ordered %v, %v", c.reason, w.changed, err)
+			}
+
+			if _, wait, err := w.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
+				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+			}
+		})
+	}
+}
+
+func TestUpgradeOfAClusterThatSleeps(t *testing.T) {
+	w := newWorld(func(present *gardencorev1beta1.Shoot) {
+		present.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
+	})
+
+	op, _, err := w.run(t, "UpgradingShoot")
+	if err != nil || !*w.changed.Shoot.Spec.Hibernation.Enabled {
+		t.Fatalf("the upgrade wakes the cluster: %v, %v", w.changed, err)
+	}
+
+	for _, stage := range w.upgrade().Stages {
+		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When(op) {
+			t.Error("nobody answers in a cluster that sleeps, so its administrators have to wait until it wakes up")
 		}
 	}
 }

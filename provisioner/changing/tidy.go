@@ -1,4 +1,4 @@
-package upgrading
+package changing
 
 import (
 	"context"

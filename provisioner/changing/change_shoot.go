@@ -1,9 +1,10 @@
-package upgrading
+package changing
 
 import (
 	"context"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -15,6 +16,8 @@ import (
 type changeShoot struct {
 	shoots Shoots
 	build  BuildShoot
+	// asleep, if set, says whether the cluster is to sleep; else it goes on as it does.
+	asleep *bool
 }
 
 // Name implements process.Step.
@@ -43,6 +46,11 @@ func (s changeShoot) Run(ctx context.Context, op operation.Operation, log logrus
 
 	objects.Keep(present)
 
+	if s.asleep != nil {
+		objects.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: s.asleep}
+	}
+
+	op.Data.Asleep = asleep(objects.Shoot)
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 	if err := op.Save(ctx); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is changed")
@@ -55,4 +63,11 @@ func (s changeShoot) Run(ctx context.Context, op operation.Operation, log logrus
 	log.WithField("shoot", runtime.ShootName).Info("shoot changed")
 
 	return op, 0, nil
+}
+
+// asleep reports whether the cluster is to sleep.
+func asleep(wanted *gardencorev1beta1.Shoot) bool {
+	hibernation := wanted.Spec.Hibernation
+
+	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 }

@@ -1,0 +1,413 @@
+package broker_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		made := b.want("G4: made at once", b.bind("one", role), 201)
+
+		if kubeconfig, _ := made.Body["credentials"].(map[string]any)["kubeconfig"].(string); !strings.HasPrefix(kubeconfig, "kubeconfig 1") {
+			b.Errorf("G10: credentials %v", made.Body["credentials"])
+		}
+
+		want := map[string]any{
+			"parameters": map[string]any{"role": "view", "expiration_seconds": 1200.0},
+			"endpoints":  []any{map[string]any{"host": "api.example.com", "ports": []any{"443"}, "protocol": "tcp"}},
+			"metadata":   map[string]any{"expires_at": "2030-01-02T03:24:05.0Z", "renew_before": "2030-01-02T03:20:05.0Z"},
+		}
+		got := map[string]any{}
+
+		for field := range want {
+			got[field] = made.Body[field]
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Errorf("G12, G16: -want +got\n%s", diff)
+		}
+
+		if made.Header.Get("Cache-Control") != "no-store" {
+			b.Error("a proxy may keep the credentials")
+		}
+
+		again := b.want("G4: the same request", b.bind("one", role), 200)
+		fetched := b.want("I1: fetched", b.getBinding("one"), 200)
+
+		if again.Raw != made.Raw || fetched.Raw != made.Raw {
+			b.Errorf("G4: made %s\nagain %s\nfetched %s", made.Raw, again.Raw, fetched.Raw)
+		}
+
+		other := b.want("G11: another binding", b.bind("two", role), 201)
+		if cmp.Equal(other.Body["credentials"], made.Body["credentials"]) {
+			b.Error("G11: two bindings share credentials")
+		}
+
+		b.want("H3: removed", b.unbind("one", ""), 200)
+		b.want("G11: the other one stays", b.getBinding("two"), 200)
+
+		if len(b.accounts.roles) != 1 {
+			b.Errorf("H2: accounts %v", b.accounts.roles)
+		}
+	})
+}
+
+func TestC2C14C17G5H4ABindingOfAPlatformThatPolls(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		made := b.want("C2: later", b.bindLater("one", role), 202)
+		if len(made.Body) != 1 || made.text("operation") == "" {
+			b.Errorf("G5: the answer is %s", made.Raw)
+		}
+
+		if again := b.want("G5: repeated", b.bindLater("one", role), 202); again.Raw != made.Raw {
+			b.Errorf("G5: another operation: %s", again.Raw)
+		}
+
+		b.want("I2: not ready", b.getBinding("one"), 404)
+
+		polled := b.want("C14: polled", b.pollBinding("one", made.text("operation")), 200)
+		if polled.text("state") != "in progress" || polled.Header.Get("Retry-After") == "" {
+			b.Errorf("C11, C14: %s, %v", polled.Raw, polled.Header)
+		}
+
+		b.carries()
+
+		for _, operation := range []string{made.text("operation"), "", "bind"} {
+			if polled := b.want("C14: polled", b.pollBinding("one", operation), 200); polled.text("state") != "succeeded" {
+				b.Errorf("C10: %s", polled.Raw)
+			}
+		}
+
+		b.want("C17: at once", b.getBinding("one"), 200)
+		b.want("G4: ready", b.bindLater("one", role), 200)
+		b.want("C6: an operation of nothing", b.pollBinding("one", "provision"), 400)
+		b.want("C7: an unknown binding", b.pollBinding("two", ""), 404)
+
+		removed := b.want("H4: later", b.unbind("one", "&accepts_incomplete=true"), 202)
+		if again := b.want("H4: repeated", b.unbind("one", "&accepts_incomplete=true"), 202); again.Raw != removed.Raw {
+			b.Errorf("H4: another operation: %s", again.Raw)
+		}
+
+		b.want("C15: made anew before it is gone", b.bindLater("one", role), 422, "ConcurrencyError")
+		b.want("I2: being removed", b.getBinding("one"), 404)
+		b.carries()
+		b.want("C14: gone", b.pollBinding("one", removed.text("operation")), 410)
+		b.want("C10: the bind is still told of", b.pollBinding("one", made.text("operation")), 200)
+		b.want("H5: already removed", b.unbind("one", ""), 410)
+		b.want("the id may be used again", b.bind("one", ""), 201)
+	})
+}
+
+func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		id      string
+		body    string
+		version string
+		query   string
+		want    int
+	}{
+		"NoService":      {"G2: service_id is needed", "", `{"plan_id":"` + planAWS + `"}`, "", "", 400},
+		"NoPlan":         {"G2: plan_id is needed", "", `{"service_id":"` + serviceID + `"}`, "", "", 400},
+		"UnknownService": {"G2: that of the instance", "", `{"service_id":"x","plan_id":"` + planAWS + `"}`, "", "", 400},
+		"OtherPlan":      {"G2: that of the instance", "", `{"service_id":"` + serviceID + `","plan_id":"` + planGCP + `"}`, "", "", 400},
+		"NoObject":       {"G3: the body is an object", "", `[]`, "", "", 400},
+		"Resource":       {"G3: bind_resource is an object", "", bindOf(`,"bind_resource":5`), "", "", 400},
+		"Context":        {"G3: context is an object", "", bindOf(`,"context":"x"`), "", "", 400},
+		"Predecessor":    {"G3: predecessor_binding_id is a string", "", bindOf(`,"predecessor_binding_id":{}`), "", "", 400},
+		"Role":           {"G19: a role that there is", "", bindOf(`,"parameters":{"role":"owner"}`), "", "", 400},
+		"RoleNumber":     {"G19: role is a string", "", bindOf(`,"parameters":{"role":5}`), "", "", 400},
+		"Short":          {"G19: not shorter", "", bindOf(`,"parameters":{"expiration_seconds":599}`), "", "", 400},
+		"Long":           {"G19: not longer", "", bindOf(`,"parameters":{"expiration_seconds":7201}`), "", "", 400},
+		"Huge":           {"G19: nor than any number", "", bindOf(`,"parameters":{"expiration_seconds":1e300}`), "", "", 400},
+		"Part":           {"G19: whole seconds", "", bindOf(`,"parameters":{"expiration_seconds":700.5}`), "", "", 400},
+		"Unknown":        {"G19: nothing else", "", bindOf(`,"parameters":{"verbs":["*"]}`), "", "", 400},
+		"UnknownFormer":  {"G15: an unknown predecessor", "", `{"predecessor_binding_id":"nobody"}`, "", "", 400},
+		"NoInstance":     {"G20: an unknown instance", "unknown", bindOf(""), "", "", 404},
+		"LongID":         {"ids have bounds", strings.Repeat("x", 300), bindOf(""), "", "", 400},
+		"ServiceKey":     {"M2: as Cloud Foundry makes service keys", "", bindOf(`,"app_guid":"","bind_resource":{"app_guid":""}`), "", "", 201},
+		"Null":           {"M1: no parameters", "", bindOf(`,"parameters":null,"bind_resource":null,"context":null`), "", "", 201},
+		"Empty":          {"M5: empty objects", "", bindOf(`,"parameters":{},"bind_resource":{}`), "", "", 201},
+		"More":           {"A9: unknown fields do not matter", "", bindOf(`,"x":1,"bind_resource":{"y":2},"context":{"z":3}`), "", "", 201},
+		"Old":            {"M4: Service Manager cannot poll, whatever it says", "", bindOf(""), "2.13", "?accepts_incomplete=true", 201},
+		"New":            {"C2: others can", "", bindOf(""), "2.14", "?accepts_incomplete=true", 202},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.runs(instanceID)
+
+			id := instanceID
+			if test.id != "" {
+				id = test.id
+			}
+
+			version := "2.17"
+			if test.version != "" {
+				version = test.version
+			}
+
+			b.want(test.reason, b.do(call{
+				method: "PUT", path: bindingOf(id, "one") + test.query, body: test.body,
+				header: map[string]string{"X-Broker-API-Version": version},
+			}), test.want)
+
+			if test.want >= 400 {
+				b.want("A15: nothing is there", b.getBinding("one"), 404)
+				b.want("A15: nor under way", b.pollBinding("one", ""), 404)
+				b.want("A15: and the id is free", b.bind("one", ""), 201)
+			}
+		})
+	}
+}
+
+func TestG6G9AnotherRequestWithTheSameID(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("under way", b.bindLater("one", role), 202)
+
+		for _, status := range []int{201, 200} {
+			b.want("G6: another role", b.bindLater("one", ""), 409)
+			b.want("G6: another application", b.bindLater("one", role+`,"bind_resource":{"app_guid":"x"}`), 409)
+			b.want("G6: another predecessor", b.bindLater("one", role+`,"predecessor_binding_id":"two"`), 409)
+			b.want("ready", b.bind("one", role), status)
+		}
+	})
+}
+
+func TestG20G21InstancesThatCannotBeBound(t *testing.T) {
+	onEach(t, func(b *bench) {
+		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
+		b.want("being made", b.bind("one", ""), 422, "ConcurrencyError")
+		b.move(creation, process.Failed)
+		b.want("not made", b.bind("one", ""), 422, "")
+	})
+}
+
+func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("bound", b.bind("one", ""), 201)
+
+		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), ""); err != nil {
+			b.Fatal(err)
+		}
+
+		b.want("without a runtime", b.bind("two", ""), 422, "")
+		b.want("I2: a binding without a runtime is of no use", b.getBinding("one"), 404)
+
+		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), "another"); err != nil {
+			b.Fatal(err)
+		}
+
+		b.want("I2: nor is one of a former runtime", b.getBinding("one"), 404)
+		b.want("it makes room for one of the new runtime", b.bind("one", ""), 201)
+
+		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		b.want("being deleted", b.bind("two", ""), 422, "ConcurrencyError")
+		b.want("being deleted", b.getBinding("one"), 404)
+		b.forget(instanceID)
+		b.move(deletion, process.Succeeded)
+		b.want("J10: bindings go with their instance", b.getBinding("one"), 404)
+		b.want("H5: nothing to remove", b.unbind("one", ""), 410)
+		b.want("G20: gone", b.bind("two", ""), 404)
+	})
+}
+
+func TestTheNumberOfBindingsIsLimited(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		replies := make([]reply, 0, 14)
+		for n := range cap(replies) {
+			replies = append(replies, b.bindLater(fmt.Sprint("b", n), ""))
+		}
+
+		made := 0
+
+		for _, got := range replies {
+			if got.Status == 202 {
+				made++
+			} else {
+				b.want("one too many", got, 422, "")
+			}
+		}
+
+		if made != 10 {
+			b.Errorf("%d bindings were accepted, want 10", made)
+		}
+
+		b.carries()
+		b.want("one goes", b.unbind("b0", ""), 200)
+		b.want("one comes", b.bind("more", ""), 201)
+		b.want("full again", b.bind("too many", ""), 422, "")
+		b.clock.SetTime(b.clock.Now().Add(11 * time.Minute))
+		b.want("what has expired does not count", b.bind("too many", ""), 201)
+	})
+}
+
+func TestManyBindingsAtTheSameMoment(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.options.BindingLimit = 10
+
+		statuses := map[int]int{}
+		for _, got := range b.togetherEach(16, func(n int) call {
+			return call{method: "PUT", path: bindingOf(instanceID, fmt.Sprint("b", n)) + "?accepts_incomplete=true", body: bindOf("")}
+		}) {
+			statuses[got.Status]++
+		}
+
+		if diff := cmp.Diff(map[int]int{202: 10, 422: 6}, statuses); diff != "" {
+			b.Errorf("statuses -want +got\n%s", diff)
+		}
+
+		for _, got := range b.together(6, call{method: "PUT", path: bindingOf(instanceID, "b0") + "?accepts_incomplete=true", body: bindOf("")}) {
+			if got.Status != 202 && got.Status != 422 {
+				b.Errorf("equal requests are answered with %d %s", got.Status, got.Raw)
+			}
+		}
+	})
+}
+
+func TestG15Rotation(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.runs("other")
+		b.want("a binding", b.bind("one", role), 201)
+		b.want("one of another instance", b.do(call{method: "PUT", path: bindingOf("other", "foreign"), body: bindOf("")}), 201)
+
+		rotate := func(binding, body string) reply {
+			return b.do(call{method: "PUT", path: bindingOf(instanceID, binding), body: body})
+		}
+
+		successor := b.want("the predecessor is enough", rotate("two", `{"predecessor_binding_id":"one"}`), 201)
+		if diff := cmp.Diff(map[string]any{"role": "view", "expiration_seconds": 1200.0}, successor.Body["parameters"]); diff != "" {
+			b.Errorf("parameters are the predecessor's: -want +got\n%s", diff)
+		}
+
+		b.want("with the ids", rotate("three", bindOf(`,"predecessor_binding_id":"two"`)), 201)
+		b.want("with the same parameters", rotate("four", bindOf(role+`,"predecessor_binding_id":"two"`)), 201)
+		b.want("with others", rotate("five", bindOf(`,"parameters":{"role":"admin"},"predecessor_binding_id":"two"`)), 400)
+		b.want("of another plan", rotate("five", `{"plan_id":"`+planGCP+`","predecessor_binding_id":"two"}`), 400)
+		b.want("unknown", rotate("five", `{"predecessor_binding_id":"nobody"}`), 400)
+		b.want("foreign", rotate("five", `{"predecessor_binding_id":"foreign"}`), 400)
+		b.want("the former one still works", b.getBinding("one"), 200)
+
+		b.want("the former one goes", b.unbind("one", ""), 200)
+		b.want("the successor stays", b.getBinding("two"), 200)
+		b.want("a repeated request is not about the predecessor any more", rotate("two", `{"predecessor_binding_id":"one"}`), 200)
+		b.want("removed", rotate("five", `{"predecessor_binding_id":"one"}`), 400)
+
+		b.clock.SetTime(b.clock.Now().Add(21 * time.Minute))
+		b.want("expired", rotate("five", `{"predecessor_binding_id":"two"}`), 400)
+	})
+}
+
+func TestG22ExpiredBindingsGo(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		first := b.want("a binding", b.bind("one", ""), 201)
+		b.want("a longer one", b.bind("two", role), 201)
+
+		b.expires()
+		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
+		b.want("I2: expired", b.getBinding("one"), 404)
+
+		again := b.want("the same request makes a new one", b.bind("one", ""), 201)
+		if cmp.Equal(again.Body["credentials"], first.Body["credentials"]) {
+			b.Error("the credentials are those that have expired")
+		}
+
+		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
+
+		for range 3 { // as many replicas
+			b.expires()
+		}
+
+		b.carries()
+
+		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 0 || len(b.accounts.roles) != 0 {
+			b.Errorf("left are %v, accounts %v, %v", left, b.accounts.roles, err)
+		}
+
+		if removals := b.carried(environment.BindingKey(instanceID, "two")); len(removals) != 2 {
+			b.Errorf("operations on the binding: %v", removals)
+		}
+	})
+}
+
+func TestJ12J15H7BindingsThatFail(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.faulty = true
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.want("a failure is told", b.bind("one", ""), 502)
+
+		later := b.want("one that polls", b.bindLater("two", ""), 202).text("operation")
+		b.carries()
+
+		if polled := b.want("C10: told", b.pollBinding("two", later), 200); polled.text("state") != "failed" ||
+			!strings.Contains(polled.text("description"), "the runtime refuses it") {
+			b.Errorf("polled %s", polled.Raw)
+		}
+
+		b.want("I2: there is none", b.getBinding("two"), 404)
+
+		b.accounts.fault = failure.New(failure.Transient, "the runtime does not answer")
+		slow := b.want("a platform that waits gives up", b.bind("three", ""), 503)
+
+		if !regexp.MustCompile(`same request`).MatchString(slow.text("description")) || slow.Header.Get("Retry-After") == "" {
+			b.Errorf("the answer is %s, %v", slow.Raw, slow.Header)
+		}
+
+		b.accounts.fault = nil
+		b.want("the same request goes on", b.bind("three", ""), 201)
+		b.want("the id of one that failed is free", b.bind("one", ""), 201)
+		b.want("J12: one that failed can be removed", b.unbind("two", ""), 200)
+		b.want("H5: once", b.unbind("two", ""), 410)
+
+		failing := b.want("made", b.bindLater("four", ""), 202).text("operation")
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.carries()
+		b.accounts.fault = nil
+		b.expires()
+		b.carries()
+
+		if b.want("C10: still told", b.pollBinding("four", failing), 200).text("state") != "failed" {
+			b.Error("the failure is not told any more")
+		}
+
+		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 2 || len(b.accounts.roles) != 2 {
+			b.Errorf("left are %v, accounts %v, %v", left, b.accounts.roles, err)
+		}
+	})
+}
+
+func TestH1H5H7RequestsToUnbind(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.runs("other")
+		b.want("a binding", b.bindLater("one", ""), 202)
+
+		remove := func(id, query string) reply {
+			return b.do(call{method: "DELETE", path: bindingOf(id, "one") + query})
+		}
+
+		b.want("H1: no ids", remove(instanceID, ""), 400)
+		b.want("H1: no plan", remove(instanceID, "?service_id="+serviceID), 400)
+		b.want("H1: another plan", remove(instanceID, "?service_id="+serviceID+"&plan_id="+planGCP), 400)
+		b.want("H5: of another instance", remove("other", "?"+ids[1:]), 410)
+		b.want("H5: of none", remove("unknown", "?"+ids[1:]), 410)
+
+		removal := b.want("H7: while it is made", remove(instanceID, "?accepts_incomplete=true"+ids), 202).text("operation")
+		b.carries()
+		b.want("H7: it is gone", b.pollBinding("one", removal), 410)
+
+		if len(b.accounts.roles) != 0 {
+			b.Errorf("H7: accounts %v are left", b.accounts.roles)
+		}
+	})
+}

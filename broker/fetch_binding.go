@@ -1,0 +1,95 @@
+package broker
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// fetchBinding answers GET …/service_bindings/{binding_id}.
+func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
+	instanceID, err := instanceID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	bindingID, err := bindingID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	hints, err := query(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), instanceID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoInstance)
+	case err != nil:
+		return rest.Answer{}, err
+	case firstOf(hints.Get("service_id"), instance.ServiceID) != instance.ServiceID,
+		firstOf(hints.Get("plan_id"), instance.PlanID) != instance.PlanID:
+		return rest.Answer{}, notFound(textNoBinding)
+	}
+
+	newest, _, err := a.latest(r.Context(), a.DB.Reader(), instanceID, lifeKinds()...)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	binding, err := a.Bindings.Get(r.Context(), a.DB.Reader(), instanceID, bindingID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoBinding)
+	case err != nil:
+		return rest.Answer{}, err
+	case binding.State != environment.BindingReady, beingDeleted(newest), !a.live(binding, instance):
+		return rest.Answer{}, notFound(textBindingNotReady)
+	}
+
+	return bindingAnswer(http.StatusOK, binding)
+}
+
+// lastBindingOperation answers GET …/service_bindings/{binding_id}/last_operation.
+func (a *api) lastBindingOperation(r *http.Request) (rest.Answer, error) {
+	instanceID, err := instanceID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	bindingID, err := bindingID(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	record, err := a.polled(r.Context(), environment.BindingKey(instanceID, bindingID), values.Get("operation"), bindingKinds()...)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoBinding)
+	case err != nil:
+		return rest.Answer{}, err
+	}
+
+	rest.Note(r.Context(), logging.OperationID, record.ID)
+
+	if record.Kind == environment.KindUnbind && record.State == process.Succeeded {
+		return rest.Answer{}, rest.Refuse(http.StatusGone, textNoBinding)
+	}
+
+	return a.tell(record), nil
+}

@@ -1,0 +1,69 @@
+package operator
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// listBindings answers GET /runtimes/{instance_id}/bindings.
+func (a *api) listBindings(r *http.Request) (rest.Answer, error) {
+	id, err := segment(r, "instance_id")
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	rest.Note(r.Context(), logging.InstanceID, id)
+
+	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return rest.Answer{}, notFound(textNoInstance)
+	case err != nil:
+		return rest.Answer{}, err
+	}
+
+	bindings, err := a.Bindings.OfInstance(r.Context(), id)
+	if err != nil {
+		return rest.Answer{}, err
+	}
+
+	list := operatorapi.BindingList{Data: []operatorapi.Binding{}}
+	for _, binding := range bindings {
+		list.Data = append(list.Data, a.binding(binding, instance))
+	}
+
+	return rest.OK(list), nil
+}
+
+// binding shows a binding of the instance.
+func (a *api) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
+	state := string(binding.State)
+
+	switch {
+	case binding.State != environment.BindingReady:
+	case binding.RuntimeID != instance.RuntimeID:
+		state = "orphaned"
+	case !binding.ExpiresAt.After(a.Clock.Now()):
+		state = "expired"
+	}
+
+	return operatorapi.Binding{
+		BindingID:     binding.BindingID,
+		InstanceID:    binding.InstanceID,
+		State:         state,
+		Role:          string(binding.Role),
+		Account:       binding.Account(),
+		PredecessorID: binding.Predecessor,
+		CreatedBy:     binding.CreatedBy,
+		OperationID:   binding.OperationID,
+		CreatedAt:     binding.CreatedAt,
+		ExpiresAt:     binding.ExpiresAt,
+	}
+}

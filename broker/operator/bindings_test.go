@@ -1,0 +1,109 @@
+package operator_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// bound stores a binding of instance one with the state, and the operation that makes it.
+func (b *bench) bound(id string, state process.State, changes ...func(*environment.Binding)) environment.Binding {
+	b.Helper()
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+
+	made := environment.Binding{
+		ID: "account-" + id, InstanceID: "one", BindingID: id, RuntimeID: "runtime-one", Role: environment.RoleView,
+		State: environment.BindingReady, OperationID: b.operation(environment.BindingKey("one", id), environment.KindBind, state),
+		CreatedBy: "someone", CreatedAt: b.clock.Now(), ExpiresAt: b.clock.Now().Add(time.Hour),
+		Access: environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com"},
+	}
+	for _, change := range changes {
+		change(&made)
+	}
+
+	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error { return b.bindings.Insert(b.Context(), tx, made) }); err != nil {
+		b.Fatal(err)
+	}
+
+	return made
+}
+
+func TestBindingsOfAnInstance(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.instance("one", process.Succeeded)
+		b.instance("two", process.Succeeded)
+
+		expired := b.bound("expired", process.Succeeded, func(made *environment.Binding) { made.ExpiresAt = made.CreatedAt })
+		b.bound("orphaned", process.Succeeded, func(made *environment.Binding) { made.RuntimeID = "former" })
+		b.bound("creating", process.Pending, func(made *environment.Binding) { made.State = environment.BindingCreating })
+		b.bound("ready", process.Succeeded)
+
+		got := b.want("a list", b.do("viewer", "GET", "/runtimes/one/bindings"), http.StatusOK)
+		if strings.Contains(got.Raw, "hush") {
+			b.Error("the list shows credentials")
+		}
+
+		listed := read[operatorapi.BindingList](b, got).Data
+
+		var states []string
+		for _, binding := range listed {
+			states = append(states, binding.BindingID+" is "+binding.State)
+		}
+
+		if diff := cmp.Diff([]string{"ready is ready", "creating is creating", "orphaned is orphaned", "expired is expired"}, states); diff != "" {
+			b.Fatalf("-want +got\n%s", diff)
+		}
+
+		want := operatorapi.Binding{
+			BindingID: "expired", InstanceID: "one", State: "expired", Role: "view", Account: "environment-broker-binding-account-expired",
+			CreatedBy: "someone", OperationID: expired.OperationID, CreatedAt: expired.CreatedAt, ExpiresAt: expired.ExpiresAt,
+		}
+		if diff := cmp.Diff(want, listed[3]); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+
+		if others := list[operatorapi.BindingList](b, "/runtimes/two/bindings"); len(others.Data) != 0 || others.Data == nil {
+			b.Errorf("of another instance: %v", others)
+		}
+
+		b.want("of none", b.do("viewer", "GET", "/runtimes/three/bindings"), http.StatusNotFound)
+	})
+}
+
+func TestOperationsOnBindings(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.instance("one", process.Succeeded)
+		failed := b.bound("failed", process.Failed, func(made *environment.Binding) { made.State = environment.BindingCreating })
+
+		found := list[operatorapi.OperationList](b, "/operations?instance_id=one&binding_id=failed").Data
+		if len(found) != 1 || found[0].ID != failed.OperationID || found[0].InstanceID != "one" || found[0].BindingID != "failed" {
+			b.Errorf("found %+v", found)
+		}
+
+		if of := list[operatorapi.OperationList](b, "/operations?instance_id=one").Data; len(of) != 1 || of[0].Kind != environment.KindProvision {
+			b.Errorf("those of the instance itself are %+v", of)
+		}
+
+		b.want("a binding of no instance", b.do("viewer", "GET", "/operations?binding_id=failed"), http.StatusBadRequest)
+
+		const because = `{"reason": "it answers again"}`
+
+		retried := b.want("it failed", b.intervene("retry", failed.OperationID, because), http.StatusAccepted)
+		if next := read[operatorapi.Operation](b, retried); next.BindingID != "failed" || next.PredecessorID != failed.OperationID {
+			b.Errorf("the retry is %+v", next)
+		}
+
+		b.want("it is retried already", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
+
+		lost := b.operation(environment.BindingKey("gone", "x"), environment.KindBind, process.Failed)
+		b.want("its instance is gone", b.intervene("retry", lost, because), http.StatusConflict)
+	})
+}

@@ -1,0 +1,87 @@
+package operator_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// suspend is the last step of a suspension.
+func (b *bench) suspend(id string) {
+	b.Helper()
+
+	instance, err := b.instances.Get(b.Context(), b.db.Reader(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	instance.Suspended, instance.RuntimeID = true, ""
+
+	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error { return b.instances.Update(b.Context(), tx, instance) }); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestExpire(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		operation string
+		err       error
+		want      int
+	}{
+		"removing": {"the runtime is being removed", "op", nil, http.StatusAccepted},
+		"removed":  {"the runtime is gone", "", nil, http.StatusOK},
+		"unknown":  {"there is none", "", failure.New(failure.NotFound, "none"), http.StatusNotFound},
+		"lasting":  {"the plan promises to last", "", failure.New(failure.Invalid, "lasts"), http.StatusBadRequest},
+		"leaving":  {"it is being deleted", "", failure.New(failure.Conflict, "leaves"), http.StatusConflict},
+	}
+
+	for name, c := range cases {
+		b := newBench(t)
+		b.expirer.operation, b.expirer.err = c.operation, c.err
+
+		got := b.want(name+": "+c.reason, b.do("operator", "PUT", "/expire/service_instance/a%2Fb"), c.want)
+		if c.err == nil && read[operatorapi.Expiration](b, got).Operation != c.operation {
+			b.Errorf("%s: %s", name, got.Raw)
+		}
+
+		if diff := cmp.Diff([]string{"a/b: the instance was made to expire by operator"}, b.expirer.asked); diff != "" {
+			b.Errorf("%s: what was asked: -want +got\n%s", name, diff)
+		}
+
+		audited := false
+		for _, entry := range b.log.AllEntries() {
+			audited = audited || entry.Data[logging.User] == "operator" && entry.Data[logging.InstanceID] == "a/b"
+		}
+
+		if !audited {
+			b.Errorf("%s: the log does not say who asked", name)
+		}
+	}
+}
+
+func TestASuspendedInstanceHasNoKubeconfig(t *testing.T) {
+	b := newBench(t)
+	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+	b.instance("one", process.Succeeded)
+	b.operation("one", environment.KindUpdate, process.InProgress)
+	b.want("while it is updated it is reached", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
+
+	b.instance("two", process.Succeeded)
+	b.operation("two", environment.KindSuspend, process.InProgress)
+	b.want("while it is suspended it is not", b.do("", "GET", "/kubeconfig/two"), http.StatusNotFound)
+
+	b.instance("three", process.Succeeded)
+	b.operation("three", environment.KindSuspend, process.Succeeded)
+	b.suspend("three")
+	b.want("nor afterwards", b.do("", "GET", "/kubeconfig/three"), http.StatusNotFound)
+	b.want("not for admins either", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusNotFound)
+}

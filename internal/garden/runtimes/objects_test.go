@@ -1,0 +1,214 @@
+package runtimes_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const account = "someone"
+
+// admin returns a typed client of the runtime's administrator.
+func (r runtime) admin(t *testing.T) *clientset.Clientset {
+	t.Helper()
+	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
+}
+
+// holder returns a typed client of whoever has the token.
+func (r runtime) holder(t *testing.T, token string) *clientset.Clientset {
+	t.Helper()
+	return typed(t, r, r.as(t, nil, "", 0), token)
+}
+
+func typed(t *testing.T, r runtime, transport *http.Client, token string) *clientset.Clientset {
+	t.Helper()
+	config := &rest.Config{Host: r.endpoint.URL, QPS: -1}
+	if token != "" {
+		transport = &http.Client{Transport: bearer{transport.Transport, token}}
+	}
+	client, err := clientset.NewForConfigAndClient(config, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+type bearer struct {
+	http.RoundTripper
+
+	token string
+}
+
+func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(request)
+}
+
+// employ makes an account with a role and returns a token of it.
+func employ(t *testing.T, admin *clientset.Clientset, role string) string {
+	t.Helper()
+	if _, err := admin.CoreV1().ServiceAccounts("kube-system").Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return issue(t, admin)
+}
+
+func issue(t *testing.T, admin *clientset.Clientset) string {
+	t.Helper()
+	issued, err := admin.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(issued.Status.ExpirationTimestamp.Time); left < 590*time.Second || left > 600*time.Second {
+		t.Errorf("the token is good for %s", left)
+	}
+	return issued.Status.Token
+}
+
+func TestWhatRolesAllow(t *testing.T) {
+	tests := []struct {
+		reason, role                          string
+		reads, secrets, writes, rules, tokens bool
+	}{
+		{"an administrator may do everything", "cluster-admin", true, true, true, true, true},
+		{"who edits may change workloads, but not who may do what", "edit", true, true, true, false, true},
+		{"who views sees no secrets", "view", true, false, false, false, false},
+		{"a role that no cluster has allows nothing", "stranger", false, false, false, false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server, _ := serve(t, t.TempDir())
+			runtime := startRuntime(t, server, "own")
+			user := runtime.holder(t, employ(t, runtime.admin(t), test.role))
+			check := func(what string, want bool, err error) {
+				t.Helper()
+				if (err == nil) != want || err != nil && !apierrors.IsForbidden(err) {
+					t.Errorf("%s: allowed has to be %t, the answer is %v", what, want, err)
+				}
+			}
+			_, err := user.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+			check("to read", test.reads, err)
+			_, err = user.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+			check("to see namespaces", test.reads, err)
+			_, err = user.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+			check("to read secrets", test.secrets, err)
+			_, err = user.CoreV1().ConfigMaps("default").Create(t.Context(),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+			check("to write", test.writes, err)
+			_, err = user.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+			check("to see who may do what", test.rules, err)
+			_, err = user.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			check("to issue tokens", test.tokens, err)
+		})
+	}
+}
+
+func TestTokensOfARemovedAccountAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	server, stop := serve(t, dir)
+	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
+	token := employ(t, own.admin(t), "view")
+	allowed := func(at runtime, token string) bool {
+		t.Helper()
+		_, err := at.holder(t, token).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil && !apierrors.IsUnauthorized(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if !allowed(own, token) || allowed(other, token) || allowed(own, token+"x") || allowed(own, "x.y.z") || allowed(own, "x") {
+		t.Error("a token has to work in its own runtime, and unchanged, only")
+	}
+
+	stop()
+	server, _ = serve(t, dir)
+	if _, err := server.Start(t.Context(), "own", own.authority.CertificatePEM()); err != nil {
+		t.Fatal(err)
+	}
+	if !allowed(own, token) {
+		t.Error("the token has not outlived the process")
+	}
+
+	admin := own.admin(t)
+	if err := admin.CoreV1().ServiceAccounts("kube-system").Delete(t.Context(), account, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if allowed(own, token) {
+		t.Error("the token of a removed account is let in")
+	}
+	if err := admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if again := employ(t, admin, "view"); !allowed(own, again) || allowed(own, token) {
+		t.Error("an account of the same name has to have tokens of its own")
+	}
+}
+
+func TestObjectsGoWithTheirRuntime(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	runtime := startRuntime(t, server, "own")
+	employ(t, runtime.admin(t), "view")
+	if _, err := server.Start(t.Context(), "own", runtime.authority.CertificatePEM()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runtime.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); err != nil {
+		t.Errorf("a runtime that is started again has lost an object: %v", err)
+	}
+	if err := server.Stop(t.Context(), "own"); err != nil {
+		t.Fatal(err)
+	}
+	anew := startRuntime(t, server, "own")
+	if _, err := anew.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a new runtime has an object of the former one: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	admin := startRuntime(t, server, "own").admin(t)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	create := func(namespace string, object *corev1.ConfigMap) error {
+		_, err := admin.CoreV1().ConfigMaps(namespace).Create(t.Context(), object, metav1.CreateOptions{})
+		return err
+	}
+	if err := create("default", configMap); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		reason string
+		err    error
+		is     func(error) bool
+	}{
+		{"a name is given once", create("default", configMap), apierrors.IsAlreadyExists},
+		{"a namespace is made first", create("nowhere", configMap), apierrors.IsNotFound},
+		{"names are DNS names", create("default", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "_"}}), apierrors.IsInvalid},
+		{"what is not there cannot go", admin.CoreV1().ConfigMaps("default").Delete(t.Context(), "two", metav1.DeleteOptions{}), apierrors.IsNotFound},
+	}
+	for _, test := range tests {
+		if !test.is(test.err) {
+			t.Errorf("%s: %v", test.reason, test.err)
+		}
+	}
+	found, err := admin.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(found.Items) != 1 || found.Items[0].UID == "" || found.Items[0].Namespace != "default" {
+		t.Errorf("found %v, %v", found, err)
+	}
+}

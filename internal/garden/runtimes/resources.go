@@ -1,0 +1,188 @@
+package runtimes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// largestObject is how long an object may be, in bytes.
+const largestObject = 3 << 20
+
+// discovery tells clients what there is, by path.
+func discovery() map[string]any {
+	byGroup := map[string][]metav1.APIResource{}
+	for _, known := range kinds() {
+		byGroup[known.Group] = append(byGroup[known.Group], metav1.APIResource{
+			Name: known.resource, Kind: known.Kind, Namespaced: known.namespaced, Verbs: metav1.Verbs{"create", "delete", "get", "list", "update"},
+		})
+	}
+	rbac := metav1.GroupVersionForDiscovery{GroupVersion: rbacv1.SchemeGroupVersion.String(), Version: rbacv1.SchemeGroupVersion.Version}
+	list := func(groupVersion, group string) metav1.APIResourceList {
+		return metav1.APIResourceList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: groupVersion, APIResources: byGroup[group],
+		}
+	}
+	return map[string]any{
+		"/api": metav1.APIVersions{
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+		},
+		"/api/v1": list("v1", corev1.GroupName),
+		"/apis": metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+			Groups: []metav1.APIGroup{{
+				Name: rbacv1.GroupName, Versions: []metav1.GroupVersionForDiscovery{rbac}, PreferredVersion: rbac,
+			}},
+		},
+		"/apis/" + rbac.GroupVersion: list(rbac.GroupVersion, rbacv1.GroupName),
+	}
+}
+
+// target is the object, or the kind of objects, that a request is about.
+type target struct {
+	served
+	kind
+
+	namespace, name string
+}
+
+// of finds the kind of the path, and out whether the caller may do that. What goes wrong is told as an API server does.
+func of(group string, do func(target, *http.Request) (status int, body any, err error)) func(http.ResponseWriter, *http.Request, served) {
+	return func(w http.ResponseWriter, r *http.Request, to served) {
+		wanted, known := kindOf(group, r.PathValue("resource"))
+		namespace, name := r.PathValue("namespace"), r.PathValue("name")
+		switch {
+		case !known, namespace != "" && !wanted.namespaced, namespace == "" && wanted.namespaced && (name != "" || r.Method == http.MethodPost):
+			fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the simulated runtime has no such objects")
+			return
+		case !to.caller.may(r.Method, wanted):
+			refuse(w, apierrors.NewForbidden(wanted.path().GroupResource(), name,
+				errors.New("user "+to.caller.name+" has no role that allows it")))
+			return
+		}
+		status, body, err := do(target{to, wanted, namespace, name}, r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		reply(w, status, body)
+	}
+}
+
+func list(at target, _ *http.Request) (int, any, error) {
+	found, err := at.objects.List(at.path(), at.GroupVersionKind, at.namespace)
+	if err == nil {
+		found.GetObjectKind().SetGroupVersionKind(at.GroupVersion().WithKind(at.Kind + "List"))
+	}
+	return http.StatusOK, found, err
+}
+
+func get(at target, _ *http.Request) (int, any, error) {
+	found, err := at.objects.Get(at.path(), at.namespace, at.name)
+	if err == nil {
+		found.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	}
+	return http.StatusOK, found, err
+}
+
+// sent is the object that the request holds.
+func sent(at target, r *http.Request) (client.Object, error) {
+	empty, err := at.objects.scheme.New(at.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := empty.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T has no metadata", empty)
+	}
+	return object, at.objects.read(r, object)
+}
+
+// update exchanges an object. As in every cluster, a binding keeps its role.
+func update(at target, r *http.Request) (int, any, error) {
+	object, err := sent(at, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if object.GetName() != at.name {
+		return 0, nil, apierrors.NewBadRequest("the body has another name than the path")
+	}
+	object.SetNamespace(at.namespace)
+	if binding, ok := object.(*rbacv1.ClusterRoleBinding); ok {
+		present := &rbacv1.ClusterRoleBinding{}
+		if err := at.objects.Lookup(client.ObjectKeyFromObject(binding), present); err != nil {
+			return 0, nil, err
+		}
+		if present.RoleRef != binding.RoleRef {
+			return 0, nil, apierrors.NewInvalid(at.GroupKind(), at.name, field.ErrorList{
+				field.Invalid(field.NewPath("roleRef"), binding.RoleRef, "cannot change roleRef"),
+			})
+		}
+	}
+	if err := at.objects.Update(at.path(), object, at.namespace); err != nil {
+		return 0, nil, err
+	}
+	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	return http.StatusOK, object, nil
+}
+
+func create(at target, r *http.Request) (int, any, error) {
+	object, err := sent(at, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if at.namespaced {
+		if err := at.objects.Lookup(client.ObjectKey{Name: at.namespace}, &corev1.Namespace{}); err != nil {
+			return 0, nil, err
+		}
+		object.SetNamespace(at.namespace)
+	}
+	if err := at.objects.Create(at.path(), object, at.namespace); err != nil {
+		return 0, nil, err
+	}
+	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	return http.StatusCreated, object, nil
+}
+
+// read decodes the body of a request, whose form may be JSON or that of protocol buffers, as typed clients send it.
+func (o *objects) read(r *http.Request, into client.Object) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestObject))
+	if err != nil {
+		return apierrors.NewBadRequest("the body cannot be read")
+	}
+	wanted, err := apiutil.GVKForObject(into, o.scheme)
+	if err != nil {
+		return err
+	}
+	if _, given, err := o.decode.Decode(body, &wanted, into); err != nil || *given != wanted {
+		return apierrors.NewBadRequest("the body is no " + wanted.Kind)
+	}
+	return nil
+}
+
+func remove(at target, _ *http.Request) (int, any, error) {
+	return http.StatusOK, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+	}, at.objects.Delete(at.path(), at.namespace, at.name)
+}
+
+// refuse answers with an error of the store, which knows how an API server tells it.
+func refuse(w http.ResponseWriter, err error) {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		status = apierrors.NewInternalError(err)
+	}
+	told := status.Status()
+	told.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	reply(w, int(told.Code), told)
+}

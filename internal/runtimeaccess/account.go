@@ -1,0 +1,171 @@
+package runtimeaccess
+
+import (
+	"context"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+const (
+	// accountNamespace is there in every cluster from its first moment on.
+	accountNamespace = metav1.NamespaceSystem
+
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	labelBinding   = "environment-broker.io/binding"
+	managedBy      = "environment-broker"
+)
+
+// account is a ServiceAccount of its own for a binding, bound to a role in the whole cluster. Its name is the same on every try.
+type account struct {
+	name     string
+	labels   map[string]string
+	core     *corev1client.CoreV1Client
+	rbac     *rbacv1client.RbacV1Client
+	lifetime int64
+	role     string
+}
+
+// Grant makes the account of the binding, where it is not there yet, and new credentials for it.
+func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
+	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
+		if err := account.create(ctx); err != nil {
+			return environment.Access{}, refused(err, "make the account of the binding")
+		}
+
+		issued, err := account.token(ctx)
+		if err != nil {
+			return environment.Access{}, refused(err, "issue a token for the binding")
+		}
+
+		return accessBy(config, issued)
+	})
+}
+
+// Revoke removes the account of the binding. Its tokens are refused from then on, but for the ten seconds that an API server
+// remembers a good one.
+func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
+	_, err := reached(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
+		return struct{}{}, refused(account.remove(ctx), "remove the account of the binding")
+	})
+
+	return err
+}
+
+// reached does the work with the account in the runtime, as its administrator.
+func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
+	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
+) (result Result, err error) {
+	kubeconfig, err := access.AdminKubeconfig(ctx, instance)
+	if err != nil {
+		return result, err
+	}
+
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return result, err
+	}
+
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return result, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used").
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	defer client.CloseIdleConnections()
+
+	account, err := accountOf(config, client, binding)
+	if err != nil {
+		return result, err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+
+	return work(ctx, config, account)
+}
+
+func accountOf(config *rest.Config, client *http.Client, binding environment.Binding) (account, error) {
+	core, coreErr := corev1client.NewForConfigAndClient(config, client)
+	rbac, rbacErr := rbacv1client.NewForConfigAndClient(config, client)
+
+	if coreErr != nil || rbacErr != nil {
+		return account{}, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used").
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+
+	return account{
+		name:     binding.Account(),
+		labels:   map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
+		core:     core,
+		rbac:     rbac,
+		lifetime: int64(binding.Lifetime.Seconds()),
+		role:     binding.Role.ClusterRole(),
+	}, nil
+}
+
+// create makes what is missing.
+func (a account) create(ctx context.Context) error {
+	if _, err := a.core.ServiceAccounts(accountNamespace).Create(ctx, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: accountNamespace, Labels: a.labels},
+	}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	if _, err := a.rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: a.labels},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: a.name, Namespace: accountNamespace}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role},
+	}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	return nil
+}
+
+func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus, error) {
+	issued, err := a.core.ServiceAccounts(accountNamespace).CreateToken(ctx, a.name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &a.lifetime},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.TokenRequestStatus{}, err
+	}
+
+	return issued.Status, nil
+}
+
+// remove takes the rights away first.
+func (a account) remove(ctx context.Context) error {
+	if err := a.rbac.ClusterRoleBindings().Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+
+	if err := a.core.ServiceAccounts(accountNamespace).Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+
+	return nil
+}
+
+// refused says what a runtime did not do. Nil stays nil.
+func refused(err error, action string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
+		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s", action).
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	default:
+		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: it does not answer as it should", action).
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+}

@@ -1,0 +1,210 @@
+package binding_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/binding"
+)
+
+var (
+	began   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	errAway = failure.New(failure.Transient, "it does not answer")
+	errGone = failure.New(failure.Permanent, "gone").Because(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+)
+
+// world is all that the steps reach. Its faults are what calls answer, by their names; an account that is made or removed with a fault
+// is made or removed all the same.
+type world struct {
+	calls []string
+	// account says that it is in the runtime, access that the row has credentials.
+	account, access bool
+	// unwanted says that the binding is gone or is to go, from the call on that it names.
+	unwanted  string
+	instances map[string]environment.Instance
+	faults    map[string]error
+	// granting, if set, is called while an account is made.
+	granting func()
+}
+
+func (w *world) call(name string) error {
+	w.calls = append(w.calls, name)
+
+	return w.faults[name]
+}
+
+func (w *world) wanted(call string) bool {
+	if w.unwanted == call {
+		w.unwanted = "always"
+	}
+
+	return w.unwanted != "always"
+}
+
+func (w *world) Grant(context.Context, environment.Instance, environment.Binding) (environment.Access, error) {
+	w.account = true
+
+	if w.granting != nil {
+		w.granting()
+	}
+
+	return environment.Access{Kubeconfig: "kubeconfig"}, w.call("grant")
+}
+
+func (w *world) Revoke(context.Context, environment.Instance, environment.Binding) error {
+	w.account = false
+
+	return w.call("revoke")
+}
+
+func (w *world) Find(_ context.Context, id string) (environment.Instance, error) {
+	return w.instances[id], w.call("find")
+}
+
+func (w *world) WantsBinding(ctx context.Context, _ string) (bool, error) {
+	err := w.call("wants")
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+
+	return w.wanted("wants"), err
+}
+
+func (w *world) KeepAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
+	err := w.call("keep")
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+
+	w.access = err == nil && w.wanted("keep")
+
+	return w.access, err
+}
+
+func (w *world) RemoveBinding(context.Context, string) error { return w.call("remove") }
+
+// carry runs the process from its first step to its last, or to its first error.
+func (w *world) carry(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
+	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
+		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},
+		Binding:  environment.Binding{ID: "b1", InstanceID: "instance", RuntimeID: "runtime"},
+	}, began)
+
+	for _, stage := range of(binding.Options{Runtimes: w, Bindings: w}).Stages {
+		for _, task := range stage.Steps {
+			var err error
+			if operation, _, err = task.Step.Run(ctx, operation, logging.Discard()); err != nil {
+				return operation, err
+			}
+		}
+	}
+
+	return operation, nil
+}
+
+func TestBind(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		unwanted string
+		faults   map[string]error
+		calls    []string
+		account  bool
+		want     failure.Kind // empty for none
+	}{
+		"made":           {"the account, and its credentials in the row", "", nil, []string{"wants", "grant", "keep"}, true, ""},
+		"removed before": {"nothing is made", "wants", nil, []string{"wants"}, false, failure.Permanent},
+		"removed during": {"what came too late goes", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
+		"not removed": {
+			"it is tried again until nothing is left", "keep",
+			map[string]error{"revoke": errAway},
+			[]string{"wants", "grant", "keep", "revoke"},
+			false, failure.Transient,
+		},
+		"runtime gone": {
+			"nothing is left in it", "keep",
+			map[string]error{"revoke": failure.New(failure.NotFound, "no runtime")},
+			[]string{"wants", "grant", "keep", "revoke"},
+			false, failure.Permanent,
+		},
+		"not granted":   {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
+		"not kept":      {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep"}, true, failure.Transient},
+		"not looked up": {"it is tried again", "", map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{unwanted: c.unwanted, faults: c.faults}
+
+			_, err := w.carry(t.Context(), binding.Bind)
+			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {
+				t.Errorf("want kind %q, got %v", c.want, err)
+			}
+
+			if diff := cmp.Diff(c.calls, w.calls); diff != "" || w.account != c.account || w.access != (c.want == "") {
+				t.Errorf("%s: account %t, access %t, calls -want +got\n%s", c.reason, w.account, w.access, diff)
+			}
+		})
+	}
+}
+
+// TestALostLeaseLeavesNoAccount ends the run's context while the account is made: another replica has the operation, and the binding may
+// have been removed meanwhile.
+func TestALostLeaseLeavesNoAccount(t *testing.T) {
+	ctx, lose := context.WithCancel(t.Context())
+	w := &world{unwanted: "keep", granting: lose}
+
+	if _, err := w.carry(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
+		t.Errorf("account %t, %v, %v", w.account, w.calls, err)
+	}
+}
+
+func TestUnbind(t *testing.T) {
+	standing := map[string]environment.Instance{"instance": {ID: "instance", RuntimeID: "runtime"}}
+	replaced := map[string]environment.Instance{"instance": {ID: "instance", RuntimeID: "another"}}
+
+	cases := map[string]struct {
+		reason    string
+		instances map[string]environment.Instance
+		faults    map[string]error
+		calls     []string
+		want      failure.Kind // empty for none
+	}{
+		"removed":         {"the account, then the row", standing, nil, []string{"find", "revoke", "remove"}, ""},
+		"other runtime":   {"the account went with the runtime", replaced, nil, []string{"find", "remove"}, ""},
+		"no instance":     {"the account went with the instance", nil, map[string]error{"find": errGone}, []string{"find", "remove"}, ""},
+		"no runtime":      {"the Provisioner does not know it any more", standing, map[string]error{"revoke": failure.New(failure.NotFound, "")}, []string{"find", "revoke", "remove"}, ""},
+		"runtime away":    {"it is tried again", standing, map[string]error{"revoke": errAway}, []string{"find", "revoke"}, failure.Transient},
+		"database away":   {"it is tried again", standing, map[string]error{"find": errAway}, []string{"find"}, failure.Transient},
+		"row not removed": {"it is tried again", standing, map[string]error{"remove": errAway}, []string{"find", "revoke", "remove"}, failure.Transient},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{account: true, instances: c.instances, faults: c.faults}
+
+			_, err := w.carry(t.Context(), binding.Unbind)
+			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {
+				t.Errorf("want kind %q, got %v", c.want, err)
+			}
+
+			if diff := cmp.Diff(c.calls, w.calls); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestProcessesAreValid(t *testing.T) {
+	for _, registered := range []process.Process[environment.Data]{binding.Bind(binding.Options{}), binding.Unbind(binding.Options{})} {
+		if err := registered.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package bindings stores the bindings of the broker's service instances.
+package bindings

@@ -1,0 +1,98 @@
+package bindings
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// status are the columns that are read without the sealed access.
+const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings.runtime_id, bindings.role, bindings.lifetime,
+	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
+	bindings.expires_at`
+
+// Get returns the newest binding with the platform's id, with its credentials, or storage.ErrNotFound.
+func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT `+status+`, bindings.access FROM bindings
+		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
+	if err != nil {
+		return environment.Binding{}, fmt.Errorf("reading binding %s of instance %s: %w", bindingID, instanceID, err)
+	}
+
+	binding := row.binding()
+	binding.Access, err = s.open(binding, row.Access)
+
+	return binding, err
+}
+
+// Wanted reports whether the binding is there and not being removed.
+func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)
+	if err != nil {
+		return false, fmt.Errorf("looking for binding %s: %w", id, err)
+	}
+
+	return len(found) > 0, nil
+}
+
+// CountLive returns how many bindings of the instance give access to the runtime or will do so.
+func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
+	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
+		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
+	if err != nil {
+		return 0, fmt.Errorf("counting the bindings of instance %s: %w", instanceID, err)
+	}
+
+	return count, nil
+}
+
+// OfInstance returns the bindings of an instance without their credentials, the newest first.
+func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environment.Binding, error) {
+	return s.list(ctx, `SELECT `+status+` FROM bindings WHERE instance_id = ? ORDER BY created_at DESC, id DESC`, instanceID)
+}
+
+// Over returns bindings that nobody has any use for, and that no operation works on: those that have expired, and those whose
+// creation failed.
+func (s *Store) Over(ctx context.Context, now time.Time, limit int) ([]environment.Binding, error) {
+	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
+		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL
+		UNION
+		SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
+		WHERE bindings.state = 'creating' AND operations.finished_at IS NOT NULL `+storage.Page(limit, 0), storage.At(now))
+}
+
+func (s *Store) list(ctx context.Context, query string, args ...any) ([]environment.Binding, error) {
+	rows, err := storage.Select[row](ctx, s.db.Reader(), query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("listing bindings: %w", err)
+	}
+
+	bindings := make([]environment.Binding, 0, len(rows))
+	for _, row := range rows {
+		bindings = append(bindings, row.binding())
+	}
+
+	return bindings, nil
+}
+
+// binding is all but the access, which is sealed.
+func (row row) binding() environment.Binding {
+	return environment.Binding{
+		ID:          row.ID,
+		InstanceID:  row.InstanceID,
+		BindingID:   row.BindingID,
+		RuntimeID:   row.RuntimeID,
+		Role:        environment.Role(row.Role),
+		Lifetime:    time.Duration(row.Lifetime) * time.Second,
+		Predecessor: row.Predecessor,
+		AppGUID:     row.AppGUID,
+		CreatedBy:   row.CreatedBy,
+		State:       environment.BindingState(row.State),
+		OperationID: row.OperationID,
+		CreatedAt:   row.CreatedAt.Time,
+		ExpiresAt:   row.ExpiresAt.Time,
+	}
+}

@@ -1,0 +1,156 @@
+package bindings
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store keeps bindings. With its instance, each of its bindings goes.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+// Open brings the table up to date and returns the store. The tables of instances and operations have to be there.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("reading embedded migrations: %w", err)
+	}
+
+	if err := db.Migrate(ctx, "bindings", files); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// accessPlace binds sealed credentials to their binding.
+func accessPlace(id string) string { return "access of binding " + id }
+
+// Sealed is the column that is sealed.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "bindings", Column: "access", Place: accessPlace}
+}
+
+// row is a binding as the table has it.
+type row struct {
+	ID          string       `db:"id"`
+	InstanceID  string       `db:"instance_id"`
+	BindingID   string       `db:"binding_id"`
+	RuntimeID   string       `db:"runtime_id"`
+	Role        string       `db:"role"`
+	Lifetime    int64        `db:"lifetime"`
+	Predecessor string       `db:"predecessor"`
+	AppGUID     string       `db:"app_guid"`
+	CreatedBy   string       `db:"created_by"`
+	State       string       `db:"state"`
+	OperationID string       `db:"operation_id"`
+	Access      string       `db:"access"`
+	CreatedAt   storage.Time `db:"created_at"`
+	ExpiresAt   storage.Time `db:"expires_at"`
+}
+
+// Insert adds a binding inside the caller's transaction. Where the instance has one with that binding id which is not being removed,
+// it fails with an error for which storage.IsDuplicate is true.
+func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
+	access, err := s.seal(binding.ID, binding.Access)
+	if err != nil {
+		return err
+	}
+
+	_, err = storage.Exec(ctx, tx, `INSERT INTO bindings (id, instance_id, binding_id, runtime_id, role, lifetime, predecessor,
+			app_guid, created_by, state, operation_id, access, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		binding.ID, binding.InstanceID, binding.BindingID, binding.RuntimeID, string(binding.Role), int64(binding.Lifetime/time.Second),
+		binding.Predecessor, binding.AppGUID, binding.CreatedBy, string(binding.State), binding.OperationID, access,
+		storage.At(binding.CreatedAt), storage.At(binding.ExpiresAt))
+	if err != nil {
+		return fmt.Errorf("inserting binding %s: %w", binding.ID, err)
+	}
+
+	return nil
+}
+
+// KeepAccess stores the credentials of a binding that is being made, which is ready with that. It reports false when the binding is
+// gone or is to go: then nobody will ever remove the account but the caller. Credentials that are there already stay.
+func (s *Store) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+	sealed, err := s.seal(id, access)
+	if err != nil {
+		return false, err
+	}
+
+	states, err := storage.Select[string](ctx, s.db.Writer(), `UPDATE bindings SET
+			access = CASE WHEN state = 'creating' THEN ? ELSE access END,
+			expires_at = CASE WHEN state = 'creating' THEN ? ELSE expires_at END,
+			state = CASE WHEN state = 'creating' THEN 'ready' ELSE state END
+		WHERE id = ? RETURNING state`, sealed, storage.At(access.ExpiresAt), id)
+	if err != nil {
+		return false, fmt.Errorf("keeping the access of binding %s: %w", id, err)
+	}
+
+	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
+}
+
+// MarkDeleting has the operation remove the binding, inside the caller's transaction. It reports false, and changes nothing, when
+// another operation was given that task meanwhile.
+func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
+	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
+		operationID, binding.ID, binding.OperationID)
+	if err != nil {
+		return false, fmt.Errorf("marking binding %s: %w", binding.ID, err)
+	}
+
+	return marked == 1, nil
+}
+
+// Delete removes a binding.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM bindings WHERE id = ?`, id); err != nil {
+		return fmt.Errorf("removing binding %s: %w", id, err)
+	}
+
+	return nil
+}
+
+// sealedAccess is what the envelope holds.
+type sealedAccess struct {
+	Kubeconfig string `json:"kubeconfig"`
+	Server     string `json:"server"`
+}
+
+func (s *Store) seal(id string, access environment.Access) (string, error) {
+	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server})
+	if err != nil {
+		return "", fmt.Errorf("encoding the access of binding %s: %w", id, err)
+	}
+
+	return s.keys.Seal(plain, accessPlace(id)), nil
+}
+
+func (s *Store) open(binding environment.Binding, sealed string) (environment.Access, error) {
+	plain, err := s.keys.Open(sealed, accessPlace(binding.ID))
+	if err != nil {
+		return environment.Access{}, fmt.Errorf("reading the access of binding %s: %w", binding.ID, err)
+	}
+
+	var access sealedAccess
+	if err := json.Unmarshal(plain, &access); err != nil {
+		return environment.Access{}, fmt.Errorf("decoding the access of binding %s: %w", binding.ID, err)
+	}
+
+	return environment.Access{
+		Kubeconfig: secret.String(access.Kubeconfig), Server: access.Server, ExpiresAt: binding.ExpiresAt,
+	}, nil
+}

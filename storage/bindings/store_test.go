@@ -1,0 +1,293 @@
+package bindings_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+const instanceID = "instance"
+
+var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// shelf is the broker's tables with one instance.
+type shelf struct {
+	*testing.T
+
+	db         *storage.DB
+	bindings   *bindings.Store
+	instances  *instances.Store
+	operations *operations.Store
+}
+
+// each runs the test on both databases.
+func each(t *testing.T, test func(s shelf)) {
+	t.Helper()
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		s := shelf{T: t, db: db}
+		keys := storagetest.Keys(t)
+
+		var err error
+		if s.operations, err = operations.Open(t.Context(), db, keys); err != nil {
+			t.Fatal(err)
+		}
+
+		if s.instances, err = instances.Open(t.Context(), db, keys); err != nil {
+			t.Fatal(err)
+		}
+
+		if s.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
+			t.Fatal(err)
+		}
+
+		s.inTx(func(tx storage.Tx) error {
+			return storagetest.Insert(t.Context(), tx, s.instances, environment.Instance{
+				ID: instanceID, ShootName: "c-1", RuntimeID: "runtime", CreatedAt: began, UpdatedAt: began,
+			})
+		})
+
+		test(s)
+	})
+}
+
+func (s shelf) inTx(work func(tx storage.Tx) error) {
+	s.Helper()
+
+	if err := s.db.InTx(s.Context(), work); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func binding(id string) environment.Binding {
+	return environment.Binding{
+		ID: id, InstanceID: instanceID, BindingID: "binding-" + id, RuntimeID: "runtime", Role: environment.RoleEdit,
+		Lifetime: 20 * time.Minute, Predecessor: "former", AppGUID: "app", CreatedBy: "someone", State: environment.BindingCreating,
+		OperationID: "operation-" + id, CreatedAt: began, ExpiresAt: began.Add(20 * time.Minute),
+	}
+}
+
+// insert stores the binding, with an operation that has ended or not.
+func (s shelf) insert(made environment.Binding, ended bool) {
+	s.Helper()
+
+	s.inTx(func(tx storage.Tx) error {
+		if err := s.operations.Accept(s.Context(), tx, process.New{
+			ID: made.OperationID, Kind: "bind", InstanceID: environment.BindingKey(made.InstanceID, made.BindingID),
+			Payload: json.RawMessage(`{}`), At: began,
+		}); err != nil {
+			return err
+		}
+
+		if ended {
+			if _, err := s.operations.CancelOne(s.Context(), tx, made.OperationID, "the test needs it ended", began); err != nil {
+				return err
+			}
+		}
+
+		return s.bindings.Insert(s.Context(), tx, made)
+	})
+}
+
+func (s shelf) get(id string) (environment.Binding, error) {
+	return s.bindings.Get(s.Context(), s.db.Reader(), instanceID, "binding-"+id)
+}
+
+func TestABindingIsKeptAsItWas(t *testing.T) {
+	each(t, func(s shelf) {
+		s.insert(binding("one"), false)
+
+		want := binding("one")
+		want.Access.ExpiresAt = want.ExpiresAt
+
+		if got, err := s.get("one"); err != nil || !cmp.Equal(want, got) {
+			s.Errorf("%v, -want +got\n%s", err, cmp.Diff(want, got))
+		}
+
+		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
+		for range 2 {
+			if kept, err := s.bindings.KeepAccess(s.Context(), "one", access); err != nil || !kept {
+				s.Errorf("the access is not kept: %v", err)
+			}
+
+			access.Kubeconfig = "later"
+		}
+
+		want.State, want.ExpiresAt = environment.BindingReady, began.Add(time.Hour)
+		want.Access = environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
+
+		if got, err := s.get("one"); err != nil || !cmp.Equal(want, got) {
+			s.Errorf("the first access has to stay: %v, -want +got\n%s", err, cmp.Diff(want, got))
+		}
+
+		stored, err := storage.Get[string](s.Context(), s.db.Reader(), `SELECT access FROM bindings`)
+		if err != nil || strings.Contains(stored, "hush") {
+			s.Errorf("stored in clear: %s, %v", stored, err)
+		}
+
+		if _, err := s.get("two"); !errors.Is(err, storage.ErrNotFound) {
+			s.Errorf("unknown: %v", err)
+		}
+
+		want.Access = environment.Access{}
+		if listed, err := s.bindings.OfInstance(s.Context(), instanceID); err != nil || !cmp.Equal([]environment.Binding{want}, listed) {
+			s.Errorf("listed with secrets, or not at all: %v, %v", listed, err)
+		}
+	})
+}
+
+func TestAnIDIsFreeWhileTheFormerBindingIsRemoved(t *testing.T) {
+	each(t, func(s shelf) {
+		former, next := binding("one"), binding("two")
+		next.BindingID, next.CreatedAt = former.BindingID, began.Add(-time.Second) // clocks differ
+
+		s.insert(former, false)
+
+		if err := s.db.InTx(s.Context(), func(tx storage.Tx) error {
+			return s.bindings.Insert(s.Context(), tx, next)
+		}); !storage.IsDuplicate(err) {
+			s.Errorf("two bindings have the same id: %v", err)
+		}
+
+		for _, want := range []bool{true, false} {
+			s.inTx(func(tx storage.Tx) error {
+				marked, err := s.bindings.MarkDeleting(s.Context(), tx, former, "removal")
+				if marked != want {
+					s.Errorf("marked: %t, want %t", marked, want)
+				}
+
+				return err
+			})
+		}
+
+		if wanted, err := s.bindings.Wanted(s.Context(), "one"); err != nil || wanted {
+			s.Errorf("it is to go, and wanted: %v", err)
+		}
+
+		if kept, err := s.bindings.KeepAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+			s.Errorf("what is to go keeps access: %v", err)
+		}
+
+		s.insert(next, false)
+
+		if wanted, err := s.bindings.Wanted(s.Context(), "two"); err != nil || !wanted {
+			s.Errorf("the next one is not wanted: %v", err)
+		}
+
+		if got, err := s.get("one"); err != nil || got.ID != "two" {
+			s.Errorf("found %s, %v, want the one that stays", got.ID, err)
+		}
+
+		if err := s.bindings.Delete(s.Context(), "two"); err != nil {
+			s.Fatal(err)
+		}
+
+		if got, err := s.get("one"); err != nil || got.ID != "one" {
+			s.Errorf("found %s, %v, want the one that goes", got.ID, err)
+		}
+	})
+}
+
+func TestBindingsGoWithTheirInstance(t *testing.T) {
+	each(t, func(s shelf) {
+		s.insert(binding("one"), false)
+
+		instance, err := s.instances.Get(s.Context(), s.db.Reader(), instanceID)
+		if err != nil {
+			s.Fatal(err)
+		}
+
+		if err := s.instances.Delete(s.Context(), instance); err != nil {
+			s.Fatal(err)
+		}
+
+		if _, err := s.get("one"); !errors.Is(err, storage.ErrNotFound) {
+			s.Errorf("the binding is still there: %v", err)
+		}
+
+		if kept, err := s.bindings.KeepAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+			s.Errorf("what is gone keeps access: %v", err)
+		}
+
+		if err := s.db.InTx(s.Context(), func(tx storage.Tx) error {
+			return s.bindings.Insert(s.Context(), tx, binding("two"))
+		}); err == nil {
+			s.Error("a binding of no instance is stored")
+		}
+	})
+}
+
+func TestCountLive(t *testing.T) {
+	each(t, func(s shelf) {
+		other, expired, removed := binding("other"), binding("expired"), binding("removed")
+		other.RuntimeID, expired.ExpiresAt, removed.State = "former runtime", began, environment.BindingDeleting
+
+		for _, made := range []environment.Binding{binding("one"), other, expired, removed} {
+			s.insert(made, false)
+		}
+
+		if count, err := s.bindings.CountLive(s.Context(), s.db.Reader(), instanceID, "runtime", began); err != nil || count != 1 {
+			s.Errorf("count: %d, %v", count, err)
+		}
+	})
+}
+
+func TestOver(t *testing.T) {
+	cases := map[string]struct {
+		reason       string
+		state        environment.BindingState
+		expired      bool
+		ended, found bool
+	}{
+		"live":          {"it gives access", environment.BindingReady, false, true, false},
+		"expired":       {"nobody has any use for it", environment.BindingReady, true, true, true},
+		"being made":    {"its operation goes on", environment.BindingCreating, false, false, false},
+		"made too late": {"its operation goes on, and makes new access", environment.BindingCreating, true, false, false},
+		"failed":        {"its operation has failed", environment.BindingCreating, false, true, true},
+		"both":          {"it is found once", environment.BindingCreating, true, true, true},
+		"being removed": {"its operation goes on", environment.BindingDeleting, true, false, false},
+		"not removed":   {"the removal failed: another one is due", environment.BindingDeleting, true, true, true},
+		"just now":      {"the removal failed: who asked for it may do so again", environment.BindingDeleting, false, true, false},
+	}
+
+	each(t, func(s shelf) {
+		for name, c := range cases {
+			made := binding(name)
+			made.State = c.state
+
+			if c.expired {
+				made.ExpiresAt = began
+			}
+
+			s.insert(made, c.ended)
+		}
+
+		over, err := s.bindings.Over(s.Context(), began, len(cases))
+		if err != nil {
+			s.Fatal(err)
+		}
+
+		found := map[string]int{}
+		for _, binding := range over {
+			found[binding.ID]++
+		}
+
+		for name, c := range cases {
+			if found[name] != map[bool]int{true: 1}[c.found] {
+				s.Errorf("%s is found %d times: %s", name, found[name], c.reason)
+			}
+		}
+	})
+}

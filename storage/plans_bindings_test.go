@@ -1,0 +1,56 @@
+package storage_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+func (s stores) bindingCalls() map[string]call {
+	known := environment.Binding{
+		ID: "new", InstanceID: "i10", BindingID: "new", State: environment.BindingCreating, OperationID: "p10",
+		CreatedAt: filledAt, ExpiresAt: filledAt,
+	}
+
+	return map[string]call{
+		"bindings.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.bindings.Insert(ctx, tx, known) }),
+		"bindings.Get": func(ctx context.Context) error {
+			_, err := s.bindings.Get(ctx, s.db.Reader(), "i10", "none")
+
+			return err
+		},
+		"bindings.KeepAccess": func(ctx context.Context) error {
+			_, err := s.bindings.KeepAccess(ctx, "b10", environment.Access{ExpiresAt: filledAt})
+
+			return err
+		},
+		"bindings.MarkDeleting": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.bindings.MarkDeleting(ctx, tx, known, "p11")
+
+			return err
+		}),
+		"bindings.Delete": func(ctx context.Context) error { return s.bindings.Delete(ctx, "b11") },
+		"bindings.Wanted": func(ctx context.Context) error {
+			_, err := s.bindings.Wanted(ctx, "b12")
+
+			return err
+		},
+		"bindings.CountLive": func(ctx context.Context) error {
+			_, err := s.bindings.CountLive(ctx, s.db.Reader(), "i10", "r10", filledAt)
+
+			return err
+		},
+		"bindings.OfInstance": func(ctx context.Context) error {
+			_, err := s.bindings.OfInstance(ctx, "i10")
+
+			return err
+		},
+		"bindings.Over": func(ctx context.Context) error {
+			_, err := s.bindings.Over(ctx, filledAt.Add(-24*time.Hour), 500)
+
+			return err
+		},
+	}
+}
