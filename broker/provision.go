@@ -272,13 +272,13 @@ func sameObject(one, other json.RawMessage) bool {
 }
 
 // known is what the catalog has to know of the order.
-func (order order) known() catalog.Order {
+func (o order) known() catalog.Order {
 	return catalog.Order{
-		InstanceID:     order.instanceID,
-		InstanceName:   order.requester.instanceName,
-		PlatformRegion: order.region,
-		User:           order.requester.user,
-		Parameters:     order.details.RawParameters,
+		InstanceID:     o.instanceID,
+		InstanceName:   o.requester.instanceName,
+		PlatformRegion: o.region,
+		User:           o.requester.user,
+		Parameters:     o.details.RawParameters,
 	}
 }
 
