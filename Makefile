@@ -45,10 +45,19 @@ test-garden: postgres garden ## Run the end-to-end tests, on the real garden and
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
 SOAK_DURATION ?= 10m
+FUZZ_DURATION ?= 150s
+FUZZ_TARGETS  := FuzzBody FuzzID FuzzHeader FuzzDescribed
 
 .PHONY: soak
-soak: postgres garden ## Run the replica story again and again for SOAK_DURATION (10m), each time with another plan. STORY_SEED repeats one.
+soak: postgres garden ## Run the replica story and the model of the OSB API for SOAK_DURATION (10m) each, then fuzz. STORY_SEED repeats a story.
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^TestReplicas$$' ./test/e2e
+	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
+	@$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: ## Send what no platform sends: each fuzz target for FUZZ_DURATION (150s, which makes ten minutes).
+	@for target in $(FUZZ_TARGETS); do \
+		go test -timeout 0 -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_DURATION) ./test/osb || exit 1; done
 
 .PHONY: postgres
 postgres: ## Make sure that the tests find a PostgreSQL.

@@ -63,7 +63,7 @@ func (a *api) bind(r *http.Request) (rest.Answer, error) {
 	}
 
 	if outcome.operation == "" {
-		return bindingAnswer(http.StatusOK, outcome.binding)
+		return bindAnswer(r, http.StatusOK, outcome.binding)
 	}
 
 	rest.Note(r.Context(), logging.OperationID, outcome.operation)
@@ -85,7 +85,7 @@ func (a *api) bind(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	return bindingAnswer(http.StatusCreated, ready)
+	return bindAnswer(r, http.StatusCreated, ready)
 }
 
 func readBindOrder(r *http.Request) (bindOrder, error) {
@@ -122,7 +122,7 @@ func readBindOrder(r *http.Request) (bindOrder, error) {
 	resource, context := sent.inner("bind_resource"), sent.inner("context")
 	order.appGUID = firstOf(resource.text("app_guid"), sent.text("app_guid"))
 	order.createdBy = firstOf(audit.ActorOf(r.Context()).Originator, context.text("email"), context.text("user_id"))
-	order.deferred = acceptsIncomplete(values) && bindsDeferred(r)
+	order.deferred = acceptsIncomplete(values) && speaks(r, deferredBinds)
 
 	raw := sent.object("parameters")
 	order.given = !sameObject(raw, nil)

@@ -22,12 +22,18 @@ type bindingOperation struct {
 	Operation string `json:"operation"`
 }
 
-// fetchedBinding is the answer to a request for a binding that is ready. The library's form lacks metadata and endpoints.
-type fetchedBinding struct {
+// boundBinding is the answer to a bind that is ready. The library's form lacks metadata and endpoints.
+type boundBinding struct {
 	Credentials credentials       `json:"credentials"`
-	Parameters  bindingParameters `json:"parameters"`
-	Endpoints   []bindingEndpoint `json:"endpoints"`
+	Endpoints   []bindingEndpoint `json:"endpoints,omitempty"`
 	Metadata    bindingMetadata   `json:"metadata"`
+}
+
+// fetchedBinding is the answer to a fetch. Only this one tells the parameters.
+type fetchedBinding struct {
+	boundBinding
+
+	Parameters bindingParameters `json:"parameters"`
 }
 
 type credentials struct {
@@ -50,26 +56,47 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingAnswer shows a binding with its credentials, which no proxy may keep.
-func bindingAnswer(status int, binding environment.Binding) (rest.Answer, error) {
+// bindAnswer shows a binding to whoever has made it.
+func bindAnswer(r *http.Request, status int, binding environment.Binding) (rest.Answer, error) {
+	body, err := shown(r, binding)
+
+	return confidential(status, body), err
+}
+
+// fetchAnswer shows a binding to whoever asks for it.
+func fetchAnswer(r *http.Request, binding environment.Binding) (rest.Answer, error) {
+	body, err := shown(r, binding)
+
+	return confidential(http.StatusOK, fetchedBinding{
+		boundBinding: body,
+		Parameters:   bindingParameters{Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second)},
+	}), err
+}
+
+// confidential answers what no proxy may keep.
+func confidential(status int, body any) rest.Answer {
+	return rest.Answer{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
+}
+
+// shown is what platforms see of a binding. Endpoints are for those that know them: the client of Kubernetes, which speaks 2.14, takes
+// their ports for numbers and reads no answer that has them.
+func shown(r *http.Request, binding environment.Binding) (boundBinding, error) {
 	server, err := url.Parse(binding.Access.Server)
 	if err != nil || server.Hostname() == "" {
-		return rest.Answer{}, fmt.Errorf("binding %s has no address of an API server", binding.ID) // the address may hold more
+		return boundBinding{}, fmt.Errorf("binding %s has no address of an API server", binding.ID) // the address may hold more
 	}
 
-	return rest.Answer{
-		Status: status,
-		Header: http.Header{"Cache-Control": {"no-store"}},
-		Body: fetchedBinding{
-			Credentials: credentials{Kubeconfig: binding.Access.Kubeconfig.Reveal()},
-			Parameters:  bindingParameters{Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second)},
-			Endpoints: []bindingEndpoint{{
-				Host: server.Hostname(), Ports: []string{firstOf(server.Port(), "443")}, Protocol: "tcp",
-			}},
-			Metadata: bindingMetadata{
-				ExpiresAt:   binding.ExpiresAt.UTC().Format(bindingTime),
-				RenewBefore: binding.ExpiresAt.Add(-binding.Lifetime / renewShare).UTC().Format(bindingTime),
-			},
+	body := boundBinding{
+		Credentials: credentials{Kubeconfig: binding.Access.Kubeconfig.Reveal()},
+		Metadata: bindingMetadata{
+			ExpiresAt:   binding.ExpiresAt.UTC().Format(bindingTime),
+			RenewBefore: binding.ExpiresAt.Add(-binding.Lifetime / renewShare).UTC().Format(bindingTime),
 		},
-	}, nil
+	}
+
+	if speaks(r, endpointsTold) {
+		body.Endpoints = []bindingEndpoint{{Host: server.Hostname(), Ports: []string{firstOf(server.Port(), "443")}, Protocol: "tcp"}}
+	}
+
+	return body, nil
 }

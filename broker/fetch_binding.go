@@ -56,7 +56,7 @@ func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, notFound(textBindingNotReady)
 	}
 
-	return bindingAnswer(http.StatusOK, binding)
+	return fetchAnswer(r, binding)
 }
 
 // lastBindingOperation answers GET …/service_bindings/{binding_id}/last_operation.

@@ -51,7 +51,7 @@ func (a *api) unbind(r *http.Request) (rest.Answer, error) {
 		a.Wake()
 	}
 
-	if acceptsIncomplete(values) && bindsDeferred(r) {
+	if acceptsIncomplete(values) && speaks(r, deferredBinds) {
 		return rest.Answer{Status: http.StatusAccepted, Body: bindingOperation{operation}}, nil
 	}
 

@@ -13,16 +13,16 @@ import (
 const (
 	versionHeader = "X-Broker-API-Version"
 	majorVersion  = 2
-	// deferredBinds is the minor version that brought bindings that are made later.
-	deferredBinds = 14
+	// deferredBinds and endpointsTold are the minor versions that brought bindings that are made later, and endpoints of bindings.
+	deferredBinds, endpointsTold = 14, 15
 )
 
-// bindsDeferred reports whether the platform knows bindings that are made later.
-func bindsDeferred(r *http.Request) bool {
+// speaks reports whether the platform knows what the minor version brought.
+func speaks(r *http.Request, since int) bool {
 	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
 	version, err := strconv.Atoi(minor)
 
-	return err != nil || version >= deferredBinds // a number too large to be read is no old one
+	return err != nil || version >= since // a number too large to be read is no old one
 }
 
 // checkVersion refuses versions that are not served. Minor versions only add to each other, so each of them is served.

@@ -278,19 +278,23 @@ func TestWindowCountsFromTheStepsFirstRun(t *testing.T) {
 }
 
 func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.start(b.engine(b.store, stage("only", failing("Forever", func(int) (time.Duration, error) { return time.Minute, nil }))))
-		b.accept("op", "instance")
+	for pause, reason := range map[time.Duration]string{
+		time.Minute: "a step that comes back often", 10 * limit: "a step that would come back long after the limit",
+	} {
+		inBubble(t, func(b *bench) {
+			b.start(b.engine(b.store, stage("only", failing("Forever", func(int) (time.Duration, error) { return pause, nil }))))
+			b.accept("op", "instance")
 
-		record := b.await("op")
-		if record.State != process.Failed || record.Problem.Reason != failure.ReasonTimeout {
-			b.Errorf("ended as %s, %+v", record.State, record.Problem)
-		}
+			record := b.await("op")
+			if record.State != process.Failed || record.Problem.Reason != failure.ReasonTimeout {
+				b.Errorf("%s: ended as %s, %+v", reason, record.State, record.Problem)
+			}
 
-		if took := record.FinishedAt.Sub(record.StartedAt); took < limit || took > limit+2*time.Minute {
-			b.Errorf("took %s, want the limit of %s", took, limit)
-		}
-	})
+			if took := record.FinishedAt.Sub(record.StartedAt); took < limit || took > limit+2*time.Minute {
+				b.Errorf("%s: took %s, want the limit of %s", reason, took, limit)
+			}
+		})
+	}
 }
 
 func TestConditionSkipsAStep(t *testing.T) {

@@ -161,7 +161,7 @@ func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
 }
 
 func (r *run[D]) overdue(process Process[D], now time.Time) bool {
-	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) > process.Limit
+	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) >= process.Limit
 }
 
 // runStep runs a step once, records what came of it, and reports whether the step is done.
@@ -274,7 +274,7 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 
 // wait records a step that comes back after a while.
 func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
-	outcome, next := Waiting, r.engine.clock.Now().Add(wait)
+	outcome, next := Waiting, r.nextRun(wait)
 
 	r.operation.Problem, r.operation.Progress = Problem{}, r.operation.note.message
 	if r.operation.note.failed {
@@ -299,12 +299,22 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	}
 
 	attempt = attempt.failing()
-	next := r.engine.clock.Now().Add(stage.Retry.Interval(attempt.Failures))
+	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
 	r.operation.Problem, r.operation.Progress = problemOf(err), ""
 	attempt.LastError = r.operation.Problem.Message
 
 	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed for now")
 	r.comeBack(ctx, attempt, Retrying, r.operation.Problem.Message, next)
+}
+
+// nextRun is after the wait, and no later than the limit of the operation: it ends on time, however long its step waits.
+func (r *run[D]) nextRun(wait time.Duration) time.Time {
+	next := r.engine.clock.Now().Add(wait)
+	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {
+		return end
+	}
+
+	return next
 }
 
 // comeBack keeps the attempt and gives the lease back until the next run.

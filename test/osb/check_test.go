@@ -1,0 +1,109 @@
+package osb
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/broker"
+)
+
+// camelCase is a single word as error codes are written.
+var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
+
+// checkAnswer holds an answer against the rows that concern every one of them. The answers of pages outside of the protocol are not
+// for it.
+func checkAnswer(j judge, call call, got reply) {
+	j.Helper()
+
+	place := call.method + " " + call.path
+
+	if sent, given := call.header[identityHeaderKey]; given && len(sent) > 0 && got.Header.Get(identityHeader) != sent[0] ||
+		!given && got.Header.Get(identityHeader) != identity {
+		j.Errorf("A7: %s: the request identity of the answer is %q", place, got.Header.Get(identityHeader))
+	}
+
+	if got.Raw != "" && got.Header.Get("Content-Type") != "application/json" {
+		j.Errorf("A17: %s: the content type is %q", place, got.Header.Get("Content-Type"))
+	}
+
+	if got.Raw != "" && got.Body == nil {
+		j.Errorf("J16: %s: the body is no JSON object: %.200s", place, got.Raw)
+	}
+
+	if code, given := got.Body["error"]; given && !camelCase.MatchString(got.text("error")) {
+		j.Errorf("A12: %s: the code is %v", place, code)
+	}
+
+	if description, given := got.Body["description"]; given || got.Status >= http.StatusBadRequest {
+		if text := got.text("description"); text == "" || utf8.RuneCountInString(text) > 255 {
+			j.Errorf("A13, A26: %s: the description is %v", place, description)
+		}
+	}
+
+	checkUsability(j, call, got)
+	checkMeaning(j, place, got)
+
+	successes := []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNotModified}
+	if got.Status < http.StatusBadRequest && !slices.Contains(successes, got.Status) {
+		j.Errorf("J16: %s: status %d", place, got.Status)
+	}
+
+	if err := validate(call.method, call.path, got.Status, got.Raw); err != nil {
+		j.Errorf("%s: the answer is not as the OpenAPI description says: %v\n%.500s", place, err, got.Raw)
+	}
+}
+
+// checkMeaning looks that users are told what an error means: docs/user/errors.md is written from the same table.
+func checkMeaning(j judge, place string, got reply) {
+	j.Helper()
+
+	told := slices.ContainsFunc(broker.Meanings(), func(meaning broker.Meaning) bool {
+		return meaning.Status == got.Status && meaning.Code == got.text("error")
+	})
+
+	if got.Status >= http.StatusBadRequest && !told {
+		j.Errorf("%s: %d %q is not among the meanings that users can read up", place, got.Status, got.text("error"))
+	}
+}
+
+var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
+
+// checkUsability looks that the two hints about what can still be done are given only where they are defined.
+func checkUsability(j judge, call call, got reply) {
+	j.Helper()
+
+	usable, saysUsable := got.Body["instance_usable"]
+	repeatable, saysRepeatable := got.Body["update_repeatable"]
+
+	if !saysUsable && !saysRepeatable {
+		return
+	}
+
+	polls := routeOf(call.path) == routeInstancePoll
+	updates := polls || call.method == http.MethodPatch && routeOf(call.path) == routeInstance
+	deletes := polls || call.method == http.MethodDelete && routeOf(call.path) == routeInstance
+
+	if saysUsable && !updates && !deletes || saysRepeatable && !updates ||
+		got.Status < http.StatusBadRequest && got.text("state") != "failed" {
+		j.Errorf("A20, C13: %s %s tells instance_usable or update_repeatable: %s", call.method, call.path, got.Raw)
+	}
+
+	for _, value := range []any{usable, repeatable} {
+		if _, isBool := value.(bool); value != nil && !isBool {
+			j.Errorf("F15: %s %s: %v is no boolean", call.method, call.path, value)
+		}
+	}
+}
+
+// encode writes what tests send.
+func encode(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+
+	return string(encoded)
+}

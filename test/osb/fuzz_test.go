@@ -1,0 +1,156 @@
+package osb
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// methods of requests that fuzz targets send, chosen by a number.
+func methodOf(choice uint8) string {
+	methods := []string{http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
+
+	return methods[int(choice)%len(methods)]
+}
+
+// FuzzBody sends bodies of any kind.
+func FuzzBody(f *testing.F) {
+	at := newTarget(f)
+	seed := visitor{tenant: "o"}
+
+	for _, body := range append(malformed(),
+		seed.order(), seed.patch(), seed.binding(), seed.order(fields{"maintenance_info": fields{"version": "1.0.0"}}),
+		seed.order(fields{"context": fields{"globalaccount_id": "a", "user_id": "u", "active": false, "sm_operator_credentials": fields{}}}),
+		seed.order(fields{"parameters": fields{"zones": []string{"a"}, "administrators": []string{"x"}, "name": "n", "machineType": "m6i.large"}}),
+		seed.binding(fields{"parameters": fields{"expiration_seconds": 600}, "predecessor_binding_id": "b", "bind_resource": fields{"app_guid": ""}}),
+		seed.patch(fields{"plan_id": planGCP, "previous_values": fields{"plan_id": planAWS}, "context": fields{"active": false}}),
+		`{"service_id":"`+strings.Repeat("[", 2000)+`"}`, strings.Repeat(`{"a":`, 10_000), `{"parameters":{"autoScalerMax":1e400}}`,
+		`{"service_id":"\ud800","plan_id":"\u0000"}`, `{"a":1,"a":2}`) {
+		for choice := range uint8(4) {
+			f.Add(choice, true, []byte(body))
+			f.Add(choice, false, []byte(body))
+		}
+	}
+
+	f.Fuzz(func(t *testing.T, choice uint8, ofInstance bool, body []byte) {
+		path := instancePath(at.instance)
+		if !ofInstance {
+			path = bindingPath(at.instance, "b")
+		}
+
+		query := incomplete
+		if method := methodOf(choice); method == http.MethodDelete {
+			query += "&" + ids
+		} else if method == http.MethodPut && ofInstance && choice >= 128 {
+			path = instancePath("new")
+		}
+
+		if methodOf(choice) == http.MethodDelete && ofInstance {
+			return // it would delete the instance that the others need
+		}
+
+		at.hit(t, call{method: methodOf(choice), path: path + query, body: string(body)})
+	})
+}
+
+// FuzzID sends ids, regions and queries of any kind.
+func FuzzID(f *testing.F) {
+	at := newTarget(f)
+	order := visitor{tenant: "o"}.order()
+
+	for _, id := range []string{
+		"a", "", ".", "..", "/", "a/b", "%", "%2F", "ü", "\x00", "\xff", " ", "?", "#", strings.Repeat("i", 256), "known", "a;b", "a\r\nb",
+		"';--", "last_operation", "\u202e", "known/service_bindings/b", "known/last_operation",
+	} {
+		for choice := range uint8(4) {
+			f.Add(choice, id, "operation=x", false)
+			f.Add(choice, id, ids+"&accepts_incomplete=true", true)
+			f.Add(choice, id, "%zz;&==&accepts_incomplete=true&service_id", false)
+		}
+	}
+
+	f.Fuzz(func(t *testing.T, choice uint8, id, query string, raw bool) {
+		if methodOf(choice) == http.MethodDelete && (id == at.instance || raw) {
+			return // it would delete the instance that the others need
+		}
+
+		sent := url.PathEscape(id)
+		if raw {
+			sent = strings.ReplaceAll(id, "#", "%23") // what is behind it is never sent
+		}
+
+		for _, path := range []string{
+			instancePath(sent), instancePath(sent) + "/last_operation", bindingPath(at.instance, sent),
+			bindingPath(sent, "b") + "/last_operation", "/oauth/" + sent + instancePath(at.instance),
+		} {
+			if methodOf(choice) == http.MethodDelete && strings.Contains(path, at.instance) {
+				continue
+			}
+
+			at.hit(t, call{method: methodOf(choice), path: path + "?" + query, body: order})
+		}
+	})
+}
+
+// FuzzHeader sends headers of any kind.
+func FuzzHeader(f *testing.F) {
+	at := newTarget(f)
+	order := visitor{tenant: "o"}.order()
+
+	for _, value := range []string{
+		"", "2.17", "2.", "99999999999999999999.1", "-1.0", "２.１７", "x", "kubernetes " + base64.StdEncoding.EncodeToString([]byte(`{"username":{}}`)),
+		"cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", "Basic x", "Bearer a.b.c", "Basic " + base64.StdEncoding.EncodeToString([]byte("tester:secret")),
+		"application/json; charset=\"", "text/plain", strings.Repeat("x", 5000), "*", `W/"x", "y"`, "Mon, 02 Jan 2006 15:04:05 GMT",
+	} {
+		for which := range uint8(7) {
+			f.Add(which, uint8(0), value)
+			f.Add(which, uint8(3), value)
+		}
+	}
+
+	f.Fuzz(func(t *testing.T, which, choice uint8, value string) {
+		names := []string{
+			versionHeader, originatorHeader, identityHeader, "Content-Type", "Authorization", "If-None-Match", "If-Modified-Since",
+		}
+		name := names[int(which)%len(names)]
+
+		if strings.ContainsFunc(value, func(char rune) bool { return char < ' ' || char == 0x7f }) || strings.TrimSpace(value) != value {
+			return // a header is changed on its way
+		}
+
+		path := instancePath(at.instance) + incomplete
+		if method := methodOf(choice); method == http.MethodDelete {
+			path = instancePath("nobody") + incomplete + "&" + ids
+		} else if method == http.MethodGet {
+			path = "/v2/catalog"
+		}
+
+		at.hit(t, call{method: methodOf(choice), path: path, body: order, header: header(name, value)})
+	})
+}
+
+// FuzzDescribed sends requests that are drawn from the OpenAPI description, and most of whose values fit it.
+func FuzzDescribed(f *testing.F) {
+	at := newTarget(f)
+
+	document, err := described()
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	for seed := range 16 {
+		f.Add([]byte(strings.Repeat(string(rune('a'+seed)), 400)))
+	}
+
+	f.Add([]byte{})
+
+	draw := describedCalls(document, at.instance)
+
+	f.Fuzz(func(t *testing.T, input []byte) {
+		rapid.MakeFuzz(func(r *rapid.T) { at.hit(t, draw.Draw(r, "call")) })(t, input)
+	})
+}

@@ -1,0 +1,250 @@
+package osb
+
+import (
+	"net/http"
+
+	"pgregory.net/rapid"
+)
+
+// actions are what the model does to a broker, at random and in any order.
+func (m *model) actions() map[string]func(*rapid.T) {
+	actions := map[string]func(*rapid.T){
+		"": m.look, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.settle() },
+		"order and delete": m.orderAndDelete,
+	}
+
+	if m.updates {
+		actions["update"] = m.updateAny
+	}
+
+	if m.binds {
+		actions["bind at once"], actions["bind later"], actions["unbind"] = m.bindAtOnce, m.bindLater, m.unbindAny
+	}
+
+	return actions
+}
+
+func (m *model) any(t *rapid.T) *known { return rapid.SampledFrom(m.instances).Draw(t, "instance") }
+
+// waits draws whether the platform can wait for the end of an operation. Most can.
+func waits(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
+
+// look compares what platforms see with what the model knows.
+func (m *model) look(_ *rapid.T) {
+	for _, instance := range m.instances {
+		got := m.get(instancePath(instance.id))
+
+		switch instance.phase {
+		case absent, creating:
+			m.want("a fetch of what is "+string(instance.phase), got, http.StatusNotFound)
+		case deleting:
+			m.want("a fetch during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
+		case ready, updating:
+			m.want("a fetch of what is "+string(instance.phase), got, http.StatusOK)
+
+			if most := got.object("parameters")["autoScalerMax"]; most != float64(instance.most) {
+				m.Errorf("the instance has %v nodes at most, want %d: %s", most, instance.most, got.Raw)
+			}
+		}
+
+		if instance.phase == absent || instance.phase == deleting {
+			continue
+		}
+
+		for id, credentials := range instance.bindings {
+			got := m.want("a fetch of a binding", m.get(bindingPath(instance.id, id)), http.StatusOK)
+			if encode(got.Body["credentials"]) != credentials {
+				m.Errorf("the credentials of a binding are other ones")
+			}
+		}
+	}
+}
+
+// orderAny orders an instance: a new one, the same again, or another one with the id.
+func (m *model) orderAny(t *rapid.T) {
+	instance, number, waits := m.any(t), rapid.IntRange(0, 1).Draw(t, "order"), waits(t)
+	path := instancePath(instance.id)
+
+	if waits {
+		path += incomplete
+	}
+
+	got := m.do(call{method: http.MethodPut, path: path, body: m.order(orders()[number])})
+	same := number == instance.order
+
+	switch {
+	case instance.phase == deleting:
+		m.want("an order during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
+	case instance.phase == absent && waits:
+		m.want("a new order", got, http.StatusAccepted)
+		instance.begin(creating, got.text("operation"))
+		instance.order, instance.most, instance.updates = number, 10, false
+	case instance.phase == absent || instance.phase == creating && same && !waits:
+		m.want("an order that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+	case !same:
+		m.want("another order with the id", got, http.StatusConflict)
+	case instance.phase == creating:
+		m.want("the same order", got, http.StatusAccepted)
+		m.sameOperation(instance, got)
+	case instance.updates:
+		m.wantOneOf("the first order, and the instance was changed since", got, http.StatusOK, http.StatusConflict)
+	default:
+		m.want("the same order, and the instance is ready", got, http.StatusOK)
+	}
+}
+
+func (m *model) sameOperation(instance *known, got reply) {
+	m.Helper()
+
+	if got.text("operation") != instance.operation {
+		m.Errorf("the same request is operation %q, it was %q", got.text("operation"), instance.operation)
+	}
+}
+
+func (m *model) deleteAny(t *rapid.T) {
+	instance, waits := m.any(t), waits(t)
+	query := "?" + ids
+
+	if waits {
+		query = incomplete + "&" + ids
+	}
+
+	// A creation or an update that has not reached the Provisioner yet ends at once, and so may the deletion: row J8.
+	m.reached(instance)
+
+	got := m.do(call{method: http.MethodDelete, path: instancePath(instance.id) + query})
+
+	switch {
+	case instance.phase == absent:
+		m.want("a deletion of what is not there", got, http.StatusGone)
+	case !waits:
+		m.want("a deletion that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+	case instance.phase == deleting:
+		m.want("the same deletion", got, http.StatusAccepted)
+		m.sameOperation(instance, got)
+	default:
+		m.want("a deletion", got, http.StatusAccepted)
+
+		if instance.phase != ready {
+			instance.outcomes[instance.operation] = outcomeFailed
+		}
+
+		instance.begin(deleting, got.text("operation"))
+	}
+}
+
+// reached waits until what is under way has come to the Provisioner, where it is held.
+func (m *model) reached(instance *known) {
+	m.Helper()
+
+	call := map[phase]string{creating: callOrder, updating: callUpgrade}[instance.phase]
+	if call == "" {
+		return
+	}
+
+	under := 0
+
+	for _, each := range m.instances {
+		if each.phase == instance.phase {
+			under++
+		}
+	}
+
+	m.until("the call to the Provisioner", func() bool { return m.road.waiting(m.tenant, call) >= under })
+}
+
+// orderAndDelete deletes what was ordered in the same moment, wherever its creation is.
+func (m *model) orderAndDelete(t *rapid.T) {
+	instance := m.any(t)
+	if instance.phase != absent {
+		t.Skip("it is there")
+	}
+
+	made := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).text("operation")
+	got := m.want("a deletion right after it", m.remove(instance.id), http.StatusAccepted)
+
+	instance.outcomes[made] = outcomeFailed
+	instance.begin(deleting, got.text("operation"))
+	m.settle()
+}
+
+// pollAny asks for an operation that was given out, or for the newest.
+func (m *model) pollAny(t *rapid.T) {
+	instance := m.any(t)
+	asked := []string{""}
+
+	if instance.operation != "" {
+		asked = append(asked, instance.operation)
+	}
+
+	for operation := range instance.outcomes {
+		asked = append(asked, operation)
+	}
+
+	for _, operation := range asked {
+		got := m.poll(instancePath(instance.id), operation)
+
+		if operation == "" {
+			operation = instance.operation
+		}
+
+		outcome, ended := instance.outcomes[operation]
+
+		switch {
+		case operation == "":
+			m.want("a poll of what never was", got, http.StatusNotFound)
+		case !ended:
+			m.told(got, "in progress")
+		case outcome == outcomeGone:
+			m.want("a poll of a deletion that has ended", got, http.StatusGone)
+		case outcome == outcomeFailed && instance.phase == deleting:
+			m.want("a poll of what is being canceled", got, http.StatusOK)
+		default:
+			m.told(got, outcome)
+		}
+	}
+}
+
+func (m *model) told(got reply, state string) {
+	m.Helper()
+
+	if got.Status != http.StatusOK || got.text("state") != state {
+		m.Errorf("a poll tells %d %s, want %q", got.Status, got.Raw, state)
+	}
+}
+
+// updateAny asks for another number of nodes.
+func (m *model) updateAny(t *rapid.T) {
+	instance, most, waits := m.any(t), rapid.IntRange(10, 12).Draw(t, "most"), waits(t)
+	path := instancePath(instance.id)
+
+	if waits {
+		path += incomplete
+	}
+
+	got := m.do(call{method: http.MethodPatch, path: path, body: m.patch(fields{"parameters": fields{"autoScalerMax": most}})})
+
+	switch {
+	case instance.phase == absent:
+		m.want("an update of what is not there", got, http.StatusNotFound)
+	case instance.phase == deleting:
+		m.wantOneOf("an update during the deletion", got, http.StatusUnprocessableEntity, http.StatusNotFound)
+	case instance.phase == creating:
+		m.want("an update during the creation", got, http.StatusUnprocessableEntity)
+	case instance.phase == ready && most == instance.most:
+		m.want("an update without effect", got, http.StatusOK)
+	case instance.phase == ready && waits:
+		m.want("an update", got, http.StatusAccepted)
+		instance.begin(updating, got.text("operation"))
+		instance.wanted = most
+	case instance.phase == ready:
+		m.want("an update that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+	case most == instance.wanted && waits:
+		m.want("the same update", got, http.StatusAccepted)
+		m.sameOperation(instance, got)
+	case most == instance.most:
+		m.wantOneOf("an update back to what is, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
+	default:
+		m.want("another update", got, http.StatusUnprocessableEntity)
+	}
+}

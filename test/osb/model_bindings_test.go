@@ -1,0 +1,126 @@
+package osb
+
+import (
+	"net/http"
+
+	"pgregory.net/rapid"
+)
+
+// bindingIDs are the ids of bindings of each instance.
+func bindingIDs() []string { return []string{"one", "two"} }
+
+func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }
+
+// bindAtOnce binds, and has the credentials with the answer.
+func (m *model) bindAtOnce(t *rapid.T) {
+	instance, id := m.any(t), drawBinding(t)
+	got := m.bindNow(instance.id, id, m.binding())
+	m.judgeBind(instance, id, got, http.StatusCreated)
+
+	if got.Status == http.StatusCreated {
+		instance.bindings[id] = encode(got.Body["credentials"])
+	}
+}
+
+// judgeBind compares the answer to a bind with the model; a new binding has the status.
+func (m *model) judgeBind(instance *known, id string, got reply, created int) {
+	m.Helper()
+
+	credentials, bound := instance.bindings[id]
+
+	switch instance.phase {
+	case absent:
+		m.want("a bind of what is not there", got, http.StatusNotFound)
+	case creating, deleting:
+		m.wantOneOf("a bind while the instance is "+string(instance.phase), got, http.StatusNotFound, http.StatusUnprocessableEntity)
+	case ready, updating:
+		switch {
+		case bound:
+			m.want("the same bind", got, http.StatusOK)
+
+			if encode(got.Body["credentials"]) != credentials {
+				m.Errorf("the same bind gives other credentials")
+			}
+		case instance.phase == updating:
+			m.wantOneOf("a bind during an update", got, created, http.StatusUnprocessableEntity)
+		default:
+			m.want("a bind", got, created)
+		}
+	}
+}
+
+// bindLater binds, looks at the binding while it is made, and waits for it.
+func (m *model) bindLater(t *rapid.T) {
+	instance, id := m.any(t), drawBinding(t)
+	path := bindingPath(instance.id, id)
+
+	lift := m.hold(callKubeconfig)
+	defer lift()
+
+	got := m.bind(instance.id, id, m.binding())
+	m.judgeBind(instance, id, got, http.StatusAccepted)
+
+	if got.Status != http.StatusAccepted {
+		return
+	}
+
+	operation := got.text("operation")
+
+	for range rapid.IntRange(0, 3).Draw(t, "looks") {
+		switch rapid.IntRange(0, 3).Draw(t, "look") {
+		case 0:
+			if again := m.want("the same bind", m.bind(instance.id, id, m.binding()), http.StatusAccepted); again.Raw != got.Raw {
+				m.Errorf("the same bind has another answer: %s and %s", got.Raw, again.Raw)
+			}
+		case 1:
+			m.want("another bind with the id", m.bind(instance.id, id, m.binding(fields{
+				"parameters": fields{"expiration_seconds": 901},
+			})), http.StatusConflict)
+		case 2:
+			m.want("a fetch meanwhile", m.get(path), http.StatusNotFound)
+		default:
+			m.told(m.poll(path, operation), "in progress")
+		}
+	}
+
+	lift()
+	m.succeeded(path, operation)
+	instance.bindings[id] = encode(m.want("a fetch", m.get(path), http.StatusOK).Body["credentials"])
+}
+
+// unbindAny removes a binding, at once or later.
+func (m *model) unbindAny(t *rapid.T) {
+	instance, id, waits := m.any(t), drawBinding(t), waits(t)
+	path := bindingPath(instance.id, id)
+
+	if instance.phase == deleting {
+		t.Skip("whether its bindings are there is not told")
+	}
+
+	_, bound := instance.bindings[id]
+
+	var got reply
+	if waits {
+		got = m.unbind(instance.id, id)
+	} else {
+		got = m.do(call{method: http.MethodDelete, path: path + "?" + ids})
+	}
+
+	switch {
+	case !bound:
+		m.want("an unbind of what is not there", got, http.StatusGone)
+
+		return
+	case got.Status == http.StatusUnprocessableEntity && instance.phase == updating:
+		m.want("an unbind during an update", got, http.StatusUnprocessableEntity, "ConcurrencyError")
+
+		return
+	case waits:
+		m.gone(path, m.want("an unbind", got, http.StatusAccepted).text("operation"))
+	default:
+		m.want("an unbind", got, http.StatusOK)
+	}
+
+	delete(instance.bindings, id)
+	m.want("a fetch", m.get(path), http.StatusNotFound)
+}

@@ -1,0 +1,109 @@
+package osb
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Routes of the protocol, as the description names them.
+const (
+	routeCatalog      = "/v2/catalog"
+	routeInstance     = "/v2/service_instances/{instance_id}"
+	routeInstancePoll = routeInstance + "/last_operation"
+	routeBinding      = routeInstance + "/service_bindings/{binding_id}"
+	routeBindingPoll  = routeBinding + "/last_operation"
+)
+
+//go:embed testdata/openapi-2.17.yaml
+var official []byte
+
+// described is the official description, completed and closed by the overlay.
+var described = sync.OnceValues(func() (*openapi3.T, error) {
+	openapi3.SchemaErrorDetailsDisabled = true // schema and value would be repeated in every failure
+
+	document, err := openapi3.NewLoader().LoadFromData(official)
+	if err != nil {
+		return nil, err
+	}
+
+	overlay(document)
+
+	return document, nil
+})
+
+// routeOf returns the route of a path, empty when the protocol has none like it.
+func routeOf(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	if _, after, found := strings.Cut(path, "/v2/"); found {
+		path = after
+	}
+
+	switch parts := strings.Split(path, "/"); {
+	case path == "catalog":
+		return routeCatalog
+	case len(parts) < 2 || parts[0] != "service_instances" || parts[1] == "":
+		return ""
+	case len(parts) == 2:
+		return routeInstance
+	case len(parts) == 3 && parts[2] == "last_operation":
+		return routeInstancePoll
+	case len(parts) < 4 || parts[2] != "service_bindings" || parts[3] == "":
+		return ""
+	case len(parts) == 4:
+		return routeBinding
+	case len(parts) == 5 && parts[4] == "last_operation":
+		return routeBindingPoll
+	default:
+		return ""
+	}
+}
+
+// validate holds an answer against the description. It has nothing to say about paths and methods that the protocol does not have.
+func validate(method, path string, status int, body string) error {
+	document, err := described()
+	if err != nil {
+		return err
+	}
+
+	if routeOf(path) == "" {
+		return nil
+	}
+
+	operation := document.Paths.Find(routeOf(path)).GetOperation(method)
+	if operation == nil {
+		if status != http.StatusUnauthorized && status != http.StatusMethodNotAllowed {
+			return fmt.Errorf("status %d for a method that the protocol does not have", status)
+		}
+
+		return nil
+	}
+
+	response := operation.Responses.Value(strconv.Itoa(status))
+	if response == nil {
+		return fmt.Errorf("status %d is not among those of the operation", status)
+	}
+
+	content := response.Value.Content.Get("application/json")
+	if content == nil {
+		if body != "" {
+			return errors.New("there is a body where none is described")
+		}
+
+		return nil
+	}
+
+	var value any
+	if err := json.Unmarshal([]byte(body), &value); err != nil {
+		return err
+	}
+
+	return content.Schema.Value.VisitJSON(value, openapi3.MultiErrors())
+}
