@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
@@ -416,35 +416,27 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 
 func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
 	onRunning(t, func(b *bench) {
+		b.options.Periods = expiry.Periods{"aws": 0}
+		b.restart()
+
 		b.want("a binding", b.bind("one", ""), 201)
 
-		suspension := b.operationOf(instanceID, environment.KindSuspend)
+		suspension := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
 		b.want("being suspended", b.bind("two", ""), 422, "ConcurrencyError")
 		b.want("I2: its cluster goes", b.getBinding("one"), 404)
-		b.move(suspension, process.Succeeded)
+		b.succeed(suspension)
 		b.want("suspended", b.bind("two", ""), 422, "")
 		b.want("I2: its cluster is gone", b.getBinding("one"), 404)
 		b.want("what is left of it can be removed", b.unbind("one", ""), 200)
 
-		resumption := b.operationOf(instanceID, environment.KindResume)
+		resumption := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
 		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")
-		b.move(resumption, process.Succeeded)
+		b.succeed(resumption)
+
+		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), "another"); err != nil {
+			b.Fatal(err)
+		}
+
 		b.want("resumed", b.bind("two", ""), 201)
 	})
-}
-
-// operationOf has an operation of the kind accepted.
-func (b *bench) operationOf(instance, kind string) string {
-	b.Helper()
-
-	operation, err := environment.NewOperation(kind, b.stored(instance), nil, b.clock.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-
-	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.operations.Accept(b.Context(), tx, operation) }); err != nil {
-		b.Fatal(err)
-	}
-
-	return operation.ID
 }
