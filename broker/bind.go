@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -120,7 +121,7 @@ func readBindOrder(r *http.Request) (bindOrder, error) {
 
 	resource, context := sent.inner("bind_resource"), sent.inner("context")
 	order.appGUID = firstOf(resource.text("app_guid"), sent.text("app_guid"))
-	order.createdBy = firstOf(originatorOf(r.Context()), context.text("email"), context.text("user_id"))
+	order.createdBy = firstOf(audit.ActorOf(r.Context()).Originator, context.text("email"), context.text("user_id"))
 	order.deferred = acceptsIncomplete(values) && speaks(r, deferredBinds)
 
 	raw := sent.object("parameters")
@@ -260,6 +261,11 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, order bindOrder, in
 	}
 
 	if err := a.Bindings.Insert(ctx, tx, binding); err != nil {
+		return bound{}, err
+	}
+
+	entry := audit.Entry{After: audit.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt}}
+	if operation, err = a.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return bound{}, err
 	}
 

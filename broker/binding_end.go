@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -52,5 +54,21 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 		return "", errOvertaken
 	}
 
+	entry := audit.Entry{Before: audit.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt}}
+	if operation, err = o.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
+		return "", err
+	}
+
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
+}
+
+// orderedBinding keeps with an operation on a binding who orders it, and writes that to the audit trail, beside what else was done to the
+// instance.
+func (o Options) orderedBinding(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry audit.Entry,
+) (process.New, error) {
+	operation.OrderedBy = audit.ActorOf(ctx).Name()
+	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
+	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
+
+	return operation, o.Trail.Record(ctx, tx, entry)
 }

@@ -98,6 +98,10 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		return "", false, err
 	}
 
+	if deletion, err = ordered(ctx, deletion, &instance, nil); err != nil {
+		return "", false, err
+	}
+
 	return deletion.ID, true, a.Operations.Accept(ctx, tx, deletion)
 }
 

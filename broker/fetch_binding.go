@@ -40,7 +40,7 @@ func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, notFound(textNoBinding)
 	}
 
-	newest, _, err := a.latest(r.Context(), a.DB.Reader(), instanceID, lifeKinds()...)
+	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), instanceID)
 	if err != nil {
 		return rest.Answer{}, err
 	}
@@ -52,7 +52,7 @@ func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, notFound(textNoBinding)
 	case err != nil:
 		return rest.Answer{}, err
-	case binding.State != environment.BindingReady, beingDeleted(newest), !a.live(binding, instance):
+	case binding.State != environment.BindingReady, environment.StandingOf(past) != environment.Active, !a.live(binding, instance):
 		return rest.Answer{}, notFound(textBindingNotReady)
 	}
 

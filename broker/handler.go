@@ -12,6 +12,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
@@ -42,8 +43,10 @@ type Options struct {
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Users are let in with the role osb. Without any, everybody is.
-	Users auth.Users
+	// Trail is told of changes that are refused.
+	Trail *audit.Trail
+	// Gate lets in who has the role osb.
+	Gate *auth.Gate
 	// DefaultRegion is the platform's region of requests whose path names none.
 	DefaultRegion string
 	// Strict insists on organization_guid and space_guid.
@@ -66,7 +69,9 @@ func NewHandler(options Options) http.Handler {
 		rest.Echo,
 		rest.Log(options.Log, options.Clock),
 		rest.Deadline(requestLimit),
-		auth.Require(options.Users, auth.RoleOSB),
+		audit.Introduce,
+		options.Trail.Refusals(targetOf),
+		options.Gate.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
 		rest.Limit(largestBody),

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/resources"
@@ -29,6 +31,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -55,6 +58,7 @@ type bench struct {
 	operations *operations.Store
 	bindings   *bindings.Store
 	accounts   *accounts
+	entries    *trail.Store
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
@@ -97,6 +101,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 
 	b.accounts = &accounts{clock: b.clock, roles: map[string]environment.Role{}}
 
+	if b.entries, err = trail.Open(t.Context(), db, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +122,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 	b.options = broker.Options{
 		DB: db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Catalog: offer,
 		BindingLimit: 10, Pause: b.carry, Wake: func() { b.wakes.Add(1) },
-		Clock: b.clock, Log: logger, Users: users, DefaultRegion: "cf-eu10",
+		Clock: b.clock, Log: logger, Trail: audit.NewTrail(b.entries, db, b.clock, logger), Gate: auth.NewGate(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
 		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour},
 	}
@@ -124,6 +132,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 	}
 
 	b.restart()
+	t.Cleanup(func() { b.everybodyIsKnown(db) })
 
 	return b
 }
@@ -136,6 +145,17 @@ func (b *bench) restart() {
 	b.Cleanup(server.Close)
 
 	b.address = server.URL
+}
+
+// everybodyIsKnown fails the test when an operation was accepted of which the audit trail does not know who ordered it.
+func (b *bench) everybodyIsKnown(db *storage.DB) {
+	b.Helper()
+
+	unknown, err := storage.Select[string](context.Background(), db.Reader(), `SELECT kind FROM operations
+		WHERE audit = '' AND NOT EXISTS (SELECT 1 FROM audit WHERE audit.operation_id = operations.id)`)
+	if len(unknown) > 0 || err != nil {
+		b.Errorf("operations of these kinds were accepted without an entry in the audit trail: %v, %v", unknown, err)
+	}
 }
 
 // call is a request. It carries what every request needs unless the headers say otherwise; an empty header is left out.

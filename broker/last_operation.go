@@ -49,17 +49,13 @@ func toldOf(record process.Record) told {
 
 	answer.Description = ended(record)
 
-	if answer.State != domain.Failed {
-		return answer
-	}
-
-	switch record.Kind {
-	case environment.KindUpdate, environment.KindSuspend, environment.KindResume:
-		answer.UpdateRepeatable = new(true)
-
-		fallthrough
-	case environment.KindDeprovision:
+	onInstance := slices.Contains(environment.Kinds(), record.Kind)
+	if answer.State == domain.Failed && onInstance && record.Kind != environment.KindProvision {
 		answer.InstanceUsable = new(record.Kind == environment.KindUpdate)
+
+		if record.Kind != environment.KindDeprovision {
+			answer.UpdateRepeatable = new(true)
+		}
 	}
 
 	return answer

@@ -14,6 +14,7 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
@@ -110,7 +111,7 @@ func (a *api) readOrder(r *http.Request) (order, error) {
 		return order{}, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, plan.MaintenanceVersion()))
 	}
 
-	requester, err := newRequester(details, originatorOf(r.Context()), a.Strict)
+	requester, err := newRequester(details, audit.ActorOf(r.Context()).Originator, a.Strict)
 	if err != nil {
 		return order{}, err
 	}
@@ -220,6 +221,10 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, err
 	}
 
+	if operation, err = ordered(ctx, operation, nil, &order.instance); err != nil {
+		return provisioned{}, err
+	}
+
 	err = a.DB.Together(ctx, insertion, acceptance(operation))
 
 	return provisioned{instance: order.instance, operation: operation.ID, accepted: true}, err
@@ -267,13 +272,13 @@ func sameObject(one, other json.RawMessage) bool {
 }
 
 // known is what the catalog has to know of the order.
-func (order order) known() catalog.Order {
+func (o order) known() catalog.Order {
 	return catalog.Order{
-		InstanceID:     order.instanceID,
-		InstanceName:   order.requester.instanceName,
-		PlatformRegion: order.region,
-		User:           order.requester.user,
-		Parameters:     order.details.RawParameters,
+		InstanceID:     o.instanceID,
+		InstanceName:   o.requester.instanceName,
+		PlatformRegion: o.region,
+		User:           o.requester.user,
+		Parameters:     o.details.RawParameters,
 	}
 }
 

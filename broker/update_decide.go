@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -91,9 +93,23 @@ func (a *api) carryOut(ctx context.Context, tx storage.Tx, s situation) (updated
 		return a.beginUpdate(ctx, tx, environment.KindResume, s)
 	case s.standing == environment.Active && !same(s.change.Cluster, s.Request.Cluster):
 		return a.beginUpdate(ctx, tx, environment.KindUpdate, s)
+	case same(s.changed, s.Instance):
+		return updated{}, nil
 	default:
-		return updated{}, a.Instances.Update(ctx, tx, s.changed)
+		return updated{}, a.updateRow(ctx, tx, s)
 	}
+}
+
+// updateRow makes a change that concerns the broker alone.
+func (a *api) updateRow(ctx context.Context, tx storage.Tx, s situation) error {
+	if err := a.Instances.Update(ctx, tx, s.changed); err != nil {
+		return err
+	}
+
+	entry := audit.Entry{Action: audit.Update, InstanceID: s.ID, Status: http.StatusOK}
+	entry.Before, entry.After = audit.Difference(s.Shown(), s.changed.Shown())
+
+	return a.Trail.Record(ctx, tx, entry)
 }
 
 // refuses tells why the instance, as it stands, cannot be updated in this way, or nil.
@@ -136,6 +152,10 @@ func (a *api) beginUpdate(ctx context.Context, tx storage.Tx, kind string, s sit
 
 	operation, err := environment.NewOperation(kind, s.Instance, change, a.Clock.Now())
 	if err != nil {
+		return updated{}, err
+	}
+
+	if operation, err = ordered(ctx, operation, &s.Instance, &s.changed); err != nil {
 		return updated{}, err
 	}
 

@@ -41,7 +41,10 @@ type Record struct {
 	Tenant string
 	// PredecessorID is the operation that this one retries, or empty.
 	PredecessorID string
-	State         State
+	// OrderedBy is on whose behalf it was accepted, Audit what else is told of that, as JSON. The engine does not look at them.
+	OrderedBy string
+	Audit     string
+	State     State
 	// Description is a line for people.
 	Description string
 	// Problem is what its last run failed at, Progress what that run said instead when it waits.
@@ -141,6 +144,9 @@ type New struct {
 	Tenant        string
 	PredecessorID string
 	Description   string
+	// OrderedBy and Audit are those of the Record. They never change.
+	OrderedBy string
+	Audit     string
 	// Why is told in the first line of its timeline; without it, its kind is.
 	Why            string
 	FinishedStages []string

@@ -81,6 +81,9 @@ func openPostgres(config Config) (*sqlx.DB, error) {
 	return sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres), nil
 }
 
+// Driver is DriverPostgres or DriverSQLite, for what the two cannot write alike.
+func (db *DB) Driver() string { return db.config.Driver }
+
 // Ping reports whether the database answers.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.writer.PingContext(ctx); err != nil {

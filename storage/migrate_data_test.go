@@ -23,6 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // set is a set of tables with its migrations.
@@ -59,6 +60,8 @@ func TestDataOutlivesEveryMigration(t *testing.T) {
 
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
+			// The audit trail stands on the operations' tables: it goes first.
+			goTo(t, config, "audit", os.DirFS(filepath.Join("trail", "migrations", config.Driver)), 0)
 
 			for _, set := range sets() {
 				goTo(t, config, set.name, set.files(), 1)
@@ -154,6 +157,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.runtimes, err = runtimes.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.trail, err = trail.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 

@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // stores are all that there are, in one database.
@@ -29,6 +30,7 @@ type stores struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	runtimes   *runtimes.Store
+	trail      *trail.Store
 }
 
 // call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
@@ -46,7 +48,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls()} {
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.trailCalls()} {
 		maps.Copy(all, some)
 	}
 
@@ -251,6 +253,11 @@ func (s stores) instanceCalls() map[string]call {
 			_, err := s.instances.Holder(ctx, instances.Claimed{
 				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",
 			})
+
+			return err
+		},
+		"instances.CatalogSince": func(ctx context.Context) error {
+			_, err := s.instances.CatalogSince(ctx, "etag", filledAt)
 
 			return err
 		},

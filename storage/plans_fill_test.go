@@ -41,6 +41,8 @@ func fillTables() []string {
 			FROM sources WHERE i <= 100000`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
 			CASE WHEN i > 100000 THEN at END FROM sources`,
+		`INSERT INTO audit SELECT 'e' || i, at, CASE WHEN i % 100 = 0 THEN 'cancel' ELSE 'provision' END, 'i' || i, '', 'user-' || i % 100, 409, '{}',
+			at + interval '400 days' FROM sources WHERE i % 3 = 0`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,
 	}
 }
@@ -49,12 +51,12 @@ func fillTables() []string {
 func operationsOf(instance, id, kind, state, chosen string) string {
 	return `INSERT INTO operations (instance_id, position, id, kind, state, predecessor_id, description, problem_message, problem_reason,
 			problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
-			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence)
+			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence, ordered_by, audit)
 		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, '', '', '', '', '', '[]', '[]', 'stage', 'step',
 			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at AS created, at AS updated, at AS changed, at AS started,
 			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
 			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held THEN 'replica' ELSE '' END, '',
-			CASE WHEN held THEN '2030-01-02 03:04:10'::timestamptz END, 1
+			CASE WHEN held THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
 		FROM (SELECT i, at, envelope, ` + state + ` AS state, state = 'in progress' AND i % 10 = 0 AS held FROM sources WHERE ` + chosen + `) AS chosen`
 }
 

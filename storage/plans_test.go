@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // mayRead lists the calls that may read a whole table, with the reason.
@@ -47,6 +48,8 @@ func mayRead() map[string]string {
 		"instances.List of no plan":       none,
 		"instances.List of no region":     none,
 		"instances.FeedCursor":            "the table has one row",
+		"trail.List of no user":           none,
+		"trail.List of no action":         none,
 	}
 }
 
@@ -97,6 +100,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 	everyMethod(t, calls, map[string]reflect.Type{
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
 		"bindings": reflect.TypeFor[*bindings.Store](),
+		"trail":    reflect.TypeFor[*trail.Store](),
 	})
 }
 

@@ -36,6 +36,7 @@ type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
 	problem atomic.Pointer[Problem]
+	dated   atomic.Pointer[dated]
 }
 
 // content is what the files say. It does not change.
@@ -119,11 +120,31 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of the service %s", planID, current.service.Name)
 }
 
-// Published returns the answer to a request for the catalog, and its entity tag, which changes with it and with nothing else.
-func (c *Catalog) Published() (body []byte, etag string) {
-	current := c.current.Load()
+// Published is the answer to a request for the catalog.
+type Published struct {
+	Body []byte
+	// ETag changes with the body, and with nothing else.
+	ETag string
+	// Changed is since when it is this one, zero while that is not known.
+	Changed time.Time
+}
 
-	return current.body, current.etag
+// Published returns the answer to a request for the catalog.
+func (c *Catalog) Published() Published {
+	current := c.current.Load()
+	published := Published{Body: current.body, ETag: current.etag}
+
+	if dated := c.dated.Load(); dated != nil && dated.etag == current.etag {
+		published.Changed = dated.since
+	}
+
+	return published
+}
+
+// dated tells since when platforms are offered what has the entity tag.
+type dated struct {
+	etag  string
+	since time.Time
 }
 
 // Offered lists the names of the plans that new instances may be ordered of, in their order.

@@ -20,8 +20,10 @@ const lookEvery = 5 * time.Second
 type Watch struct {
 	Catalog *Catalog
 	Files   fs.FS
-	Clock   clock.WithTicker
-	Log     logrus.FieldLogger
+	// Since returns since when what has the entity tag is offered, on whatever replica.
+	Since func(ctx context.Context, etag string, now time.Time) (time.Time, error)
+	Clock clock.WithTicker
+	Log   logrus.FieldLogger
 }
 
 // Part returns the part that looks at the files. It takes them once they are the same at two looks: somebody may be writing them.
@@ -29,7 +31,7 @@ func (w Watch) Part() lifecycle.Part {
 	taken := w.Catalog.current.Load().sum
 	last := taken
 
-	return lifecycle.Periodic{Name: "catalog", Every: lookEvery, Clock: w.Clock, Log: w.Log, Work: func(context.Context) error {
+	return lifecycle.Periodic{Name: "catalog", Every: lookEvery, Clock: w.Clock, Log: w.Log, Work: func(ctx context.Context) error {
 		found := fingerprint(w.Files)
 		settled := found == last
 		last = found
@@ -39,8 +41,25 @@ func (w Watch) Part() lifecycle.Part {
 			w.Look()
 		}
 
-		return nil
+		return w.date(ctx)
 	}}.Part()
+}
+
+// date finds out since when the catalog is what it is, unless that is known.
+func (w Watch) date(ctx context.Context) error {
+	published := w.Catalog.Published()
+	if !published.Changed.IsZero() {
+		return nil
+	}
+
+	since, err := w.Since(ctx, published.ETag, w.Clock.Now())
+	if err != nil {
+		return err
+	}
+
+	w.Catalog.dated.Store(&dated{etag: published.ETag, since: since})
+
+	return nil
 }
 
 // Look takes the files as they are now.

@@ -55,7 +55,10 @@ func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Ca
 		ended := make(chan error, 1)
 
 		go func() {
-			ended <- catalog.Watch{Catalog: offer, Files: os.DirFS(dir), Clock: clock.RealClock{}, Log: logger}.Part().Run(ctx)
+			since := func(_ context.Context, _ string, now time.Time) (time.Time, error) { return now, nil }
+			ended <- catalog.Watch{
+				Catalog: offer, Files: os.DirFS(dir), Since: since, Clock: clock.RealClock{}, Log: logger,
+			}.Part().Run(ctx)
 		}()
 
 		synctest.Wait()
@@ -84,9 +87,13 @@ func TestTheCatalogFollowsItsFiles(t *testing.T) {
 	good := string(file(t, "plans/aws.yaml"))
 
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
-		_, before := offer.Published()
+		before, changed := offer.Published().ETag, offer.Published().Changed
 
 		time.Sleep(look)
+
+		if again := offer.Published().Changed; changed.IsZero() || !again.Equal(changed) {
+			t.Errorf("a catalog that has not changed is of %s, before of %s", again, changed)
+		}
 
 		if len(log.AllEntries()) > 0 {
 			t.Errorf("files that have not changed are told: %s", log.LastEntry().Message)
@@ -100,7 +107,7 @@ func TestTheCatalogFollowsItsFiles(t *testing.T) {
 		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "version: 1.0.0", "version: 1.1.0"))
 		time.Sleep(look)
 
-		if _, after := offer.Published(); maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
+		if after := offer.Published().ETag; !offer.Published().Changed.After(changed) || maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
 			t.Errorf("the plan has version %s, its holder %s, ETag %s before %s", maintenance(t, offer), held.MaintenanceVersion(), after, before)
 		}
 	})
@@ -111,12 +118,12 @@ func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
 	good := string(file(t, "plans/aws.yaml"))
 
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
-		_, before := offer.Published()
+		before := offer.Published().ETag
 
 		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "zonesCount: 3", "zonesCount: 0"))
 		time.Sleep(3 * look)
 
-		if _, after := offer.Published(); after != before {
+		if after := offer.Published().ETag; after != before {
 			t.Error("wrong files are taken")
 		}
 

@@ -3,10 +3,12 @@ package expiry
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -21,6 +23,8 @@ type Expirer struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Periods    Periods
+	// Trail is where it is written down that an instance was made to expire.
+	Trail *audit.Trail
 	// Wake has the engine look for due operations. It is called after a commit.
 	Wake  func()
 	Clock clock.PassiveClock
@@ -39,8 +43,13 @@ func (e Expirer) Expire(ctx context.Context, instanceID, why string) (string, er
 		var err error
 
 		operation, accepted, err = e.expire(ctx, tx, instanceID, why)
+		if err != nil || !accepted {
+			return err
+		}
 
-		return err
+		return e.Trail.Record(ctx, tx, audit.Entry{
+			Action: audit.Expire, InstanceID: instanceID, OperationID: operation, Status: http.StatusAccepted, Reason: why,
+		})
 	})
 
 	switch {
@@ -115,7 +124,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 		return "", false, err
 	}
 
-	suspension.Why = why
+	suspension.Why, suspension.OrderedBy = why, audit.ActorOf(ctx).Name()
 
 	return suspension.ID, true, e.Operations.Accept(ctx, tx, suspension)
 }

@@ -11,13 +11,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -32,8 +35,9 @@ type bench struct {
 	*testing.T
 	expiry.Expirer
 
-	clock *clocktesting.FakePassiveClock
-	wakes int
+	entries *trail.Store
+	clock   *clocktesting.FakePassiveClock
+	wakes   int
 }
 
 func newBench(t *testing.T, db *storage.DB) *bench {
@@ -51,10 +55,15 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{T: t, clock: clocktesting.NewFakePassiveClock(began)}
+	entries, err := trail.Open(t.Context(), db, day)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	b := &bench{T: t, entries: entries, clock: clocktesting.NewFakePassiveClock(began)}
 	b.Expirer = expiry.Expirer{
 		DB: db, Instances: rows, Operations: ops, Clock: b.clock, Wake: func() { b.wakes++ },
-		Periods: expiry.Periods{"trial": 14 * day, "free": 0},
+		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Trail: audit.NewTrail(entries, db, b.clock, logging.Discard()),
 	}
 
 	return b
@@ -150,6 +159,11 @@ func TestAnOperatorHasAnInstanceExpire(t *testing.T) {
 		first, err := b.Expire(t.Context(), "one", why)
 		if err != nil {
 			t.Fatal(err)
+		}
+
+		written, err := b.entries.List(t.Context(), trail.Filter{InstanceID: "one", Limit: 9})
+		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].OperationID != first || written[0].Reason != why {
+			t.Errorf("the audit trail tells %+v, %v", written, err)
 		}
 
 		b.clock.SetTime(began.Add(time.Hour))

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -22,30 +23,37 @@ const (
 	auditRefused = "audit: admin kubeconfig refused"
 )
 
-// adminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig. Who asked, for what, and what came of it is logged in every
-// case.
+// adminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig. Who asked, for what, and what came of it is in the
+// audit trail and in the log in every case.
 func (a *api) adminKubeconfig(r *http.Request) (rest.Answer, error) {
-	audit := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
+	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
 	if identity := r.Header.Get(rest.RequestIdentity); identity != "" {
-		audit = audit.WithField(logging.RequestID, identity)
+		line = line.WithField(logging.RequestID, identity)
 	}
 
 	instance, err := a.reachable(r)
-	audit = audit.WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID})
+	line = line.WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID})
 
 	var kubeconfig secret.String
 	if err == nil {
 		kubeconfig, err = a.Kubeconfigs.AdminKubeconfig(r.Context(), instance)
 	}
 
+	// None is handed out of which nobody knows afterwards.
+	if err == nil {
+		err = a.Trail.RecordAlone(r.Context(), audit.Entry{
+			Action: audit.AdminKubeconfig, InstanceID: instance.ID, Status: http.StatusOK, After: audit.Fields{"runtimeID": instance.RuntimeID},
+		})
+	}
+
 	if err != nil {
-		audit.WithError(err).Warn(auditRefused)
+		line.WithError(err).Warn(auditRefused)
 
 		return rest.Answer{}, err
 	}
 
-	audit.Info(auditGiven)
+	line.Info(auditGiven)
 
 	return rest.Answer{
 		Status: http.StatusOK,

@@ -9,8 +9,7 @@ import (
 
 // getCatalog answers GET /catalog: what this replica offers, and what keeps it from offering something else.
 func (a *api) getCatalog(*http.Request) (rest.Answer, error) {
-	_, etag := a.Catalog.Published()
-	told := operatorapi.Catalog{ETag: etag, Plans: a.Catalog.Offered()}
+	told := operatorapi.Catalog{ETag: a.Catalog.Published().ETag, Plans: a.Catalog.Offered()}
 
 	if problem := a.Catalog.Problem(); problem != nil {
 		told.Problem = &operatorapi.CatalogProblem{Message: problem.Text, Since: problem.Since}

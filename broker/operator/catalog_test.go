@@ -18,8 +18,7 @@ func TestCatalog(t *testing.T) {
 	var offer *catalog.Catalog
 
 	b := newBench(t, func(options *operator.Options) { offer = options.Catalog })
-	_, etag := offer.Published()
-	want := operatorapi.Catalog{ETag: etag, Plans: []string{"aws", "trial"}}
+	want := operatorapi.Catalog{ETag: offer.Published().ETag, Plans: []string{"aws", "trial"}}
 
 	told := func(reason string) operatorapi.Catalog {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -20,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -66,8 +68,11 @@ type Options struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
-	// Users are let in by their roles. Without any, everybody may do everything.
-	Users       auth.Users
+	// Trail is where changes are written down, Entries what is in it.
+	Trail   *audit.Trail
+	Entries *trail.Store
+	// Gate lets users in by their roles.
+	Gate        *auth.Gate
 	Clock       clock.PassiveClock
 	Log         logrus.FieldLogger
 	Kubeconfigs Kubeconfigs
@@ -122,22 +127,23 @@ func (a *api) routes() map[string]rest.Methods {
 	return map[string]rest.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
-		"/runtimes/{instance_id}/bindings":        {http.MethodGet: a.only(auth.RoleViewer, a.listBindings)},
-		"/operations":                             {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
-		"/operations/{operation_id}":              {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene("canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene("retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":         {http.MethodPost: a.only(auth.RoleOperator, a.intervene("made to skip a step", a.skipStep))},
-		"/kubeconfig/{instance_id}":               {http.MethodGet: coded(a.kubeconfig)},
-		"/expire/service_instance/{instance_id}":  {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
-		"/openapi.yaml":                           {http.MethodGet: coded(describe)},
-		"/catalog":                                {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
+		"/audit":                                 {http.MethodGet: a.only(auth.RoleAdmin, a.listAudit)},
+		"/runtimes/{instance_id}/bindings":       {http.MethodGet: a.only(auth.RoleViewer, a.listBindings)},
+		"/operations":                            {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
+		"/operations/{operation_id}":             {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
+		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Cancel, "canceled", withoutStep(a.cancelOperation)))},
+		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Retry, "retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Skip, "made to skip a step", a.skipStep))},
+		"/kubeconfig/{instance_id}":              {http.MethodGet: a.Gate.Public(coded(a.kubeconfig))},
+		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
+		"/openapi.yaml":                          {http.MethodGet: a.Gate.Public(coded(describe))},
+		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 	}
 }
 
 // only lets users with the role pass.
 func (a *api) only(role auth.Role, endpoint rest.Endpoint) http.Handler {
-	return rest.Wrap(coded(endpoint), auth.Require(a.Users, role), identify)
+	return rest.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Gate.Require(role), identify)
 }
 
 // identify tells the log who makes the request.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
@@ -33,31 +34,31 @@ const (
 )
 
 // intervene answers a request to do something about an operation, in one transaction, and tells of the operation afterwards. Who
-// asked and why is in its timeline; the log has a line in every case.
-func (a *api) intervene(done string, do intervening) rest.Endpoint {
+// asked and why is in its timeline and in the audit trail; the log has a line in every case.
+func (a *api) intervene(action, done string, do intervening) rest.Endpoint {
 	return func(r *http.Request) (rest.Answer, error) {
 		wanted, err := a.readIntervention(r)
-		audit := a.Log.WithFields(logrus.Fields{
+		line := a.Log.WithFields(logrus.Fields{
 			logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
 		})
 
 		var record process.Record
 		if err == nil {
-			record, err = a.carryOut(r.Context(), do, wanted)
+			record, err = a.carryOut(r.Context(), action, do, wanted)
 		}
 
 		if err != nil {
-			audit.WithError(err).Warn("audit: operation not " + done)
+			line.WithError(err).Warn("audit: operation not " + done)
 
 			return rest.Answer{}, err
 		}
 
-		audit = audit.WithFields(logrus.Fields{logging.InstanceID: record.InstanceID, logging.Kind: record.Kind})
+		line = line.WithFields(logrus.Fields{logging.InstanceID: record.InstanceID, logging.Kind: record.Kind})
 		if record.ID != wanted.operationID {
-			audit = audit.WithField(logging.SuccessorID, record.ID)
+			line = line.WithField(logging.SuccessorID, record.ID)
 		}
 
-		audit.Info("audit: operation " + done)
+		line.Info("audit: operation " + done)
 		rest.Note(r.Context(), logging.OperationID, record.ID)
 		a.Wake()
 
@@ -66,18 +67,25 @@ func (a *api) intervene(done string, do intervening) rest.Endpoint {
 }
 
 // carryOut does what is wanted, and returns the operation that it concerned as it is then.
-func (a *api) carryOut(ctx context.Context, do intervening, wanted intervention) (process.Record, error) {
+func (a *api) carryOut(ctx context.Context, action string, do intervening, wanted intervention) (process.Record, error) {
 	var record process.Record
 
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
+		former, err := a.Operations.Get(ctx, tx, wanted.operationID)
+		if err != nil {
+			return err
+		}
+
 		concerned, err := do(ctx, tx, wanted)
 		if err != nil {
 			return err
 		}
 
-		record, err = a.Operations.Get(ctx, tx, concerned)
+		if record, err = a.Operations.Get(ctx, tx, concerned); err != nil {
+			return err
+		}
 
-		return err
+		return a.recordIntervention(ctx, tx, action, wanted, former, record)
 	})
 
 	switch {
@@ -129,6 +137,13 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 
 	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
 	next.Why = "retry of " + former.ID + " " + wanted.why()
+
+	by := audit.Entry{By: audit.ActorOf(ctx)}
+	next.OrderedBy = by.By.Name()
+
+	if next.Audit, err = by.Encode(); err != nil {
+		return "", err
+	}
 
 	if err := a.Operations.Accept(ctx, tx, next); err != nil {
 		return "", err

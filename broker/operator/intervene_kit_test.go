@@ -144,15 +144,15 @@ func (b *bench) wantStory(reason, id string, want ...string) {
 	}
 }
 
-// audit is an audit line of the log.
-type audit struct {
+// auditLine is an audit line of the log.
+type auditLine struct {
 	Level, Message, User, Operation, Successor, Instance, Kind, Reason string
 }
 
-func (b *bench) audited() []audit {
+func (b *bench) audited() []auditLine {
 	b.Helper()
 
-	var lines []audit
+	var lines []auditLine
 
 	for _, entry := range b.log.AllEntries() {
 		if !strings.HasPrefix(entry.Message, "audit: ") {
@@ -165,7 +165,7 @@ func (b *bench) audited() []audit {
 			return text
 		}
 
-		lines = append(lines, audit{
+		lines = append(lines, auditLine{
 			Level: entry.Level.String(), Message: entry.Message, User: field(logging.User), Operation: field(logging.OperationID),
 			Successor: field(logging.SuccessorID), Instance: field(logging.InstanceID), Kind: field(logging.Kind), Reason: field(logging.Reason),
 		})

@@ -213,7 +213,7 @@ func TestInterventionsAreAudited(t *testing.T) {
 	failed := b.instance("two", process.Failed)
 	retry := b.answered("a retry", b.intervene("retry", failed, because)).ID
 
-	want := []audit{
+	want := []auditLine{
 		{Level: "warning", Message: "audit: operation not retried", User: "operator", Operation: id, Reason: "the quota was raised"},
 		{
 			Level: "info", Message: "audit: operation canceled", User: "admin", Operation: id, Instance: "one", Kind: "provision",

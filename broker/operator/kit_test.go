@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -28,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
@@ -103,6 +105,11 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
+	entries, err := trail.Open(t.Context(), b.db, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	users, err := auth.ParseUsers("admin:a:admin,operator:o:operator,viewer:v:viewer,platform:p")
 	if err != nil {
 		t.Fatal(err)
@@ -121,12 +128,14 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Users: users, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Gate: auth.NewGate(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
 		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
+	options.Trail = audit.NewTrail(entries, b.db, b.clock, logger)
+
 	for _, apply := range change {
 		apply(&options)
 	}

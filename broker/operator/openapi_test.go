@@ -62,6 +62,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"Catalog":    operatorapi.Catalog{}, "CatalogProblem": operatorapi.CatalogProblem{},
 		"Binding": operatorapi.Binding{}, "BindingList": operatorapi.BindingList{},
 		"Intervention": operatorapi.Intervention{}, "Error": operatorapi.Error{},
+		"AuditList": operatorapi.AuditList{}, "AuditEntry": operatorapi.AuditEntry{}, "Actor": operatorapi.Actor{},
 	} {
 		want := fields(reflect.TypeOf(value))
 		slices.Sort(want)

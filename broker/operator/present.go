@@ -54,6 +54,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		State:          string(record.State),
 		Description:    record.Description,
 		PredecessorID:  record.PredecessorID,
+		OrderedBy:      record.OrderedBy,
 		Stages:         a.Stages[record.Kind],
 		FinishedStages: record.FinishedStages,
 		SkippedSteps:   record.SkippedSteps,

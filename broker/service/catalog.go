@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
 // catalogFiles are those of the folder that is configured, else those that the broker ships with.
@@ -43,6 +44,8 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 }
 
 // watch has the catalog follow its files.
-func watch(config Config, offer *catalog.Catalog, log logrus.FieldLogger) lifecycle.Part {
-	return catalog.Watch{Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log}.Part()
+func watch(config Config, offer *catalog.Catalog, store *instances.Store, log logrus.FieldLogger) lifecycle.Part {
+	return catalog.Watch{
+		Catalog: offer, Files: catalogFiles(config), Since: store.CatalogSince, Clock: clock.RealClock{}, Log: log,
+	}.Part()
 }

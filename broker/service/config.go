@@ -3,6 +3,7 @@ package service
 import (
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/access"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -23,6 +24,9 @@ type Config struct {
 
 	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
+	Access         access.Config `envPrefix:""`
+
+	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
@@ -44,6 +48,9 @@ type Provisioner struct {
 	Timeout        time.Duration `env:"TIMEOUT"         help:"how long one call may take"`
 	User           string        `env:"USER"            help:"user for the Provisioner; empty for none"`
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
+	CAFile         string        `env:"CA_FILE"         help:"authorities of its certificate; empty for those of the system. This file and those of the certificate are read anew when they change"`
+	CertFile       string        `env:"CERT_FILE"       help:"certificate that the broker shows it; empty for none"`
+	KeyFile        string        `env:"KEY_FILE"        help:"key of the certificate"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long the Provisioner may take for a runtime"`
 	PollLimit      int           `env:"POLL_LIMIT"      help:"how many operations it is asked about in a second"`
 	Calls          int           `env:"CALLS"           help:"how many calls to it may run at the same time, in one replica"`
@@ -72,6 +79,7 @@ func DefaultConfig() Config {
 		StatusAddress: "127.0.0.1:8071",
 		LogLevel:      "info",
 		ShutdownDelay: replica.DefaultShutdownDelay,
+		Access:        access.Default(),
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
@@ -81,6 +89,7 @@ func DefaultConfig() Config {
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
+		AuditRetention:       400 * 24 * time.Hour,
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -26,8 +27,9 @@ const lookEvery = 100 * time.Millisecond
 type handlerParts struct {
 	stores    stores
 	expirer   expiry.Expirer
+	trail     *audit.Trail
 	catalog   *catalog.Catalog
-	users     auth.Users
+	gate      *auth.Gate
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
 	systems   []*outside.Guard
@@ -48,7 +50,9 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
 		Bindings:    parts.stores.bindings,
-		Users:       parts.users,
+		Trail:       parts.trail,
+		Entries:     parts.stores.entries,
+		Gate:        parts.gate,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
 		Kubeconfigs: parts.access,
@@ -75,7 +79,8 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
-		Users:         parts.users,
+		Trail:         parts.trail,
+		Gate:          parts.gate,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
@@ -24,7 +26,7 @@ func guardOf(config Provisioner) *outside.Guard {
 }
 
 // provisionerClient returns a client whose calls pass the guard.
-func provisionerClient(config Provisioner, guard *outside.Guard) (*provisionerclient.Client, error) {
+func provisionerClient(config Provisioner, guard *outside.Guard, certificates *tlsfiles.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
 		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
@@ -34,8 +36,15 @@ func provisionerClient(config Provisioner, guard *outside.Guard) (*provisionercl
 		address.User = url.UserPassword(config.User, config.Password.Reveal())
 	}
 
+	trust, err := tlsfiles.Client{
+		CAFile: config.CAFile, CertFile: config.CertFile, KeyFile: config.KeyFile,
+	}.Config(certificates, "provisioner")
+	if err != nil {
+		return nil, fmt.Errorf("APP_PROVISIONER_CA_FILE, APP_PROVISIONER_CERT_FILE, APP_PROVISIONER_KEY_FILE: %w", err)
+	}
+
 	client, err := provisionerclient.New(provisionerclient.Options{
-		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(config.Calls), Guard: guard.Transport,
+		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(config.Calls, trust), Guard: guard.Transport,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
@@ -46,12 +55,8 @@ func provisionerClient(config Provisioner, guard *outside.Guard) (*provisionercl
 
 // httpClient keeps a connection for each call that may run at the same time, and one for the feed. It follows no redirects, which
 // would carry requests to a stranger.
-func httpClient(calls int) *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	if standard, ok := http.DefaultTransport.(*http.Transport); ok {
-		transport = standard.Clone()
-	}
-
+func httpClient(calls int, trust *tls.Config) *http.Client {
+	transport := tlsfiles.Transport(trust)
 	transport.MaxIdleConnsPerHost = calls + 1
 	transport.MaxIdleConns = 0
 

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -24,6 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // expireEvery is how often bindings are looked for that have expired. A runtime refuses their credentials by itself.
@@ -56,9 +58,13 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 		return nil, errors.New("APP_BINDING_LIMIT: it has to be at least 1")
 	}
 
+	if config.AuditRetention < 0 {
+		return nil, errors.New("APP_AUDIT_RETENTION: it cannot be less than nothing, 0 keeps entries for ever")
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -78,9 +84,10 @@ type stores struct {
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
+	entries    *trail.Store
 }
 
-func (s *Service) openStores(ctx context.Context) (stores, error) {
+func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return stores{}, err
@@ -92,19 +99,24 @@ func (s *Service) openStores(ctx context.Context) (stores, error) {
 	}
 
 	bindingStore, err := bindings.Open(ctx, s.DB, s.Keys)
+	if err != nil {
+		return stores{}, err
+	}
 
-	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore}, err
+	entries, err := trail.Open(ctx, s.DB, retention)
+
+	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore, entries: entries}, err
 }
 
 func (s *Service) build(ctx context.Context, config Config) error {
-	stores, err := s.openStores(ctx)
+	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
 		return err
 	}
 
 	guard := guardOf(config.Provisioner)
 
-	provisioner, err := provisionerClient(config.Provisioner, guard)
+	provisioner, err := provisionerClient(config.Provisioner, guard, s.Access.Certificates)
 	if err != nil {
 		return err
 	}
@@ -144,20 +156,21 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
+	kept := audit.NewTrail(stores.entries, stores.db, clock.RealClock{}, s.Log)
 	expirer := expiry.Expirer{
-		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods,
+		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Trail: kept,
 		Wake: wake, Clock: clock.RealClock{},
 	}
 
 	options := brokerOptions(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, users: s.Users, access: access, processes: processes, engine: engine,
+		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
 		systems: []*outside.Guard{guard},
 		log:     s.Log, wake: wake,
 	})
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, offer, s.Log),
+		watch(config, offer, stores.instances, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
@@ -171,6 +184,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
 		}.Part(),
+		trail.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
 		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

@@ -27,25 +27,25 @@ func TestParseUsers(t *testing.T) {
 		"DefaultRole": {
 			reason: "a user without roles is a platform",
 			text:   "cf:secret", name: "cf", password: "secret",
-			want: auth.Identity{Name: "cf", Roles: []auth.Role{auth.RoleOSB}}, known: true,
+			want: auth.Identity{Name: "cf", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}, known: true,
 		},
 		"Roles": {
 			reason: "roles are joined with a plus",
 			text:   "a:1,b:2:osb+admin", name: "b", password: "2",
-			want: auth.Identity{Name: "b", Roles: []auth.Role{auth.RoleOSB, auth.RoleAdmin}}, known: true,
+			want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB, auth.RoleAdmin}}, known: true,
 		},
 		"PercentEncoded": {
 			reason: "separators in names and passwords are percent-encoded",
 			text:   "a%2Cb:%3A%25%2B:viewer", name: "a,b", password: ":%+",
-			want: auth.Identity{Name: "a,b", Roles: []auth.Role{auth.RoleViewer}}, known: true,
+			want: auth.Identity{Name: "a,b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleViewer}}, known: true,
 		},
 		"WrongPassword":  {reason: "the password has to be right", text: "cf:secret", name: "cf", password: "Secret"},
 		"WrongUser":      {reason: "the name has to be right", text: "cf:secret", name: "CF", password: "secret"},
 		"OtherPassword":  {reason: "a password opens for its own user only", text: "a:1,b:2", name: "a", password: "2"},
 		"EmptyPassword":  {reason: "nobody has an empty password", text: "cf:secret", name: "cf"},
 		"NobodyAtAll":    {reason: "without users nobody is known", text: " ", name: "cf", password: "secret"},
-		"SpacesTrimmed":  {reason: "spaces around entries do not count", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Roles: []auth.Role{auth.RoleOSB}}},
-		"PlusInPassword": {reason: "a plus stands for itself in passwords", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Roles: []auth.Role{auth.RoleOSB}}},
+		"SpacesTrimmed":  {reason: "spaces around entries do not count", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
+		"PlusInPassword": {reason: "a plus stands for itself in passwords", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
 	}
 
 	for name, test := range cases {
@@ -57,7 +57,7 @@ func TestParseUsers(t *testing.T) {
 				t.Fatalf("\n%s\nParseUsers: %v", test.reason, err)
 			}
 
-			got, known := users.Authenticate(test.name, test.password)
+			got, known := users.Find(test.name, test.password)
 			if known != test.known {
 				t.Errorf("\n%s\nknown: want %t, got %t", test.reason, test.known, known)
 			}
@@ -72,19 +72,20 @@ func TestParseUsers(t *testing.T) {
 func TestParseUsersReportsEveryError(t *testing.T) {
 	t.Parallel()
 
-	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:2,:empty,who:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d")
+	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:1,:empty,who:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d,good:2:viewer")
 	if err == nil {
 		t.Fatal("want errors, got none")
 	}
 
 	want := strings.Join([]string{
 		"user 2: is not written as user:password[:role+role]",
-		"user 4: a user before it has the same name",
+		"user 4: the same user with the same password stands before it",
 		"user 5: name or password is empty",
 		"user 6: its role is not known: use osb, viewer, operator or admin, and write `,:+%` in a name or a password percent-encoded",
 		"user 7: the percent-encoding of name or password is broken",
 		"user 8: a name with a colon cannot be sent",
 		"user 9: is not written as user:password[:role+role]",
+		"user 10: the same user stands before it with other roles: every password of a user has the same",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors: -want +got\n%s", diff)
@@ -145,7 +146,6 @@ func TestRequire(t *testing.T) {
 		pass   string
 		want   answer
 	}{
-		"Open":      {reason: "without users nobody is asked", want: answer{Status: http.StatusOK}},
 		"Nothing":   {reason: "no credentials are challenged", users: "v:1:viewer", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
 		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
 		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: answer{Status: http.StatusForbidden, Error: "Forbidden"}},
@@ -163,7 +163,7 @@ func TestRequire(t *testing.T) {
 
 			var got answer
 
-			handler := auth.Require(users, auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			handler := auth.NewGate(users).Require(auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got.User = auth.FromContext(r.Context()).Name
 			}))
 
@@ -199,8 +199,8 @@ func TestCheckExposure(t *testing.T) {
 	}
 
 	for address, want := range cases {
-		if got := auth.CheckExposure(address, auth.Users{}, "APP_AUTH_BASIC_USERS") != nil; got != want {
-			t.Errorf("%s without users: refused is %t, want %t", address, got, want)
+		if got := auth.CheckExposure(address, auth.Everybody{}) != nil; got != want {
+			t.Errorf("%s where nobody is asked: refused is %t, want %t", address, got, want)
 		}
 
 		users, err := auth.ParseUsers("a:1")
@@ -208,7 +208,7 @@ func TestCheckExposure(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := auth.CheckExposure(address, users, "APP_AUTH_BASIC_USERS"); err != nil {
+		if err := auth.CheckExposure(address, users); err != nil {
 			t.Errorf("%s with users: %v", address, err)
 		}
 	}

@@ -22,10 +22,11 @@ func BeyondLoopback(address string) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// CheckExposure refuses an address beyond the loopback when there are no users. The variable is named in the error as the way out.
-func CheckExposure(address string, users Users, variable string) error {
-	if users.None() && BeyondLoopback(address) {
-		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: set %s", address, variable)
+// CheckExposure refuses an address beyond the loopback where nobody is asked who they are.
+func CheckExposure(address string, mechanism Mechanism) error {
+	if _, open := mechanism.(Everybody); open && BeyondLoopback(address) {
+		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+
+			"set APP_AUTH_BASIC_USERS, APP_AUTH_BASIC_USERS_FILE, APP_AUTH_OIDC_ISSUER_URL or APP_TLS_CLIENT_CA_FILE", address)
 	}
 
 	return nil

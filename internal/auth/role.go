@@ -1,9 +1,6 @@
 package auth
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Role is a right that a user has.
 type Role string
@@ -29,20 +26,27 @@ func implied(role Role) []Role {
 	return nil
 }
 
-func parseRole(text string) (Role, error) {
-	role := Role(text)
-	if !slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, role) {
-		// Its text is not repeated: where a password holds a colon it is part of that.
-		return "", fmt.Errorf("its role is not known: use %s, %s, %s or %s, and write `,:+%%` in a name or a password percent-encoded",
-			RoleOSB, RoleViewer, RoleOperator, RoleAdmin)
-	}
+// knownRoles are all roles, for people.
+const knownRoles = "osb, viewer, operator or admin"
 
-	return role, nil
+func (r Role) known() bool {
+	return slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, r)
 }
+
+// Means is the kind of credentials by which somebody is known.
+type Means string
+
+// The means. Names of one have nothing to do with the same names of another.
+const (
+	ByPassword    Means = "password"
+	ByToken       Means = "token"
+	ByCertificate Means = "certificate"
+)
 
 // Identity is who makes a request.
 type Identity struct {
 	Name  string
+	Means Means
 	Roles []Role
 }
 

@@ -65,6 +65,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 		{Name: "State", Value: operation.State},
 		{Name: "Description", Value: operation.Description},
 		{Name: "Problem", Value: explain.ProblemText(operation.Problem)},
+		{Name: "Ordered by", Value: operation.OrderedBy},
 		{Name: "Retries", Value: operation.PredecessorID},
 		{Name: "Finished stages", Value: strings.Join(operation.FinishedStages, ", ")},
 	}

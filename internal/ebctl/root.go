@@ -11,9 +11,9 @@ import (
 
 const rootHelp = `ebctl orders, shows and removes service instances, and follows the operations that carry them.
 
-It takes the broker's address and the credentials from its flags, else from EBCTL_ADDRESS, EBCTL_USERNAME and EBCTL_PASSWORD, else
-from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password). Prefer variables or the file for the
-password: flags show in process lists.
+It takes the broker's address and the credentials from its flags, else from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
+EBCTL_TOKEN, else from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token). A token is sent in
+place of user and password. Prefer variables or the file for password and token: flags show in process lists.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
@@ -53,6 +53,9 @@ func newRootCommand(session *session) *cobra.Command {
 		group("runtime", "Look at the clusters behind instances",
 			newRuntimeListCommand(session),
 		),
+		group("audit", "Look at who did what",
+			newAuditListCommand(session),
+		),
 		newVersionCommand(session),
 	)
 
@@ -74,6 +77,7 @@ func addGlobalFlags(root *cobra.Command, session *session) {
 		"the broker's URL ("+settings.AddressVariable+"; "+settings.DefaultAddress+" by default)")
 	flags.StringVar(&session.flags.Username, "username", "", "the user ("+settings.UsernameVariable+")")
 	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+settings.PasswordVariable+")")
+	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token, in place of user and password ("+settings.TokenVariable+")")
 	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+settings.ConfigVariable+")")
 	flags.VarP(&session.format, "output", "o", "how results are printed: table, json or yaml")
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "for each call of the broker")

@@ -38,6 +38,7 @@ func (s *session) client() (*brokerclient.Client, error) {
 		Address:   resolved.Address,
 		Username:  resolved.Username,
 		Password:  resolved.Password,
+		Token:     resolved.Token,
 		Timeout:   s.timeout,
 		UserAgent: "ebctl/" + s.Version,
 		NewID:     s.NewID,

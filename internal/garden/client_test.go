@@ -48,6 +48,8 @@ func TestEverythingOnOfferCanBeHad(t *testing.T) {
 				worker.Machine.Type = machine.Name
 				if kinds := profile.Spec.VolumeTypes; len(kinds) > 0 {
 					worker.Volume.Type = new(kinds[i%len(kinds)].Name)
+				} else {
+					worker.Volume = nil
 				}
 				worker.Zones = nil
 				for _, zone := range region.Zones {

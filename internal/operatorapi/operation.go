@@ -18,6 +18,8 @@ type Operation struct {
 	Problem *Problem `json:"problem,omitempty"`
 	// PredecessorID is the failed or canceled operation that this one retries.
 	PredecessorID string `json:"predecessorID,omitempty"`
+	// OrderedBy is on whose behalf it was accepted: the platform's user where the platform names one, else the user who sent the request.
+	OrderedBy string `json:"orderedBy,omitempty"`
 
 	// Stages are all stages of the process in order, FinishedStages those that are done for good. SkippedSteps gave up
 	// without failing the operation.

@@ -5,14 +5,15 @@ package replica
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/access"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/health"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -34,14 +35,17 @@ type Config struct {
 	StatusAddress string
 	// ShutdownDelay is how long a replica that was told to stop goes on answering, so that load balancers notice.
 	ShutdownDelay time.Duration
-	Users         secret.String
-	Database      config.Database
+	// Users are those of APP_AUTH_BASIC_USERS, Access is how else clients come in.
+	Users    secret.String
+	Access   access.Config
+	Database config.Database
 }
 
 // Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
 type Replica struct {
-	Users auth.Users
-	DB    *storage.DB
+	// Access is how clients come in. Parts may add files that are to be followed before Serve is called.
+	Access *access.Access
+	DB     *storage.DB
 	// Keys are for what is secret at rest.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
@@ -55,14 +59,15 @@ type Replica struct {
 
 // New checks the configuration and opens the database. Errors name the variable that has to be changed.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, error) {
-	const variable = "APP_AUTH_BASIC_USERS"
+	replica := &Replica{Log: log, config: config}
+	replica.health = health.New(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
 
-	users, err := auth.ParseUsers(config.Users)
+	var err error
+
+	replica.Access, err = access.New(access.Options{
+		Address: config.Address, Users: config.Users, Config: config.Access, Clock: clock.RealClock{}, Log: log, Metrics: replica.Metrics(),
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
-
-	if err := auth.CheckExposure(config.Address, users, variable); err != nil {
 		return nil, err
 	}
 
@@ -70,7 +75,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, errors.New("APP_SHUTDOWN_DELAY: it has to be 0s or longer")
 	}
 
-	keys, err := config.Database.Keys()
+	replica.Keys, err = config.Database.Keys()
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +85,11 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
-	db, err := storage.Open(ctx, database)
-	if err != nil {
+	if replica.DB, err = storage.Open(ctx, database); err != nil {
 		return nil, err
 	}
 
-	return &Replica{Users: users, DB: db, Keys: keys, Log: log, config: config, health: health.New(db.Ping, log)}, nil
+	return replica, nil
 }
 
 // Metrics is where the parts register what they measure.
@@ -101,15 +105,16 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
+	r.api.Secure(r.Access.TLS, r.Log)
+
 	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
 		return err
 	}
 
-	r.parts = append([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, parts...)
-	r.parts = append(r.parts,
-		lifecycle.Part{Name: "api server", Run: r.api.Run},
-		lifecycle.Part{Name: "readiness", Run: r.health.Run},
-	)
+	r.parts = slices.Concat([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{
+		{Name: "api server", Run: r.api.Run},
+		{Name: "readiness", Run: r.health.Run},
+	})
 
 	return nil
 }

@@ -79,7 +79,7 @@ func RefusalOf(err error) *Refusal {
 	}
 
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Refusal{Status: http.StatusRequestEntityTooLarge, Description: tooLargeText, Cause: err}
+		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Description: tooLargeText, Cause: err}
 	}
 
 	if known, ok := errors.AsType[*failure.Error](err); ok && known.Kind != failure.Internal {

@@ -36,7 +36,7 @@ func TestRefusalOf(t *testing.T) {
 	}{
 		"Refusal":    {"a refusal stays what it is, however it is wrapped", fmt.Errorf("x: %w", rest.Refuse(410, "gone")), rest.Refusal{Status: 410, Description: "gone"}},
 		"Plain":      {"the text of an error is for the log", errors.New("password"), rest.Refusal{Status: 500, Description: inside}},
-		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, rest.Refusal{Status: 413, Description: "The body of the request is too large."}},
+		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, rest.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
 		"Network":    {"a database that cannot be reached", fmt.Errorf("x: %w", network), rest.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
 		"Connection": {"a database that hung up", driver.ErrBadConn, rest.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
 		"Deadline":   {"a database that takes too long", context.DeadlineExceeded, rest.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},

@@ -3,12 +3,17 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -58,6 +63,22 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
+// Secure has the server speak TLS, and HTTP/2 over it. With what clients it could not agree goes to the log.
+func (s *Server) Secure(config *tls.Config, log logrus.FieldLogger) {
+	s.server.TLSConfig = config
+	s.server.ErrorLog = stdlog.New(lines{log}, "", 0)
+}
+
+// lines writes each line to the log.
+type lines struct{ log logrus.FieldLogger }
+
+// Write implements io.Writer.
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Info(strings.TrimSpace(string(line)))
+
+	return len(line), nil
+}
+
 // Address is host and port that the server is bound to.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
@@ -89,7 +110,7 @@ func (s *Server) Run(ctx context.Context) error {
 		stopped <- s.shutdown(context.WithoutCancel(ctx), end)
 	}()
 
-	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving %s: %w", s.Address(), err)
 	}
 
@@ -98,6 +119,14 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+func (s *Server) serve() error {
+	if s.server.TLSConfig != nil {
+		return s.server.ServeTLS(s.listener, "", "")
+	}
+
+	return s.server.Serve(s.listener)
 }
 
 // shutdown closes the listener, and each connection once nothing is under way on it. Requests that take long find their context

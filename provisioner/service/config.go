@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/access"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -22,6 +23,7 @@ type Config struct {
 	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
+	Access         access.Config `envPrefix:""`
 
 	Director Director        `envPrefix:"DIRECTOR_"`
 	OAuth    OAuth           `envPrefix:""`
@@ -96,6 +98,7 @@ func DefaultConfig() Config {
 		ShutdownDelay:         replica.DefaultShutdownDelay,
 		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
+		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,

@@ -54,7 +54,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, auth.Require(s.Users, auth.RoleOSB, auth.RoleOperator)(handler),
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{

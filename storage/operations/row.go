@@ -15,7 +15,7 @@ const (
 	status = `id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, woken, created_at, updated_at, state_changed_at, started_at, finished_at, next_run_at,
-		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at`
+		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit`
 	columns = status + `, payload`
 )
 
@@ -55,6 +55,8 @@ type row struct {
 	LeaseUntil       storage.Time `db:"lease_until"`
 	Fence            int64        `db:"fence"`
 	TimelineRemoved  storage.Time `db:"timeline_removed_at"`
+	OrderedBy        string       `db:"ordered_by"`
+	Audit            string       `db:"audit"`
 }
 
 // record is the operation without its payload.
@@ -66,6 +68,8 @@ func (r row) record() process.Record {
 		Position:      r.Position,
 		Tenant:        r.Tenant,
 		PredecessorID: r.PredecessorID,
+		OrderedBy:     r.OrderedBy,
+		Audit:         r.Audit,
 		State:         process.State(r.State),
 		Description:   r.Description,
 		Problem: process.Problem{

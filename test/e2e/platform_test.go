@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,8 @@ type platform struct {
 
 	url            string
 	user, password string
+	// client sends the requests, instead of the standard one.
+	client *http.Client
 }
 
 // answer is a status with the body, decoded.
@@ -76,7 +79,7 @@ func (p platform) try(method, path string, body any) (answer, error) {
 	request.Header.Set("X-Broker-API-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(p.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return answer{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}

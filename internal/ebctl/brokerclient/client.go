@@ -27,6 +27,8 @@ type Config struct {
 	// Username and Password are sent unless both are empty.
 	Username string
 	Password secret.String
+	// Token, if any, is sent instead.
+	Token secret.String
 	// Timeout is for each call, from connecting to the last byte of the answer.
 	Timeout time.Duration
 	// UserAgent names the caller.
@@ -135,7 +137,10 @@ func (c *Client) build(ctx context.Context, request request) (*http.Request, err
 		built.Header.Set("Content-Type", "application/json")
 	}
 
-	if c.config.Username != "" || c.config.Password != "" {
+	switch {
+	case c.config.Token != "":
+		built.Header.Set("Authorization", "Bearer "+c.config.Token.Reveal())
+	case c.config.Username != "" || c.config.Password != "":
 		built.SetBasicAuth(c.config.Username, c.config.Password.Reveal())
 	}
 

@@ -87,6 +87,39 @@ func (c *Client) AllOperations(ctx context.Context, filter OperationFilter) iter
 	})
 }
 
+// AuditFilter selects entries of the audit trail; empty fields select all.
+type AuditFilter struct {
+	InstanceID string
+	User       string
+	Action     string
+	// Since and Until are times as RFC 3339 has them.
+	Since, Until string
+	// Cursor is where the last page ended.
+	Cursor string
+}
+
+// Audit returns one page of the audit trail, the newest first.
+func (c *Client) Audit(ctx context.Context, filter AuditFilter) (operatorapi.AuditList, error) {
+	var list operatorapi.AuditList
+
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/audit", query: chosen(map[string]string{
+		"instance_id": filter.InstanceID, "user": filter.User, "action": filter.Action,
+		"since": filter.Since, "until": filter.Until, "cursor": filter.Cursor,
+	})}, &list)
+
+	return list, err
+}
+
+// AllAudit returns the entries of all pages, the newest first, until the first error.
+func (c *Client) AllAudit(ctx context.Context, filter AuditFilter) iter.Seq2[operatorapi.AuditEntry, error] {
+	return allPages(func(cursor string) ([]operatorapi.AuditEntry, string, error) {
+		filter.Cursor = cursor
+		page, err := c.Audit(ctx, filter)
+
+		return page.Data, page.Cursor, err
+	})
+}
+
 // Operation returns an operation with its timeline, and for how long the broker wants to be left alone before it is asked again:
 // also beside an error.
 func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error) {

@@ -138,3 +138,20 @@ func TestNobodyIsNotAuthenticated(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestATokenIsSentInPlaceOfAPassword(t *testing.T) {
+	t.Parallel()
+
+	var got string
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, `{"data":[]}`)
+	}))
+	defer server.Close()
+
+	client := brokerclient.New(brokerclient.Config{Address: server.URL, Username: "operator", Password: "secret", Token: "signed"})
+	if _, err := client.Audit(t.Context(), brokerclient.AuditFilter{}); err != nil || got != "Bearer signed" {
+		t.Errorf("want the token, got %q, %v", got, err)
+	}
+}

@@ -63,6 +63,7 @@ func New(scenario Scenario) (*Broker, error) {
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
+	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -49,6 +50,25 @@ func (b *Broker) listOperations(w http.ResponseWriter, r *http.Request) {
 
 	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
 	answer(w, http.StatusOK, operatorapi.OperationList{Data: data, Page: page})
+}
+
+func (b *Broker) listAudit(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "user", "action", "since", "until") {
+		return
+	}
+
+	var chosen []operatorapi.AuditEntry
+
+	for _, entry := range b.scenario.Audit {
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": entry.InstanceID, "user": cmp.Or(entry.By.Originator, entry.By.User), "action": entry.Action,
+		}) {
+			chosen = append(chosen, entry)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.AuditList{Data: data, Page: page})
 }
 
 func (b *Broker) operation(w http.ResponseWriter, r *http.Request) {

@@ -31,6 +31,8 @@ type Scenario struct {
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions are what may be done about operations. Everything else is a conflict.
 	Interventions []Intervention `json:"interventions"`
+	// Audit is the audit trail, the newest entry first.
+	Audit []operatorapi.AuditEntry `json:"audit"`
 	// Faults are answers to calls in place of the right ones.
 	Faults []Fault `json:"faults"`
 }

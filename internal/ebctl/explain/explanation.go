@@ -20,6 +20,8 @@ type Explanation struct {
 	Summary    string     `json:"summary"`
 	AcceptedAt time.Time  `json:"acceptedAt"`
 	EndedAt    *time.Time `json:"endedAt,omitempty"`
+	// OrderedBy is on whose behalf it was accepted.
+	OrderedBy string `json:"orderedBy,omitempty"`
 	// Place is where the operation stands; none before it began and after it succeeded.
 	Place *Place `json:"place,omitempty"`
 	// Wait is set while nothing runs and the operation has not ended.
@@ -70,6 +72,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		State:        operation.State,
 		Summary:      summary(operation, now),
 		AcceptedAt:   operation.CreatedAt,
+		OrderedBy:    operation.OrderedBy,
 		EndedAt:      operation.FinishedAt,
 		Place:        place(operation),
 		Wait:         wait(operation),

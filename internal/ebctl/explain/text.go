@@ -68,6 +68,7 @@ func (e Explanation) fields() output.Fields {
 	add("System", "%s", e.SystemText())
 	add("Skipped", "%s", strings.Join(e.SkippedSteps, ", "))
 	add("Accepted", "%s (%s ago)", output.Time(e.AcceptedAt), output.Duration(e.At.Sub(e.AcceptedAt)))
+	add("Ordered by", "%s", e.OrderedBy)
 	add("Ended", "%s", output.TimeOf(e.EndedAt))
 
 	return fields

@@ -18,6 +18,7 @@ const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
 	PasswordVariable = "EBCTL_PASSWORD"
+	TokenVariable    = "EBCTL_TOKEN" //nolint:gosec // the name of a variable, not a token
 	ConfigVariable   = "EBCTL_CONFIG"
 )
 
@@ -27,6 +28,8 @@ type Settings struct {
 	Address  string        `json:"address"`
 	Username string        `json:"username"`
 	Password secret.String `json:"password"`
+	// Token is one of an OpenID Connect issuer. It is sent in place of user and password.
+	Token secret.String `json:"token"`
 }
 
 // Sources are where settings come from.
@@ -45,6 +48,7 @@ func Resolve(sources Sources) (Settings, error) {
 		Address:  sources.Environment(AddressVariable),
 		Username: sources.Environment(UsernameVariable),
 		Password: secret.String(sources.Environment(PasswordVariable)),
+		Token:    secret.String(sources.Environment(TokenVariable)),
 	}
 
 	file, err := sources.file()
@@ -56,6 +60,7 @@ func Resolve(sources Sources) (Settings, error) {
 		Address:  cmp.Or(sources.Flags.Address, environment.Address, file.Address, DefaultAddress),
 		Username: cmp.Or(sources.Flags.Username, environment.Username, file.Username),
 		Password: cmp.Or(sources.Flags.Password, environment.Password, file.Password),
+		Token:    cmp.Or(sources.Flags.Token, environment.Token, file.Token),
 	}
 
 	merged.Address = strings.TrimRight(merged.Address, "/")

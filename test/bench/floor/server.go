@@ -75,7 +75,7 @@ func newHandler(config Config, rows rows) (http.Handler, error) {
 
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+ReadyPath, func(http.ResponseWriter, *http.Request) {})
-	all.Handle("/v2/", rest.Wrap(served, rest.Log(log, clock.RealClock{}), auth.Require(users, auth.RoleOSB)))
+	all.Handle("/v2/", rest.Wrap(served, rest.Log(log, clock.RealClock{}), auth.NewGate(users).Require(auth.RoleOSB)))
 
 	return all, nil
 }

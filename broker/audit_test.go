@@ -1,0 +1,193 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
+)
+
+// trail is what the audit trail tells, the oldest first: a line an entry.
+func (b *bench) trail() []string {
+	b.Helper()
+
+	entries, err := b.entries.List(b.Context(), trail.Filter{Limit: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	lines := make([]string, len(entries))
+
+	for i, entry := range entries {
+		line := strings.TrimSpace(fmt.Sprintf("%s %s by %s/%s/%s: %d %s", entry.Action, entry.InstanceID,
+			entry.By.User, entry.By.Platform, entry.By.Originator, entry.Status, entry.Code))
+		if entry.BindingID != "" {
+			line += " of " + entry.BindingID
+		}
+
+		lines[len(entries)-1-i] = line
+	}
+
+	return lines
+}
+
+// later lets time pass, so that entries have an order.
+func (b *bench) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
+
+const bert = "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"
+
+func TestTheTrailTellsWhoDidWhat(t *testing.T) {
+	onEach(t, func(b *bench) {
+		send := func(want int, c call) {
+			b.later()
+			b.want("audited", b.do(c), want)
+		}
+		async := "?accepts_incomplete=true"
+		id := path(instanceID)
+
+		send(202, call{method: "PUT", path: id + async, body: order(), header: map[string]string{"X-Broker-API-Originating-Identity": bert}})
+		send(202, call{method: "PUT", path: id + async, body: order()})
+		send(409, call{method: "PUT", path: id + async, body: order(with("space_guid", "other"))})
+		send(400, call{method: "PUT", path: path("new") + async, body: "{"})
+		send(412, call{method: "DELETE", path: id, header: map[string]string{"X-Broker-API-Version": "1.0"}})
+		send(400, call{method: "PUT", path: id + "/service_bindings/b1", body: "{"})
+		send(401, call{method: "PATCH", path: id, user: "nobody"})
+		send(403, call{method: "DELETE", path: id, user: "watcher", password: password})
+		send(401, call{method: "GET", path: "/v2/catalog", user: user, password: "wrong"})
+		send(404, call{method: "GET", path: path("none")})
+		send(200, call{method: "GET", path: "/v2/catalog"})
+		send(413, call{method: "PUT", path: id + async, body: strings.Repeat(" ", 2<<20)})
+		send(202, call{method: "DELETE", path: id + async + ids})
+
+		want := []string{
+			"provision " + instanceID + " by platform/cloudfoundry/bert: 202",
+			"provision " + instanceID + " by platform//: 409",
+			"provision new by platform//: 400",
+			"deprovision " + instanceID + " by platform//: 412",
+			"bind " + instanceID + " by platform//: 400 of b1",
+			"update " + instanceID + " by //: 401 Unauthorized",
+			"deprovision " + instanceID + " by watcher//: 403 Forbidden",
+			"access  by //: 401 Unauthorized",
+			"provision " + instanceID + " by platform//: 413 RequestEntityTooLarge",
+			"deprovision " + instanceID + " by platform//: 202",
+		}
+		if diff := cmp.Diff(want, b.trail()); diff != "" {
+			b.Errorf("trail: -want +got\n%s", diff)
+		}
+
+		if got := b.carried(instanceID); got[1].OrderedBy != "bert" || got[0].OrderedBy != user {
+			b.Errorf("the operations do not tell who ordered them: %q and %q", got[1].OrderedBy, got[0].OrderedBy)
+		}
+	})
+}
+
+func TestTheTrailTellsBeforeAndAfterWithoutSecrets(t *testing.T) {
+	const marked = "m4rk3d-s3cr3t"
+
+	b := newBench(t)
+	b.want("an order with a secret", b.put(instanceID, order(with("context", map[string]any{
+		"platform": "sapcp", "globalaccount_id": "ga", "subaccount_id": "sa", "user_id": "alice", "instance_name": "mine",
+		"sm_operator_credentials": map[string]any{"clientid": marked, "clientsecret": marked},
+	}))), 202)
+	b.later()
+	b.want("a refused one", b.put("other", order(with("parameters", map[string]any{"kubeconfig": marked, "machineType": marked}))), 400)
+	b.later()
+	b.want("a deletion", b.remove(instanceID), 202)
+
+	entries, err := b.entries.List(b.Context(), trail.Filter{InstanceID: instanceID, Limit: 10})
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("want two entries, got %v, %v", entries, err)
+	}
+
+	deletion, creation := entries[0], entries[1]
+	if deletion.After != nil || creation.Before != nil {
+		t.Errorf("there is something before the creation, or after the deletion: %v, %v", creation.Before, deletion.After)
+	}
+
+	for name, want := range map[string]any{"plan": "aws", "region": "eu-west-1", "autoScalerMin": 4.0, "globalAccountID": "ga", "name": "mine"} {
+		if creation.After[name] != want || deletion.Before[name] != want {
+			t.Errorf("%s: want %v, got %v after the creation and %v before the deletion", name, want, creation.After[name], deletion.Before[name])
+		}
+	}
+
+	if by := creation.By; by.RequestID != identity || by.Address != "127.0.0.1" || by.Means != string(auth.ByPassword) {
+		t.Errorf("who it was is not told: %+v", by)
+	}
+
+	for _, query := range []string{`SELECT entry FROM audit`, `SELECT audit || ordered_by FROM operations`} {
+		rows, err := storage.Select[string](b.Context(), b.operations.Reader(), query)
+		if err != nil || len(rows) == 0 {
+			t.Fatalf("%s: %v, %v", query, rows, err)
+		}
+
+		if strings.Contains(strings.Join(rows, ""), marked) {
+			t.Errorf("%s shows a secret: %s", query, rows)
+		}
+	}
+}
+
+func TestTheTrailIsNotFilledByRefusals(t *testing.T) {
+	b := newBench(t)
+
+	for range 150 {
+		b.want("a stranger tries", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
+	}
+
+	b.want("who is known is not crowded out", b.put(instanceID, "{"), 400)
+
+	if got := len(b.trail()); got != 101 {
+		t.Errorf("want 100 of the refusals and one more, got %d", got)
+	}
+
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	b.want("later", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
+
+	entries, err := b.entries.List(b.Context(), trail.Filter{Limit: 1})
+	if err != nil || entries[0].Missed != 50 {
+		t.Errorf("those that were left out are not counted: %+v, %v", entries, err)
+	}
+}
+
+func TestARefusalIsAnsweredThoughItCannotBeWrittenDown(t *testing.T) {
+	db := storagetest.SQLite(t)
+	b := benchOn(t, db)
+
+	if _, err := storage.Exec(t.Context(), db.Writer(), `CREATE TRIGGER out_of_order BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'out of order'); END`); err != nil {
+		t.Fatal(err)
+	}
+
+	b.want("the trail is out of order", b.put(instanceID, "{"), 400)
+
+	if got := b.trail(); len(got) > 0 {
+		t.Errorf("it was written down, so nothing is shown: %v", got)
+	}
+}
+
+func TestWhoCannotBeCheckedComesBackLater(t *testing.T) {
+	b := newBench(t, func(options *broker.Options) { options.Gate = auth.NewGate(away{}) })
+	b.faulty = true
+
+	got := b.want("that is not the client's fault", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)
+	if got.Header.Get("Retry-After") == "" || got.text("description") == "" {
+		t.Errorf("it is not told when to come back: %v", got)
+	}
+}
+
+// away is a mechanism that cannot check anybody.
+type away struct{}
+
+func (away) Authenticate(*http.Request) (auth.Identity, error) {
+	return auth.Identity{}, errors.New("the issuer is away")
+}
+
+func (away) Challenge() string { return "" }

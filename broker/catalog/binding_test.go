@@ -1,0 +1,83 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// TestBindingParametersFollowTheirSchema has the schema that platforms are shown and the broker take the same.
+func TestBindingParametersFollowTheirSchema(t *testing.T) {
+	t.Parallel()
+
+	admin := catalog.BindingParameters{Role: environment.RoleAdmin, Lifetime: 10 * time.Minute}
+
+	cases := map[string]struct {
+		reason string
+		want   *catalog.BindingParameters
+	}{
+		`{}`:                            {"nothing is needed", &admin},
+		`{"role": "view"}`:              {"a role that there is", &catalog.BindingParameters{Role: environment.RoleView, Lifetime: 10 * time.Minute}},
+		`{"expiration_seconds": 7200}`:  {"the longest", &catalog.BindingParameters{Role: environment.RoleAdmin, Lifetime: 2 * time.Hour}},
+		`{"expiration_seconds": 600.0}`: {"it is whole, however it is written", &admin},
+		`{"expiration_seconds": 599}`:   {"too short", nil},
+		`{"expiration_seconds": 7201}`:  {"too long", nil},
+		`{"expiration_seconds": 650.5}`: {"not whole", nil},
+		`{"expiration_seconds": "600"}`: {"no number", nil},
+		`{"role": "owner"}`:             {"no role", nil},
+		`{"role": ""}`:                  {"no role either", nil},
+		`{"role": 1}`:                   {"no text", nil},
+		`{"user": "me"}`:                {"not a parameter", nil},
+	}
+
+	schema := compiled(t, read(t).Services[0].Plans[0].Schemas["service_binding"]["create"]["parameters"])
+
+	for text, c := range cases {
+		got, err := catalog.ResolveBinding(json.RawMessage(text))
+		if (err == nil) != (c.want != nil) || err == nil && !cmp.Equal(*c.want, got) {
+			t.Errorf("%s: %s: got %v, %v", text, c.reason, got, err)
+		}
+
+		document, parsed := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if parsed != nil {
+			t.Fatal(parsed)
+		}
+
+		if shown := schema.Validate(document); (shown == nil) != (err == nil) {
+			t.Errorf("%s: the schema says %v, the broker %v", text, shown, err)
+		}
+	}
+}
+
+func compiled(t *testing.T, shown any) *jsonschema.Schema {
+	t.Helper()
+
+	encoded, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(encoded)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///binding", document); err != nil {
+		t.Fatal(err)
+	}
+
+	schema, err := compiler.Compile("mem:///binding")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return schema
+}

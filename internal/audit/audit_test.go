@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOriginator(t *testing.T) {
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+	for name, test := range map[string]struct {
+		reason, header, platform, user string
+	}{
+		"CloudFoundry": {"its user is a user_id", "cloudfoundry " + encode(`{"user_id":"u","x":"y"}`), "cloudfoundry", "u"},
+		"Kubernetes":   {"its user is a username", "kubernetes " + encode(`{"username":"k","uid":"1","groups":["a"]}`), "kubernetes", "k"},
+		"NoUser":       {"a platform may name nobody", "x " + encode(`{"user_id":5}`), "x", ""},
+		"Lines":        {"a line of the trail is a line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
+		"Long":         {"nobody has so long a name", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
+		"NoObject":     {"what cannot be read is absent", "x " + encode(`[]`), "", ""},
+		"Null":         {"null is no object", "x " + encode(`null`), "", ""},
+		"Rubbish":      {"what cannot be read is absent", "x rubbish!", "", ""},
+		"Absent":       {"there may be none", "", "", ""},
+	} {
+		if platform, user := originator(test.header); platform != test.platform || user != test.user {
+			t.Errorf("%s: %s: want %q and %q, got %q and %q", name, test.reason, test.platform, test.user, platform, user)
+		}
+	}
+}
+
+func FuzzOriginator(f *testing.F) {
+	f.Add("cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9")
+	f.Add("x")
+	f.Fuzz(func(t *testing.T, header string) {
+		platform, user := originator(header)
+		for _, text := range []string{platform, user} {
+			if strings.ContainsAny(text, "\x00\n\r\x1b") || len([]rune(text)) > longestText {
+				t.Errorf("%q has %q in it, which no line of a log may have", header, text)
+			}
+		}
+	})
+}
+
+func TestDifference(t *testing.T) {
+	before, after := Difference(
+		Fields{"plan": "aws", "zones": []string{"a", "b"}, "min": 1, "gone": true}, Fields{"plan": "aws", "zones": []string{"a"}, "min": 1, "new": 2})
+
+	if diff := cmp.Diff([]Fields{{"zones": []string{"a", "b"}, "gone": true}, {"zones": []string{"a"}, "new": 2}}, []Fields{before, after}); diff != "" {
+		t.Errorf("only what differs: -want +got\n%s", diff)
+	}
+}
+
+func TestActorOf(t *testing.T) {
+	var got Actor
+
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+	request.RemoteAddr = "10.0.0.1:4711"
+	request.Header.Set("X-Broker-API-Request-Identity", "id\x01")
+	request.Header.Set(OriginatingIdentity, "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9")
+
+	Introduce(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = ActorOf(auth.NewContext(r.Context(), auth.Identity{Name: "cf", Means: auth.ByToken}))
+	})).ServeHTTP(httptest.NewRecorder(), request)
+
+	want := Actor{User: "cf", Means: "token", Platform: "cloudfoundry", Originator: "bert", Address: "10.0.0.1", RequestID: "id"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	if got.Name() != "bert" || (Actor{User: "cf"}).Name() != "cf" {
+		t.Error("it is done on behalf of the platform's user, else of who sent it")
+	}
+}

@@ -1,0 +1,81 @@
+package auth
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/clock"
+)
+
+// Certificates knows clients by the certificates that they showed when they connected. The server has checked them against its client
+// authorities.
+type Certificates struct {
+	// Rules give roles by cn, o, ou, dns, email or uri of the certificate.
+	Rules Rules
+	Clock clock.PassiveClock
+}
+
+// Authenticate implements Mechanism.
+func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return Identity{}, ErrNoCredentials
+	}
+
+	shown := r.TLS.VerifiedChains[0][0]
+	if c.Clock.Now().After(shown.NotAfter) { // a connection may last longer than its certificate
+		return Identity{}, reject("The certificate of the client has expired.")
+	}
+
+	attributes := attributesOf(shown)
+
+	return Identity{Name: nameIn(shown, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes)}, nil
+}
+
+// Challenge implements Mechanism: HTTP knows no challenge for certificates.
+func (Certificates) Challenge() string { return "" }
+
+// certificateAttributes are what rules for certificates may ask for.
+func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
+
+func attributesOf(certificate *x509.Certificate) map[string][]string {
+	attributes := map[string][]string{
+		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,
+		"dns": certificate.DNSNames, "email": certificate.EmailAddresses,
+	}
+
+	if name := certificate.Subject.CommonName; name != "" {
+		attributes["cn"] = []string{name}
+	}
+
+	for _, uri := range certificate.URIs {
+		attributes["uri"] = append(attributes["uri"], uri.String())
+	}
+
+	return attributes
+}
+
+// nameIn returns by what the client is called: its common name, else its first alternative name, else the certificate's number.
+func nameIn(certificate *x509.Certificate, attributes map[string][]string) string {
+	for _, attribute := range []string{"cn", "uri", "dns", "email"} {
+		if values := attributes[attribute]; len(values) > 0 {
+			return values[0]
+		}
+	}
+
+	return cmp.Or(certificate.SerialNumber.Text(16), "certificate")
+}
+
+// CheckCertificateRules refuses rules that ask for what certificates do not have.
+func CheckCertificateRules(rules Rules) error {
+	for _, rule := range rules {
+		if !slices.Contains(certificateAttributes(), rule.Attribute) {
+			return fmt.Errorf("certificates have no part %q: use %s", rule.Attribute, strings.Join(certificateAttributes(), ", "))
+		}
+	}
+
+	return nil
+}

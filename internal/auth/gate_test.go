@@ -1,0 +1,262 @@
+package auth_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/ratelimit"
+)
+
+func TestRotation(t *testing.T) {
+	fixed, err := auth.ParseUsers("cf:old,watcher:w:viewer")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	file, err := auth.ParseUserFile([]byte("# platforms\r\ncf:new\n\n  admin:a:admin  \n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	all, err := fixed.And(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, pair := range []string{"cf old", "cf new", "watcher w", "admin a"} {
+		name, password, _ := strings.Cut(pair, " ")
+		if identity, known := all.Find(name, password); !known || identity.Name != name {
+			t.Errorf("%s does not get in", pair)
+		}
+	}
+
+	if _, known := fixed.Find("cf", "new"); known {
+		t.Error("users that are put together change those that they are made of")
+	}
+
+	other, err := auth.ParseUserFile([]byte("cf:third:admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := fixed.And(other); err == nil {
+		t.Error("a second password gives a user other roles")
+	}
+
+	if _, err := auth.ParseUserFile([]byte("# nobody\n")); err == nil {
+		t.Error("a file without users locks everybody out")
+	}
+
+	if _, err := auth.ParseUserFile([]byte("good:1\n# comment\nhush")); err == nil || !strings.Contains(err.Error(), "line 3") {
+		t.Errorf("a wrong line is not told by its number: %v", err)
+	}
+}
+
+// certificate is one that a client showed.
+func certificate(t *testing.T) *x509.Certificate {
+	t.Helper()
+
+	spiffe, err := url.Parse("spiffe://cluster.local/ns/platform")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: "cf", OrganizationalUnit: []string{"operators"}}, URIs: []*url.URL{spiffe},
+		SerialNumber: big.NewInt(255), NotAfter: now.Add(time.Hour),
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*x509.Certificate)
+		want   auth.Identity
+		wrong  bool
+	}{
+		"Parts": {
+			reason: "parts of the certificate give roles", change: func(*x509.Certificate) {},
+			want: auth.Identity{Name: "cf", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleOSB, auth.RoleOperator, auth.RoleViewer}},
+		},
+		"Other": {
+			reason: "another name has no role", want: auth.Identity{Name: "other", Means: auth.ByCertificate},
+			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{CommonName: "other"}, nil },
+		},
+		"NoCommonName": {
+			reason: "workloads are named by URIs", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
+			change: func(c *x509.Certificate) { c.Subject = pkix.Name{} },
+		},
+		"NoName": {
+			reason: "a certificate always has a number", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
+			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{}, nil },
+		},
+		"Expired": {
+			reason: "a connection may last longer than its certificate", wrong: true,
+			change: func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) },
+		},
+	}
+
+	rules, err := auth.ParseRules("osb=cn:cf, operator=ou:operators, viewer=uri:spiffe://cluster.local/ns/platform")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mechanism := auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}
+
+	for name, test := range cases {
+		shown := certificate(t)
+		test.change(shown)
+
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}}
+
+		if _, err := mechanism.Authenticate(request); !errors.Is(err, auth.ErrNoCredentials) {
+			t.Errorf("%s: a certificate that was not verified counts: %v", name, err)
+		}
+
+		request.TLS.VerifiedChains = [][]*x509.Certificate{{shown}}
+
+		got, err := mechanism.Authenticate(request)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
+		}
+
+		if _, rejected := errors.AsType[*auth.Rejection](err); rejected != test.wrong {
+			t.Errorf("%s: %s: %v", name, test.reason, err)
+		}
+	}
+}
+
+func TestParseRulesReportsEveryError(t *testing.T) {
+	_, err := auth.ParseRules("osb=cn:a,boss=cn:a,osb=cn,osb,osb=cn:%zz")
+	if err == nil {
+		t.Fatal("want errors, got none")
+	}
+
+	want := strings.Join([]string{
+		`rule 2: the role "boss" is not known: use osb, viewer, operator or admin`,
+		"rule 3: is not written as role=attribute:value",
+		"rule 4: is not written as role=attribute:value",
+		"rule 5: the percent-encoding of its value is broken",
+	}, "\n")
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("errors: -want +got\n%s", diff)
+	}
+
+	if err := auth.CheckCertificateRules(auth.Rules{{Role: auth.RoleOSB, Attribute: "scope", Value: "a"}}); err == nil {
+		t.Error("a certificate has no scopes")
+	}
+}
+
+func TestAHeaderCountsMoreThanACertificate(t *testing.T) {
+	users, err := auth.ParseUsers("admin:a:admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rules := auth.Rules{{Role: auth.RoleOSB, Attribute: "cn", Value: "cf"}}
+	mechanism := auth.AnyOf{users, auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}}
+
+	cases := map[string]struct {
+		reason, password, want string
+		rejected               bool
+	}{
+		"NoHeader": {reason: "without a header the certificate tells who it is", want: "cf"},
+		"Right":    {reason: "who sends a password wants to be that user", password: "a", want: "admin"},
+		"Wrong":    {reason: "a wrong password is not covered up by a certificate", password: "b", rejected: true},
+	}
+
+	for name, test := range cases {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		request.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{certificate(t)}}}
+
+		if test.password != "" {
+			request.SetBasicAuth("admin", test.password)
+		}
+
+		identity, err := mechanism.Authenticate(request)
+		if _, rejected := errors.AsType[*auth.Rejection](err); identity.Name != test.want || rejected != test.rejected {
+			t.Errorf("%s: %s: got %q, %v", name, test.reason, identity.Name, err)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	users, err := auth.ParseUsers("one:1:viewer,other:2:viewer")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	clock := clocktesting.NewFakePassiveClock(now)
+
+	limits, err := ratelimit.New(1, 2, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	refused := map[string]int{}
+	gate := &auth.Gate{Mechanism: users, Limits: limits, Refused: func(why string) { refused[why]++ }}
+	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	protected, public := gate.Require(auth.RoleViewer)(answer), gate.Public(answer)
+
+	ask := func(handler http.Handler, user, password, address string) *httptest.ResponseRecorder {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		request.RemoteAddr = address
+
+		if user != "" {
+			request.SetBasicAuth(user, password)
+		}
+
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+
+		return recorder
+	}
+
+	for number, test := range []struct {
+		reason                  string
+		handler                 http.Handler
+		user, password, address string
+		pass                    time.Duration
+		want                    int
+	}{
+		{"the first", protected, "one", "1", "10.0.0.1:1", 0, 200},
+		{"the burst, from another address: the user counts", protected, "one", "1", "10.0.0.2:1", 0, 200},
+		{"too many", protected, "one", "1", "10.0.0.1:1", 0, 429},
+		{"what was refused has taken nothing", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
+		{"another user has a bucket of its own", protected, "other", "2", "10.0.0.1:1", 0, 200},
+		{"strangers are told apart by their addresses", public, "", "", "10.0.0.1:1", 0, 200},
+		{"whatever the port", public, "", "", "10.0.0.1:2", 0, 200},
+		{"too many of an address", public, "", "", "10.0.0.1:3", 0, 429},
+		{"a wrong password costs nobody else anything", protected, "other", "9", "10.0.0.1:1", 0, 401},
+		{"the other user goes on", protected, "other", "2", "10.0.0.1:1", 0, 200},
+	} {
+		clock.SetTime(clock.Now().Add(test.pass))
+
+		got := ask(test.handler, test.user, test.password, test.address)
+		if got.Code != test.want {
+			t.Errorf("request %d: %s: want %d, got %d", number+1, test.reason, test.want, got.Code)
+		}
+
+		if limited := got.Code == http.StatusTooManyRequests; limited != (got.Header().Get("Retry-After") == "1") {
+			t.Errorf("request %d: Retry-After is %q", number+1, got.Header().Get("Retry-After"))
+		}
+	}
+
+	if diff := cmp.Diff(map[string]int{auth.RateLimited: 2, auth.Unauthenticated: 1}, refused); diff != "" {
+		t.Errorf("counted: -want +got\n%s", diff)
+	}
+}

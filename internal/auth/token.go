@@ -1,0 +1,207 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+)
+
+const (
+	// longestToken bounds what is parsed of a stranger's token, in bytes.
+	longestToken = 16 << 10
+	// skew is how far clocks of the issuer and of this service may differ.
+	skew = time.Minute
+)
+
+// TokenOptions say which tokens are accepted.
+type TokenOptions struct {
+	// Issuer is the URL of the OpenID Connect issuer. It is asked for its keys.
+	Issuer string
+	// Audiences are those of which a token has to name one.
+	Audiences []string
+	// Algorithms are those by which tokens may be signed.
+	Algorithms []string
+	// Rules give roles by claims. The attribute scope stands for the claims scope and scp.
+	Rules Rules
+	// NameClaim holds the name of whoever has the token.
+	NameClaim string
+	Client    *http.Client
+	Clock     clock.Clock
+}
+
+// Tokens knows clients by JSON Web Tokens that an OpenID Connect issuer has signed.
+type Tokens struct {
+	options TokenOptions
+	keys    *keys
+	rules   *oidc.Config
+}
+
+// NewTokens checks the options. The issuer is asked later: the service starts, and goes on, while it is away.
+func NewTokens(options TokenOptions) (*Tokens, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+
+	return &Tokens{
+		options: options,
+		keys:    newKeys(options),
+		rules: &oidc.Config{
+			SkipClientIDCheck:    true, // there may be several audiences
+			SupportedSigningAlgs: options.Algorithms,
+			Now:                  func() time.Time { return options.Clock.Now().Add(-skew) },
+		},
+	}, nil
+}
+
+func (o TokenOptions) check() error {
+	address, err := url.Parse(o.Issuer)
+	if err != nil || address.Host == "" || !safe(address) {
+		return errors.New("the issuer has to be an https URL")
+	}
+
+	if len(o.Audiences) == 0 {
+		return errors.New("an audience is missing: without one, tokens that were made for others would be accepted")
+	}
+
+	if o.NameClaim == "" {
+		return errors.New("the claim that holds the name is missing")
+	}
+
+	known := []string{
+		oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+	}
+
+	for _, algorithm := range o.Algorithms {
+		if !slices.Contains(known, algorithm) {
+			return fmt.Errorf("the algorithm %q is not accepted: use %s", algorithm, strings.Join(known, ", "))
+		}
+	}
+
+	if len(o.Algorithms) == 0 {
+		return errors.New("an algorithm is missing, such as RS256")
+	}
+
+	return nil
+}
+
+// safe tells whether what comes from an address comes from there: over TLS, or from this machine.
+func safe(address *url.URL) bool {
+	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
+}
+
+// Part keeps the issuer's keys up to date.
+func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
+	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysEvery, t.keys.refresh
+
+	return periodic.Part()
+}
+
+// Challenge implements Mechanism.
+func (*Tokens) Challenge() string { return `Bearer realm="environment broker"` }
+
+// Authenticate implements Mechanism.
+func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return Identity{}, ErrNoCredentials
+	}
+
+	token = strings.TrimSpace(token)
+	if len(token) > longestToken {
+		return Identity{}, reject(fmt.Sprintf("The token is longer than %d bytes.", longestToken))
+	}
+
+	verified, err := t.verify(r.Context(), token)
+	if err != nil {
+		return Identity{}, rejected(err)
+	}
+
+	if !slices.ContainsFunc(t.options.Audiences, func(ours string) bool { return slices.Contains(verified.Audience, ours) }) {
+		return Identity{}, reject("The token is meant for another audience.")
+	}
+
+	claims := map[string]any{}
+	if err := verified.Claims(&claims); err != nil {
+		return Identity{}, reject("The claims of the token cannot be read.")
+	}
+
+	name, _ := claims[t.options.NameClaim].(string)
+	if name == "" {
+		return Identity{}, reject(fmt.Sprintf("The token has no claim %q.", t.options.NameClaim))
+	}
+
+	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(textsIn(claims))}, nil
+}
+
+// verify checks the signature, then issuer and times.
+func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
+	payload, err := t.keys.verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+
+	verified, err := oidc.NewVerifier(t.options.Issuer, signed(payload), t.rules).Verify(ctx, token)
+	if err != nil {
+		return nil, fmt.Errorf("checking a token: %w", err)
+	}
+
+	return verified, nil
+}
+
+// signed is the payload of a token whose signature was checked. It is not left to the verifier, whose errors do not tell a wrong
+// signature from keys that cannot be had.
+type signed []byte
+
+// VerifySignature implements oidc.KeySet.
+func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
+
+// rejected says why a token is not accepted, without telling what is in it.
+func rejected(err error) error {
+	if _, unknown := errors.AsType[*keysError](err); unknown {
+		return err
+	}
+
+	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
+		return reject("The token has expired.")
+	}
+
+	return reject("The token is not one of the issuer's, is not valid yet, or is signed in a way that is not accepted.")
+}
+
+// textsIn returns the claims that are texts or lists of texts. Scopes are written in one claim or the other, as a list or with spaces
+// between them.
+func textsIn(claims map[string]any) map[string][]string {
+	found := map[string][]string{}
+
+	for name, value := range claims {
+		switch value := value.(type) {
+		case string:
+			found[name] = []string{value}
+		case []any:
+			for _, each := range value {
+				if text, ok := each.(string); ok {
+					found[name] = append(found[name], text)
+				}
+			}
+		}
+	}
+
+	var scopes []string
+	for _, text := range slices.Concat(found["scope"], found["scp"]) {
+		scopes = append(scopes, strings.Fields(text)...)
+	}
+
+	found["scope"] = scopes
+
+	return found
+}

@@ -1,0 +1,132 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// joined refuses files that say bad.
+func joined(contents [][]byte) (string, error) {
+	texts := make([]string, 0, len(contents))
+
+	for _, content := range contents {
+		if string(content) == "bad" {
+			return "", errors.New("it says bad")
+		}
+
+		texts = append(texts, string(content))
+	}
+
+	return strings.Join(texts, "+"), nil
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFirstLoadRefusesABadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "bad")
+
+	for name, paths := range map[string][]string{"bad": {path}, "missing": {path + ".none"}} {
+		if _, err := Load("file", joined, paths...); err == nil {
+			t.Errorf("a %s file is loaded: a service would start with it", name)
+		}
+	}
+}
+
+func TestFilesAreFollowed(t *testing.T) {
+	one, other := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "other")
+	write(t, one, "a")
+	write(t, other, "b")
+
+	synctest.Test(t, func(t *testing.T) {
+		logger, hook := logtest.NewNullLogger()
+		metrics := prometheus.NewRegistry()
+
+		value, err := Load("pair", joined, one, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var taken []string
+
+		watcher := NewWatcher(logger, clock.RealClock{}, metrics)
+		Watch(watcher, value, func(text string) { taken = append(taken, text) })
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+
+		go func() { ended <- watcher.Part().Run(ctx) }()
+
+		steps := []struct {
+			reason   string
+			change   func()
+			want     string
+			rejected float64
+			logged   []logrus.Level
+		}{
+			{"nothing has changed, so nothing is told", func() {}, "a+b", 0, nil},
+			{"a change is taken over", func() { write(t, other, "c") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"a bad file is not taken over, and that is told once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
+			{"what was there before is good again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"a file that is gone keeps the value", func() { _ = os.Remove(one) }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
+			{"it comes back as it was", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"it holds something else", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
+		}
+
+		for _, step := range steps {
+			hook.Reset()
+			step.change()
+			time.Sleep(3 * Every) // in the bubble: it takes no time
+			synctest.Wait()       // the last look has ended before the next change
+
+			if got := value.Get(); got != step.want {
+				t.Errorf("\n%s\nwant %q, got %q", step.reason, step.want, got)
+			}
+
+			var logged []logrus.Level
+			for _, entry := range hook.AllEntries() {
+				logged = append(logged, entry.Level)
+			}
+
+			if diff := cmp.Diff(step.logged, logged); diff != "" {
+				t.Errorf("\n%s\nlog: -want +got\n%s", step.reason, diff)
+			}
+
+			if got := testutil.ToFloat64(watcher.rejected.WithLabelValues("pair")); got != step.rejected {
+				t.Errorf("\n%s\nmetric: want %v, got %v", step.reason, step.rejected, got)
+			}
+		}
+
+		if diff := cmp.Diff([]string{"a+b", "a+c", "a+c", "a+c", "d+c"}, taken); diff != "" {
+			t.Errorf("who uses the value is told: -want +got\n%s", diff)
+		}
+
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

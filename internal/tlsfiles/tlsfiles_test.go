@@ -1,0 +1,293 @@
+package tlsfiles_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folder is where the files are.
+type folder struct {
+	*testing.T
+
+	path string
+}
+
+func (f folder) file(name string) string { return filepath.Join(f.path, name) }
+
+func (f folder) write(name string, content []byte) string {
+	f.Helper()
+
+	if err := os.WriteFile(f.file(name), content, 0o600); err != nil {
+		f.Fatal(err)
+	}
+
+	return f.file(name)
+}
+
+// pair writes a certificate and its key.
+func (f folder) pair(name string, pair certificate.Pair, err error) {
+	f.Helper()
+
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	f.write(name+".crt", pair.Certificate)
+	f.write(name+".key", pair.Key)
+}
+
+func authority(t *testing.T, name string) *certificate.Authority {
+	t.Helper()
+
+	key, err := certificate.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	made, err := certificate.NewAuthority(name, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return made
+}
+
+// followed is a watcher whose files are looked at when the test says so.
+type followed struct {
+	files   *reload.Watcher
+	watcher *tlsfiles.Watcher
+	metrics *prometheus.Registry
+}
+
+func follow() followed {
+	metrics := prometheus.NewRegistry()
+	files := reload.NewWatcher(logging.Discard(), clock.RealClock{}, metrics)
+
+	return followed{files: files, watcher: tlsfiles.NewWatcher(files, metrics), metrics: metrics}
+}
+
+// look has the files looked at once: the part does that when it begins.
+func (f followed) look(t *testing.T) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- f.files.Part().Run(ctx) }()
+
+		synctest.Wait()
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
+	folder := folder{t, t.TempDir()}
+	ours, theirs, stranger := authority(t, "servers"), authority(t, "clients"), authority(t, "strangers")
+
+	serve := func(authority *certificate.Authority) {
+		pair, err := authority.IssueServer("broker", "127.0.0.1")
+		folder.pair("server", pair, err)
+	}
+	show := func(authority *certificate.Authority, name string) {
+		pair, err := authority.IssueClient(certificate.Client{CommonName: name, Validity: time.Hour})
+		folder.pair("client", pair, err)
+	}
+
+	serve(ours)
+	show(theirs, "platform")
+	folder.write("clients.pem", theirs.CertificatePEM())
+	folder.write("servers.pem", ours.CertificatePEM())
+
+	followed := follow()
+
+	server, err := tlsfiles.Server{
+		CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key"), ClientCAFile: folder.file("clients.pem"),
+	}.Config(followed.watcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client, err := tlsfiles.Client{
+		CAFile: folder.file("servers.pem"), CertFile: folder.file("client.crt"), KeyFile: folder.file("client.key"),
+	}.Config(followed.watcher, "broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	listener := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.VerifiedChains) > 0 {
+			_, _ = w.Write([]byte(r.TLS.VerifiedChains[0][0].Subject.CommonName + " " + r.Proto))
+		}
+	}))
+	listener.TLS, listener.EnableHTTP2 = server, true
+	listener.Config.ErrorLog = nil
+	listener.StartTLS()
+	t.Cleanup(listener.Close)
+
+	// ask makes a connection of its own.
+	ask := func() (string, error) {
+		transport := tlsfiles.Transport(client)
+		defer transport.CloseIdleConnections()
+
+		recorder, err := (&http.Client{Transport: transport}).Get(listener.URL)
+		if err != nil {
+			return "", err
+		}
+		defer recorder.Body.Close()
+
+		body := make([]byte, 100)
+		n, _ := recorder.Body.Read(body)
+
+		return string(body[:n]), nil
+	}
+
+	for _, step := range []struct {
+		reason string
+		change func()
+		want   string
+		wrong  bool
+	}{
+		{"the client is known by its certificate", func() {}, "platform HTTP/2.0", false},
+		{"the client's certificate is exchanged", func() { show(theirs, "platform2") }, "platform2 HTTP/2.0", false},
+		{"a stranger's certificate ends the connection", func() { show(stranger, "platform") }, "", true},
+		{"the authority of clients is exchanged", func() { folder.write("clients.pem", stranger.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"the server's certificate is not of the authority", func() { serve(stranger) }, "", true},
+		{"the authority of servers is exchanged", func() { folder.write("servers.pem", stranger.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"a key that does not fit is not used", func() { folder.write("server.key", []byte("rubbish")) }, "platform HTTP/2.0", false},
+	} {
+		step.change()
+		followed.look(t)
+
+		got, err := ask()
+		if got != step.want || (err != nil) != step.wrong {
+			t.Errorf("%s: want %q, got %q, %v", step.reason, step.want, got, err)
+		}
+	}
+
+	if problems, err := testutil.GatherAndLint(followed.metrics); err != nil || len(problems) > 0 {
+		t.Errorf("metrics: %v, %v", problems, err)
+	}
+
+	if count, err := testutil.GatherAndCount(followed.metrics, "environment_broker_certificate_expiry_timestamp_seconds"); count != 2 || err != nil {
+		t.Errorf("%d certificates tell when they expire, want 2 (%v)", count, err)
+	}
+}
+
+func TestOldProtocolsAreRefused(t *testing.T) {
+	folder := folder{t, t.TempDir()}
+	pair, err := authority(t, "servers").IssueServer("broker", "127.0.0.1")
+	folder.pair("server", pair, err)
+
+	config, err := tlsfiles.Server{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(follow().watcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	listener := httptest.NewUnstartedServer(http.NotFoundHandler())
+	listener.TLS = config
+	listener.StartTLS()
+	t.Cleanup(listener.Close)
+
+	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		connection, err := tls.Dial("tcp", listener.Listener.Addr().String(), &tls.Config{
+			InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: version,
+		})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+
+		if err == nil {
+			_ = connection.Close()
+		}
+	}
+}
+
+func TestTheServersNameIsChecked(t *testing.T) {
+	folder := folder{t, t.TempDir()}
+	servers := authority(t, "servers")
+	pair, err := servers.IssueServer("broker", "other.example.com")
+	folder.pair("server", pair, err)
+
+	server, err := tlsfiles.Server{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(follow().watcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client, err := tlsfiles.Client{CAFile: folder.write("servers.pem", servers.CertificatePEM())}.Config(follow().watcher, "broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	listener := httptest.NewUnstartedServer(http.NotFoundHandler())
+	listener.TLS = server
+	listener.StartTLS()
+	t.Cleanup(listener.Close)
+
+	for name, want := range map[string]bool{"other.example.com": true, "broker.example.com": false} {
+		config := client.Clone()
+		config.ServerName = name
+
+		connection, err := tls.Dial("tcp", listener.Listener.Addr().String(), config)
+		if (err == nil) != want {
+			t.Errorf("a server for other.example.com is taken for %s: %v", name, err)
+		}
+
+		if err == nil {
+			_ = connection.Close()
+		}
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	folder := folder{t, t.TempDir()}
+	pair, err := authority(t, "servers").IssueServer("broker", "127.0.0.1")
+	folder.pair("server", pair, err)
+
+	cert, key, rubbish := folder.file("server.crt"), folder.file("server.key"), folder.write("rubbish", []byte("rubbish"))
+
+	for name, test := range map[string]struct {
+		reason string
+		files  tlsfiles.Server
+		want   string
+	}{
+		"NoKey":       {"a certificate is of no use without its key", tlsfiles.Server{CertFile: cert}, "belong together"},
+		"NoCert":      {"a key is of no use without its certificate", tlsfiles.Server{KeyFile: key}, "belong together"},
+		"ClientsOnly": {"there are no client certificates without TLS", tlsfiles.Server{ClientCAFile: cert}, "over TLS only"},
+		"Missing":     {"a file has to be there", tlsfiles.Server{CertFile: cert + "x", KeyFile: key}, "no such file"},
+		"Rubbish":     {"a file has to hold a certificate", tlsfiles.Server{CertFile: rubbish, KeyFile: key}, "certificate"},
+		"NoAuthority": {"a file of authorities has to hold one", tlsfiles.Server{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
+	} {
+		if _, err := test.files.Config(follow().watcher); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)
+		}
+	}
+
+	if config, err := (tlsfiles.Server{}).Config(follow().watcher); config != nil || err != nil {
+		t.Errorf("without files there is no TLS: got %v, %v", config, err)
+	}
+}
