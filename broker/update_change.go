@@ -2,7 +2,6 @@ package broker
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // changeOf finds out what the wish makes of the instance, or why it cannot be.
-func (a *api) changeOf(ctx context.Context, wish wish, instance environment.Instance) (environment.Change, error) {
+func (a *api) changeOf(wish wish, instance environment.Instance) (environment.Change, error) {
 	change := environment.NoChange(instance)
 	change.Parameters, change.Context = wish.parameters, wish.context
 

@@ -54,7 +54,7 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 	}
 
 	s := situation{wish: wish, Instance: instance, standing: environment.StandingOf(past)}
-	if s.change, err = a.changeOf(ctx, wish, instance); err != nil {
+	if s.change, err = a.changeOf(wish, instance); err != nil {
 		return updated{}, err
 	}
 
@@ -183,7 +183,7 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, wish wish, inst
 		return updated{}, err
 	}
 
-	change, err := a.changeOf(ctx, wish, becoming)
+	change, err := a.changeOf(wish, becoming)
 	if err != nil {
 		return updated{}, err
 	}

@@ -160,8 +160,8 @@ func TestMutationsRefused(t *testing.T) {
 			message: "the header tenant is missing: it names the account",
 		},
 		"RollBackUpgradeOperation": {
-			reason:  "It is still to be built.",
-			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
+			reason: "It is still to be built.",
+			query:  `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
 			message: "rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
 				"take a change of the cluster back with another upgradeShoot",
 		},

@@ -135,7 +135,7 @@ func parseCursor(text string) (cursor, error) {
 		return cursor{}, failure.New(failure.Invalid, "after: this is no cursor of operationChanges; begin again without one")
 	}
 
-	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))}
+	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))} //nolint:gosec // any number is a time
 	for rest := encoded[8:]; len(rest) > 0; rest = rest[markSize:] {
 		parsed.Told = append(parsed.Told, binary.BigEndian.Uint32(rest))
 	}

@@ -128,21 +128,28 @@ func TestAnotherReasonIsAChange(t *testing.T) {
 		f.expect("it began", "one-0000 InProgress")
 
 		steps := []struct {
-			reason, message, because string
-			want                     []string
+			reason, message, because, progress string
+			after                              time.Duration
+			want                               []string
 		}{
-			{"it is held up", "no quota", "ERR_QUOTA", []string{"one-0000 InProgress"}},
-			{"for the same reason", "still no quota", "ERR_QUOTA", []string{}},
-			{"for another one", "no answer", "ERR_AWAY", []string{"one-0000 InProgress"}},
-			{"it goes on", "", "", []string{"one-0000 InProgress"}},
-			{"it waits", "", "", []string{}},
-			{"held up without a reason", "odd", "", []string{"one-0000 InProgress"}},
+			{"it is held up", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 InProgress"}},
+			{"for the same reason", "still no quota", "ERR_QUOTA", "", time.Second, []string{}},
+			{"for another one", "no answer", "ERR_AWAY", "", time.Second, []string{"one-0000 InProgress"}},
+			{"it goes on", "", "", "", time.Second, []string{"one-0000 InProgress"}},
+			{"it waits", "", "", "", time.Second, []string{}},
+			{"held up without a reason", "odd", "", "", time.Second, []string{"one-0000 InProgress"}},
+			{"it goes on, and tells how far", "", "", "10 %", time.Second, []string{"one-0000 InProgress"}},
+			{"it gets on quickly", "", "", "11 %", 59 * time.Second, []string{}},
+			{"it has got on for a while", "", "", "20 %", time.Second, []string{"one-0000 InProgress"}},
+			{"it stays there", "", "", "20 %", time.Hour, []string{}},
 		}
 
 		for _, step := range steps {
-			time.Sleep(time.Second) // fake time: within the overlap
+			time.Sleep(step.after) // fake time
 
 			record.Problem = process.Problem{Message: step.message, Reason: step.because}
+			record.Progress = step.progress
+
 			if _, err := b.ops.Save(b.Context(), process.Progress{Record: record, Now: time.Now()}); err != nil {
 				b.Fatal(err)
 			}

@@ -72,7 +72,9 @@ func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.
 }
 
 // Get implements runtimes.Shoots.
-func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) { return &b.shoot, b.unread }
+func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	return &b.shoot, b.unread
+}
 
 func newBench(t *testing.T, db *storage.DB) *bench {
 	t.Helper()

@@ -101,7 +101,7 @@ func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Ent
 	return entries, nil
 }
 
-// Change tells that an operation got another state, or that another reason holds it up.
+// Change tells that an operation got another state, that another reason holds it up, or that it got on.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`

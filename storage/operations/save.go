@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -10,7 +11,7 @@ import (
 
 // saveProgress writes under the fence. An operation that is to be canceled stays so until it ends, and then it was canceled. One
 // that was woken while it ran keeps the moment at which it was woken as its next run. Who follows the changes is told of another
-// state, and of another reason that holds it up.
+// state, of another reason that holds it up, and of progress, but not more often than each progressTold.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -22,7 +23,9 @@ const saveProgress = `UPDATE operations SET
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
 	state_changed_at = CASE WHEN (state = :state OR :state = 'in progress') AND problem_reason = :problem_reason
-		AND (problem_message = '') = (:problem_message = '') THEN state_changed_at ELSE :updated_at END,
+		AND (problem_message = '') = (:problem_message = '')
+		AND (progress = :progress OR :progress = '' OR progress <> '' AND state_changed_at > :lately)
+		THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
 	lease_owner = :lease_owner, lease_until = :lease_until
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
@@ -34,7 +37,13 @@ type savedRow struct {
 	HeldBy      string `db:"held_by"`
 	KeepPayload bool   `db:"keep_payload"`
 	SkipTaken   bool   `db:"skip_taken"`
+	// Lately is since when a change is so young that progress is not told beside it.
+	Lately storage.Time `db:"lately"`
 }
+
+// progressTold is how often progress is told to those who follow the changes: of a cluster that is made there is a new percentage
+// every few seconds.
+const progressTold = time.Minute
 
 // Save implements process.Store.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
@@ -87,6 +96,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
 		SkipTaken:   progress.SkipTaken,
+		Lately:      storage.At(progress.Now.Add(-progressTold)),
 		row: row{
 			ID:               record.ID,
 			State:            string(record.State),
