@@ -1,6 +1,9 @@
 package broker
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // Meaning tells what an answer that is no success means, and what to do about it. The page docs/user/errors.md is written from all of
 // them, and tests look that no answer is without one.
@@ -12,8 +15,13 @@ type Meaning struct {
 	When, Remedy string
 }
 
-// Meanings are those of all refusals of the Open Service Broker API, by status and code.
+// Meanings are those of all refusals of the Open Service Broker API, each pair of status and code once.
 func Meanings() []Meaning {
+	return slices.Concat(wrongRequests(), wrongStates(), faults())
+}
+
+// wrongRequests are refused whatever there is.
+func wrongRequests() []Meaning {
 	return []Meaning{
 		{
 			http.StatusBadRequest, "", "The request is wrong: its body is not one JSON object, a field is missing or of another type, an id is " +
@@ -29,15 +37,32 @@ func Meanings() []Meaning {
 			"Ask the operator of the broker for the role osb.",
 		},
 		{
-			http.StatusNotFound, "", "There is no such instance or binding, or it is not ready yet.",
-			"Check the id. During a creation, poll last_operation until it has succeeded.",
-		},
-		{
 			http.StatusNotFound, "NotFound", "The broker has nothing at this path.",
 			"Check the address with which the broker was registered: it ends before /v2.",
 		},
 		{
 			http.StatusMethodNotAllowed, "MethodNotAllowed", "The path does not know the method.", "Use one of the header Allow.",
+		},
+		{
+			http.StatusPreconditionFailed, "", "The header X-Broker-API-Version is missing, or names a version that is not 2.x.",
+			"Send the header with a version from 2.0 on; the broker serves 2.17.",
+		},
+		{
+			http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "The request is longer than 1 MiB.", "Shorten the request.",
+		},
+		{
+			http.StatusTooManyRequests, "TooManyRequests", "The client has sent more requests than the broker allows in a while.",
+			"Send the same request again after the seconds of the header Retry-After; ask the operator for a higher limit.",
+		},
+	}
+}
+
+// wrongStates are refused for what there is, or is not.
+func wrongStates() []Meaning {
+	return []Meaning{
+		{
+			http.StatusNotFound, "", "There is no such instance or binding, or it is not ready yet.",
+			"Check the id. During a creation, poll last_operation until it has succeeded.",
 		},
 		{
 			http.StatusConflict, "", "The id is in use: by an instance or a binding that was ordered otherwise, or whose creation or deletion " +
@@ -47,13 +72,6 @@ func Meanings() []Meaning {
 		{
 			http.StatusGone, "", "What is to be deleted does not exist, or the deletion that is asked for has ended.",
 			"Nothing: it is gone.",
-		},
-		{
-			http.StatusPreconditionFailed, "", "The header X-Broker-API-Version is missing, or names a version that is not 2.x.",
-			"Send the header with a version from 2.0 on; the broker serves 2.17.",
-		},
-		{
-			http.StatusRequestEntityTooLarge, "", "The request is longer than 1 MiB.", "Shorten the request.",
 		},
 		{
 			http.StatusUnprocessableEntity, "", "The instance cannot be changed in this way, or a limit of the account is used up; the " +
@@ -77,6 +95,12 @@ func Meanings() []Meaning {
 			http.StatusUnprocessableEntity, codePlanChange, "The plan of the instance cannot be changed to the one that is asked for.",
 			"Keep the plan, or order a new instance of the other one.",
 		},
+	}
+}
+
+// faults are not of the platform's making.
+func faults() []Meaning {
+	return []Meaning{
 		{
 			http.StatusInternalServerError, "", "A fault of the broker. The description tells nothing of it, the broker's log does.",
 			"Send the request again; if it fails again, give the operator the header X-Broker-API-Request-Identity of the answer.",
