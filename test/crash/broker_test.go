@@ -18,6 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -30,6 +32,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -88,11 +91,17 @@ func newBroker(t *testing.T, db *storage.DB, memory *garden.Memory, offer *catal
 		t.Fatal(err)
 	}
 
+	entries, err := trail.Open(t.Context(), db, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	w := &brokerWorld{T: t, db: db, operations: ops, instances: rows, bindings: bound, accounts: &accounts{there: map[string]bool{}}, provisioner: newProvisioner(t, scratch(t), memory)}
 	w.graphql = w.provisioner.handler()
 	w.provisioner.run()
 	w.api = broker.NewHandler(broker.Options{
 		DB: db, Instances: rows, Operations: ops, Bindings: bound, BindingLimit: 10, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Trail: audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()), Gate: auth.NewGate(auth.Everybody{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
