@@ -53,7 +53,7 @@ type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
-	asks      []ask
+	asks      []Due
 	away      backoff
 	config    Config
 	clock     clock.WithTicker
@@ -111,7 +111,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 		engine.processes[process.Kind] = process
 		engine.kinds = append(engine.kinds, process.Kind)
-		engine.asks = append(engine.asks, ask{kind: process.Kind}, ask{kind: process.Kind, pending: true})
+		engine.asks = append(engine.asks, Due{Kind: process.Kind}, Due{Kind: process.Kind, Pending: true})
 	}
 
 	if len(engine.kinds) == 0 {

@@ -46,6 +46,14 @@ func (c *cutOff) err() error {
 	return nil
 }
 
+func (c *cutOff) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+
+	return c.Store.Due(ctx, kinds, now)
+}
+
 func (c *cutOff) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	if err := c.err(); err != nil {
 		return nil, err
@@ -88,8 +96,10 @@ func TestAnotherReplicaGoesOnAfterACrash(t *testing.T) {
 		}
 		stages := []process.Stage[data]{stage("first", finished), stage("second", crash)}
 
-		b.start(b.engine(first, stages...))
+		engine := b.engine(first, stages...)
+		b.start(engine)
 		b.accept("op", "instance")
+		engine.Wake()
 		time.Sleep(500 * time.Millisecond)
 
 		crashed := time.Now()
@@ -296,8 +306,10 @@ func TestIntentIsStoredBeforeTheCall(t *testing.T) {
 			return o, 0, nil
 		}}
 
-		stop := b.start(b.engine(lost, stage("only", order)))
+		engine := b.engine(lost, stage("only", order))
+		stop := b.start(engine)
 		b.accept("op", "instance")
+		engine.Wake()
 		time.Sleep(500 * time.Millisecond)
 		stop()
 

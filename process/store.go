@@ -11,6 +11,8 @@ var ErrLeaseLost = errors.New("the lease of the operation was lost to another re
 
 // Store keeps the operations. All times come from the caller, so that one clock rules.
 type Store interface {
+	// Due tells of which of the kinds there is work. A claim of it may still bring nothing, as others claim too.
+	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
 	// Claim takes operations of a kind under the owner's lease: pending ones, whose tenants take turns and which become in
 	// progress unless an older operation of their instance is unfinished; or those that are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
@@ -25,13 +27,19 @@ type Store interface {
 	ExpirePending(ctx context.Context, before, now time.Time, problem Problem) (int64, error)
 }
 
+// Due is work of a kind.
+type Due struct {
+	Kind string
+	// Pending is for operations whose turn comes, else it is for those that are due again.
+	Pending bool
+}
+
 // Claim asks for work.
 type Claim struct {
+	Due
+
 	Owner string
-	Kind  string
-	// Pending asks for operations whose turn comes, else for those that are due again.
-	Pending bool
-	Limit   int
+	Limit int
 	// CreatedAfter leaves alone what was accepted before it.
 	CreatedAfter time.Time
 	Now          time.Time

@@ -17,22 +17,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// awayStore is a store whose claims fail while it is away. It counts them.
+// awayStore is a store that cannot be asked for work while it is away. It counts how often it is.
 type awayStore struct {
 	process.Store
 
-	away   atomic.Bool
-	claims atomic.Int64
+	away  atomic.Bool
+	asked atomic.Int64
 }
 
-func (s *awayStore) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
-	s.claims.Add(1)
+func (s *awayStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	s.asked.Add(1)
 
 	if s.away.Load() {
 		return nil, errors.New("the database is away")
 	}
 
-	return s.Store.Claim(ctx, claim)
+	return s.Store.Due(ctx, kinds, now)
 }
 
 func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
@@ -49,8 +49,8 @@ func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
 		}
 
 		// Pauses of 0.1 s and more, growing to between 2.5 s and 5 s: six until then, and some twenty after it.
-		if claims := store.claims.Load(); claims < 10 || claims > 40 {
-			b.Errorf("in a minute without a database %d claims were tried, want 10 to 40", claims)
+		if asked := store.asked.Load(); asked < 10 || asked > 40 {
+			b.Errorf("in a minute without a database it was asked %d times, want 10 to 40", asked)
 		}
 
 		b.accept("op", "instance")

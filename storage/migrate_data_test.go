@@ -243,7 +243,7 @@ func readVersion1(t *testing.T, all stores) {
 func claimable(ctx context.Context, t *testing.T, all stores, at time.Time) {
 	t.Helper()
 
-	claimed, err := all.operations.Claim(ctx, process.Claim{Owner: "replica", Kind: "provision", Limit: 9, Now: at, Until: at.Add(time.Minute)})
+	claimed, err := all.operations.Claim(ctx, process.Claim{Due: process.Due{Kind: "provision"}, Owner: "replica", Limit: 9, Now: at, Until: at.Add(time.Minute)})
 	if err != nil || len(claimed) != 1 || claimed[0].Record.ID != "waits" || len(claimed[0].Attempts) != 1 || claimed[0].Attempts[0].Number != 3 {
 		t.Fatalf("the operation that waits is not gone on with: %+v, %v", claimed, err)
 	}

@@ -174,8 +174,13 @@ func (s stores) engineCalls() map[string]call {
 
 			return err
 		},
-		"operations.Claim due":     s.claim(process.Claim{Kind: "provision"}),
-		"operations.Claim pending": s.claim(process.Claim{Kind: "provision", Pending: true}),
+		"operations.Claim due":     s.claim(process.Due{Kind: "provision"}),
+		"operations.Claim pending": s.claim(process.Due{Kind: "provision", Pending: true}),
+		"operations.Due": func(ctx context.Context) error {
+			_, err := s.operations.Due(ctx, []string{"provision", "deprovision", "update"}, filledAt)
+
+			return err
+		},
 		"operations.Renew": func(ctx context.Context) error {
 			held := []process.Held{{OperationID: "p10", Fence: 1, Stage: "stage", Step: "step", StepBegan: filledAt, Changed: true}}
 			_, err := s.operations.Renew(ctx, process.Renewal{Owner: "replica", Until: filledAt, Held: held})
@@ -212,10 +217,11 @@ type hurried struct{ clock.RealClock }
 
 func (h hurried) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
 
-func (s stores) claim(claim process.Claim) call {
+func (s stores) claim(due process.Due) call {
 	return func(ctx context.Context) error {
-		claim.Owner, claim.Limit, claim.Now, claim.Until = "other", 60, filledAt, filledAt.Add(6*time.Second)
-		_, err := s.operations.Claim(ctx, claim)
+		_, err := s.operations.Claim(ctx, process.Claim{
+			Due: due, Owner: "other", Limit: 60, Now: filledAt, Until: filledAt.Add(6 * time.Second),
+		})
 
 		return err
 	}

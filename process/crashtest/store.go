@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"context"
+	"time"
 
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -12,6 +13,15 @@ type store struct {
 
 	line    *Line
 	witness *witness
+}
+
+// Due implements process.Store. It reads only: to die there is to die before the claim.
+func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	if err := s.line.stand(); err != nil {
+		return nil, err
+	}
+
+	return s.Store.Due(ctx, kinds, now)
 }
 
 // Claim is a point only where it brings work, and then when that is done: to die before a claim is to die after the write before it.

@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -33,6 +34,52 @@ WHERE id IN (
 		AND (created_at >= ? OR state = 'canceling')
 	ORDER BY next_run_at LIMIT ?%s
 ) RETURNING ` + columns
+
+// dueOf looks for work of one kind: one look into each of two indexes.
+const dueOf = `SELECT ? AS kind,
+	EXISTS (SELECT 1 FROM operations WHERE kind = ? AND state = 'pending') AS pending,
+	EXISTS (SELECT 1 FROM operations WHERE kind = ? AND state IN ('in progress', 'canceling')
+		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?)) AS again`
+
+// dueRow tells what there is of a kind.
+type dueRow struct {
+	Kind    string `db:"kind"`
+	Pending bool   `db:"pending"`
+	Again   bool   `db:"again"`
+}
+
+// Due implements process.Store.
+func (s *Store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	var (
+		looks []string
+		args  []any
+		due   []process.Due
+	)
+
+	at := storage.At(now)
+
+	for _, kind := range kinds {
+		looks = append(looks, dueOf)
+		args = append(args, kind, kind, kind, at, at)
+	}
+
+	rows, err := storage.Select[dueRow](ctx, s.db.Reader(), strings.Join(looks, " UNION ALL "), args...)
+	if err != nil {
+		return nil, fmt.Errorf("looking for work: %w", err)
+	}
+
+	for _, row := range rows {
+		if row.Pending {
+			due = append(due, process.Due{Kind: row.Kind, Pending: true})
+		}
+
+		if row.Again {
+			due = append(due, process.Due{Kind: row.Kind})
+		}
+	}
+
+	return due, nil
+}
 
 // Claim implements process.Store.
 func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
