@@ -807,7 +807,9 @@ func (v *UpgradeShootInput) GetAdministrators() []string { return v.Administrato
 
 // UpgradeShootResponse is returned by UpgradeShoot on success.
 type UpgradeShootResponse struct {
-	// Changes the cluster: its Kubernetes version, its machines, its administrators.
+	// Changes the cluster: its Kubernetes version, its machines, its administrators. What cannot be changed any more is refused: networks,
+	// zones, an older version. While another operation is in progress the upgrade is refused too; try again when that has ended. The
+	// runtime is told as it was until the operation has succeeded.
 	Result *Operation `json:"result"`
 }
 
