@@ -36,12 +36,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 
 			order.Parameters.ExpirationSeconds = int(lifetime / time.Second)
 
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -81,12 +76,7 @@ func newBindingGetCommand(session *session) *cobra.Command {
 		Short: "Get the kubeconfig of a binding again",
 		Args:  bindingArguments(),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -112,12 +102,7 @@ func newBindingListCommand(session *session) *cobra.Command {
 		Long:  "List the bindings of an instance, the newest first, without their credentials. It needs the role viewer.",
 		Args:  arguments("INSTANCE"),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -155,12 +140,7 @@ func newBindingDeleteCommand(session *session) *cobra.Command {
 			"The same command may be repeated.",
 		Args: bindingArguments(),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}

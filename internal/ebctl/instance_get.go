@@ -26,12 +26,7 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 		Short: "Show an instance",
 		Args:  arguments("ID_OR_NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}

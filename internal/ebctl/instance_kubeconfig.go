@@ -17,12 +17,7 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 		Example: "  ebctl instance kubeconfig my-runtime --output-file my-runtime.yaml",
 		Args:    arguments("ID_OR_NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}

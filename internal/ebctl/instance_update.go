@@ -53,12 +53,7 @@ func (s *session) alter(command *cobra.Command, idOrName string, wanted alterati
 		return err
 	}
 
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-
-	runtime, err := findRuntime(command.Context(), client, idOrName)
+	client, runtime, err := s.runtime(command.Context(), idOrName)
 	if err != nil {
 		return err
 	}
@@ -120,12 +115,7 @@ func newActiveCommand(session *session, active bool, command *cobra.Command) *co
 
 	command.Args = arguments("ID_OR_NAME")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := session.client()
-		if err != nil {
-			return err
-		}
-
-		runtime, err := findRuntime(command.Context(), client, args[0])
+		client, runtime, err := session.runtime(command.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -150,12 +140,7 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 			"It needs the role operator, and a plan that does not promise to last.",
 		Args: arguments("ID_OR_NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			runtime, err := findRuntime(command.Context(), client, args[0])
+			client, runtime, err := session.runtime(command.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -59,6 +59,18 @@ func (s *session) age(moment time.Time) string {
 	return output.Duration(s.Clock.Now().Sub(moment))
 }
 
+// runtime returns the runtime of the instance with that id or name, and a client of the broker that has it.
+func (s *session) runtime(ctx context.Context, idOrName string) (*brokerclient.Client, operatorapi.Runtime, error) {
+	client, err := s.client()
+	if err != nil {
+		return nil, operatorapi.Runtime{}, err
+	}
+
+	found, err := findRuntime(ctx, client, idOrName)
+
+	return client, found, err
+}
+
 // findRuntime returns the runtime of the instance with that id, else the only one with that name.
 func findRuntime(ctx context.Context, client *brokerclient.Client, idOrName string) (operatorapi.Runtime, error) {
 	byID, err := client.Runtimes(ctx, brokerclient.RuntimeFilter{InstanceID: idOrName})
