@@ -35,7 +35,9 @@ func (w *work) intend(ctx context.Context, entry *entry, objects []*unstructured
 // apply applies the objects: first what others need to be there, namespaces, definitions, roles and classes, and once that is in place
 // the rest. It says for what it waits.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
-	first := func(object *unstructured.Unstructured) bool { return utils.IsClusterDefinition(object) || utils.IsClassDefinition(object) }
+	first := func(object *unstructured.Unstructured) bool {
+		return utils.IsClusterDefinition(object) || utils.IsClassDefinition(object)
+	}
 	needed := slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return !first(object) })
 	rest := slices.DeleteFunc(slices.Clone(objects), first)
 	if waiting, err := w.applyAll(ctx, needed); err != nil || waiting != "" {

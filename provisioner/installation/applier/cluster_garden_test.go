@@ -75,8 +75,6 @@ type cluster struct {
 	runtime string
 	// calls counts requests that change something.
 	calls *counter
-	// down, once it is set, answers instead of the API server.
-	down func() error
 }
 
 func newCluster(t *testing.T) *cluster {

@@ -85,4 +85,6 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 }
 
 // derived are kinds whose objects follow others, or tell of them.
-func derived() []string { return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"} }
+func derived() []string {
+	return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
+}

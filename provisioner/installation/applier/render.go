@@ -27,9 +27,9 @@ const namespaceKey = "namespace"
 // digestOf tells one content of a component from another. It is kept in a Secret: whoever can read it can read the values as well.
 func digestOf(component installation.Component, files []manifest.File) (string, error) {
 	content, err := json.Marshal(struct {
-		Namespace string
-		Values    map[string]string
-		Files     []manifest.File
+		Namespace string            `json:"namespace"`
+		Values    map[string]string `json:"values"`
+		Files     []manifest.File   `json:"files"`
 	}{component.Namespace, component.Values, files})
 	if err != nil {
 		return "", fmt.Errorf("digest of component %s: %w", component.Name, err)

@@ -31,7 +31,10 @@ func (r *release) plan(order model.KymaConfigInput) (installation.Plan, error) {
 		}
 		plan.Components = append(plan.Components, planned)
 	}
-	return plan, problems.err()
+	if err := problems.err(); err != nil {
+		return installation.Plan{}, err
+	}
+	return plan, nil
 }
 
 // choose returns the components of the release that are always installed and are not named, and then those that are named, in the
