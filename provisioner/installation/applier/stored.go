@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -58,12 +60,15 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	for _, name := range before.rest {
 		part := &corev1.Secret{}
 		if err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, part); err != nil {
+			if apierrors.IsNotFound(err) {
+				err = broken(err)
+			}
 			return nil, err
 		}
 		content = append(content, part.Data[keyContent]...)
 	}
 	if err := unpack(content, found); err != nil {
-		return nil, fmt.Errorf("the Secret %s/%s holds no inventory any more: %w", metav1.NamespaceSystem, Inventory, err)
+		return nil, broken(err)
 	}
 	if found.Runtime != runtimeID {
 		found = &inventory{Runtime: runtimeID}
@@ -74,6 +79,13 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found.stored = before
 	return found, nil
+}
+
+// broken says what to do where somebody has changed the inventory by hand.
+func broken(err error) error {
+	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s holds no inventory any more: delete it and try again; what was installed "+
+		"and is not wanted any more is then to be removed by hand", metav1.NamespaceSystem, Inventory).
+		Because(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
 // save stores the inventory, over nothing but what was read: two that work at once do not overwrite each other.
