@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/access"
@@ -78,19 +77,12 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project                  string        `env:"PROJECT"                      help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath           string        `env:"KUBECONFIG_PATH"              help:"file of the kubeconfig for Gardener"`
-	AuditLogsPolicyConfigMap string        `env:"AUDIT_LOGS_POLICY_CONFIG_MAP" help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"account to which the landscape's audit logging ascribes all clusters; empty for none"`
-	AuditLogsConfigPath      string        `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"  help:"JSON file of where audit logs go, read at the start; empty for nowhere"`
-	MaintenanceWindowPath    string        `env:"MAINTENANCE_WINDOW_CONFIG_PATH" help:"JSON file of when Gardener may touch clusters for production, read at the start; empty for when it likes"`
-	Extensions               []string      `env:"EXTENSIONS"                     help:"extensions of Gardener that every cluster gets, comma-separated; none for none"`
-	AutoUpdateKubernetes     bool          `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"whether Gardener updates Kubernetes by itself where an order does not say"`
-	AutoUpdateMachineImage   bool          `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"whether Gardener updates machine images by itself where an order does not say"`
-	EnableIMDSv2             bool          `env:"DEFAULT_ENABLE_IMDSV2"          help:"whether machines on AWS demand tokens from whoever reads their metadata where an order does not say"`
-	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
-	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
+	Project            string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath     string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
+	KubeconfigValidity time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval       time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
+	Calls              int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
+	Shoots             Shoots        `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults.
@@ -126,7 +118,7 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
-			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Extensions: shoot.DefaultExtensions(),
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
 			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
@@ -135,7 +127,7 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
 	if c.Director.Enabled {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
@@ -147,15 +139,6 @@ func (c Config) check() error {
 
 	if c.Gardener.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
-	}
-
-	if slices.Contains(c.Gardener.Extensions, noExtensions) && len(c.Gardener.Extensions) > 1 {
-		wrong = append(wrong, errors.New("APP_GARDENER_EXTENSIONS: none stands alone"))
-	}
-
-	if slices.Contains(c.Gardener.Extensions, shoot.ExtensionAuditLog) {
-		wrong = append(wrong, errors.New("APP_GARDENER_EXTENSIONS: "+shoot.ExtensionAuditLog+
-			" needs to know where logs go: leave it out and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH"))
 	}
 
 	return errors.Join(wrong...)

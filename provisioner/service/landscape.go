@@ -19,6 +19,31 @@ import (
 // noExtensions is how a configuration says that Shoots get no extension: an empty variable is one that is not set.
 const noExtensions = "none"
 
+// Shoots is what all Shoots of the landscape have in common.
+type Shoots struct {
+	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
+	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account to which the landscape's audit logging ascribes all clusters; empty for none"`
+	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file of where audit logs go, read at the start; empty for nowhere"`
+	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file of when Gardener may touch clusters for production, read at the start; empty for when it likes"`
+	Extensions               []string `env:"EXTENSIONS"                                       help:"extensions of Gardener that every cluster gets, comma-separated; none for none"`
+	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"whether Gardener updates Kubernetes by itself where an order does not say"`
+	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"whether Gardener updates machine images by itself where an order does not say"`
+	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"whether machines on AWS demand tokens from whoever reads their metadata where an order does not say"`
+}
+
+// check finds extensions that cannot be had like this.
+func (s Shoots) check() error {
+	switch {
+	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
+		return errors.New("APP_GARDENER_EXTENSIONS: none stands alone")
+	case slices.Contains(s.Extensions, shoot.ExtensionAuditLog):
+		return errors.New("APP_GARDENER_EXTENSIONS: " + shoot.ExtensionAuditLog +
+			" needs to know where logs go: leave it out and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH")
+	default:
+		return nil
+	}
+}
+
 // Landscape is what files say about all Shoots of the landscape.
 type Landscape struct {
 	// MaintenanceWindows are by region.
@@ -27,7 +52,7 @@ type Landscape struct {
 }
 
 // readLandscape reads the files that the configuration names, and tells everything that is wrong with them at once.
-func readLandscape(config Gardener) (Landscape, error) {
+func readLandscape(config Shoots) (Landscape, error) {
 	var landscape Landscape
 
 	return landscape, errors.Join(
@@ -93,21 +118,21 @@ func checkAuditLogs(logs shoot.AuditLogs) error {
 	return nil
 }
 
-// shoots are what all Shoots of the landscape have in common.
-func (g Gardener) shoots(landscape Landscape) shoot.Options {
-	extensions := g.Extensions
+// options are what every Shoot of the project is made with.
+func (s Shoots) options(project string, landscape Landscape) shoot.Options {
+	extensions := s.Extensions
 	if slices.Equal(extensions, []string{noExtensions}) {
 		extensions = nil
 	}
 
 	return shoot.Options{
-		Namespace:              namespace(g.Project),
-		AuditPolicyConfigMap:   g.AuditLogsPolicyConfigMap,
-		AuditLogTenant:         g.AuditLogsTenant,
+		Namespace:              namespace(project),
+		AuditPolicyConfigMap:   s.AuditLogsPolicyConfigMap,
+		AuditLogTenant:         s.AuditLogsTenant,
 		AuditLogs:              landscape.AuditLogs,
-		AutoUpdateKubernetes:   g.AutoUpdateKubernetes,
-		AutoUpdateMachineImage: g.AutoUpdateMachineImage,
-		RequireIMDSv2:          g.EnableIMDSv2,
+		AutoUpdateKubernetes:   s.AutoUpdateKubernetes,
+		AutoUpdateMachineImage: s.AutoUpdateMachineImage,
+		RequireIMDSv2:          s.EnableIMDSv2,
 		MaintenanceWindows:     landscape.MaintenanceWindows,
 		Extensions:             extensions,
 	}

@@ -48,7 +48,7 @@ func TestVariablesReachShoots(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	landscape, err := readLandscape(set.Gardener)
+	landscape, err := readLandscape(set.Gardener.Shoots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,47 +62,47 @@ func TestVariablesReachShoots(t *testing.T) {
 		AutoUpdateKubernetes: true, AutoUpdateMachineImage: true, RequireIMDSv2: true,
 		Extensions: []string{"shoot-dns-service", "own"},
 	}
-	if diff := cmp.Diff(want, set.Gardener.shoots(landscape)); diff != "" {
+	if diff := cmp.Diff(want, set.Gardener.Shoots.options(set.Gardener.Project, landscape)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestDefaultsOfShoots(t *testing.T) {
-	landscape, err := readLandscape(DefaultConfig().Gardener)
+	landscape, err := readLandscape(DefaultConfig().Gardener.Shoots)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	want := shoot.Options{Namespace: "garden-gardenerProject", Extensions: []string{
+	want := shoot.Options{Namespace: "garden-local", Extensions: []string{
 		"shoot-cert-service", "shoot-dns-service", "shoot-networking-filter", "shoot-oidc-service",
 	}}
-	if diff := cmp.Diff(want, DefaultConfig().Gardener.shoots(landscape)); diff != "" {
+	if diff := cmp.Diff(want, DefaultConfig().Gardener.Shoots.options("local", landscape)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	without := DefaultConfig().Gardener
+	without := DefaultConfig().Gardener.Shoots
 	without.Extensions = []string{"none"}
 
-	if got := without.shoots(landscape).Extensions; got != nil {
+	if got := without.options("local", landscape).Extensions; got != nil {
 		t.Errorf("without extensions there are %v", got)
 	}
 }
 
 func TestLandscapeRefusesFiles(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.json")
-	windows := func(text string) Gardener { return Gardener{MaintenanceWindowPath: file(t, text)} }
-	logs := func(text string) Gardener { return Gardener{AuditLogsConfigPath: file(t, text)} }
+	windows := func(text string) Shoots { return Shoots{MaintenanceWindowPath: file(t, text)} }
+	logs := func(text string) Shoots { return Shoots{AuditLogsConfigPath: file(t, text)} }
 
 	const windowVariable, logVariable = "APP_GARDENER_MAINTENANCE_WINDOW_CONFIG_PATH", "APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH"
 
 	cases := map[string]struct {
 		reason string
-		config Gardener
+		config Shoots
 		want   []string
 	}{
 		"Missing": {
 			reason: "Both variables are told at once.",
-			config: Gardener{MaintenanceWindowPath: missing, AuditLogsConfigPath: missing},
+			config: Shoots{MaintenanceWindowPath: missing, AuditLogsConfigPath: missing},
 			want:   []string{windowVariable, logVariable, missing},
 		},
 		"NoJSON":    {"A file of another form is told.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
@@ -132,7 +132,7 @@ func TestConfigRefusesExtensions(t *testing.T) {
 		"shoot-auditlog-service": "set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH",
 	} {
 		set := DefaultConfig()
-		set.Gardener.Extensions = strings.Split(extensions, ",")
+		set.Gardener.Shoots.Extensions = strings.Split(extensions, ",")
 
 		if err := set.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want …%s…, got %v", extensions, want, err)

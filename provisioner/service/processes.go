@@ -75,7 +75,7 @@ func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
 func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
-	options := config.Gardener.shoots(landscape)
+	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
 	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

@@ -41,7 +41,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
-	landscape, err := readLandscape(config.Gardener)
+	landscape, err := readLandscape(config.Gardener.Shoots)
 	if err != nil {
 		return nil, err
 	}

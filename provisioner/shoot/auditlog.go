@@ -11,8 +11,8 @@ import (
 const (
 	// ExtensionAuditLog sends the audit log of a cluster away. It is had by Options.AuditLogs, not by Options.Extensions.
 	ExtensionAuditLog = "shoot-auditlog-service"
-	// auditLogCredentials is the name by which the extension finds the Secret.
-	auditLogCredentials = "auditlog-credentials"
+	// auditLogResource is the name by which the extension finds the Secret.
+	auditLogResource = "auditlog-credentials"
 )
 
 // AuditLog is where the audit log of a cluster goes.
@@ -49,7 +49,7 @@ func (a AuditLogs) of(config *model.GardenerConfigInput) *AuditLog {
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(auditLogConfig{
 		TypeMeta: typeMeta("service.auditlog", "AuditlogConfig"),
-		Type:     "standard", TenantID: l.TenantID, ServiceURL: l.ServiceURL, SecretReferenceName: auditLogCredentials,
+		Type:     "standard", TenantID: l.TenantID, ServiceURL: l.ServiceURL, SecretReferenceName: auditLogResource,
 	})
 
 	return gardencorev1beta1.Extension{Type: ExtensionAuditLog, ProviderConfig: config}, err
@@ -62,7 +62,7 @@ func (l *AuditLog) resources() []gardencorev1beta1.NamedResourceReference {
 	}
 
 	return []gardencorev1beta1.NamedResourceReference{{
-		Name:        auditLogCredentials,
+		Name:        auditLogResource,
 		ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: l.SecretName},
 	}}
 }
