@@ -5,6 +5,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
@@ -83,5 +84,85 @@ func TestKeepLetsAClusterSleep(t *testing.T) {
 
 	if diff := cmp.Diff(asleep.Spec.Hibernation, objects.Shoot.Spec.Hibernation); diff != "" {
 		t.Errorf("a change of a cluster that sleeps does not wake it, -want +got:\n%s", diff)
+	}
+}
+
+// TestKeepWhatOthersHaveAdded: these lists are written whole, so whoever writes them owns them whole.
+func TestKeepWhatOthersHaveAdded(t *testing.T) {
+	t.Parallel()
+
+	config := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+	options := shoot.Options{
+		Extensions: []string{shoot.ExtensionDNS, shoot.ExtensionNetworkingFilter, shoot.ExtensionOIDC},
+		AuditLogs:  shoot.AuditLogs{"aws": {"eu-central-1": {TenantID: "new", ServiceURL: "https://logs.example.com", SecretName: "logs"}}},
+	}
+
+	built := func() *shoot.Objects {
+		order := awsOrder()
+		order.ShootNetworkingFilterDisabled = new(false)
+
+		objects, err := shoot.Build(runtimeOf(order), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return objects
+	}
+
+	fresh := built().Shoot.Spec
+	present := &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{
+		SeedName: new("aws-eu2"),
+		Extensions: []gardencorev1beta1.Extension{
+			{Type: "backup", ProviderConfig: config(`{"by": "hand"}`)},
+			{Type: shoot.ExtensionDNS, ProviderConfig: config(`{"own": "providers"}`)},
+			{Type: shoot.ExtensionNetworkingFilter, Disabled: new(true), ProviderConfig: config(`{"own": "list"}`)},
+			{Type: shoot.ExtensionAuditLog, ProviderConfig: config(`{"tenantID": "old"}`)},
+		},
+		Resources:          []gardencorev1beta1.NamedResourceReference{{Name: "auditlog-credentials"}, {Name: "theirs"}},
+		AccessRestrictions: []gardencorev1beta1.AccessRestrictionWithOptions{{AccessRestriction: gardencorev1beta1.AccessRestriction{Name: "theirs"}}},
+	}}
+
+	objects := built()
+	objects.Keep(present)
+	got := objects.Shoot.Spec
+
+	byType := func(extensions []gardencorev1beta1.Extension) map[string]gardencorev1beta1.Extension {
+		all := map[string]gardencorev1beta1.Extension{}
+		for _, extension := range extensions {
+			all[extension.Type] = extension
+		}
+
+		return all
+	}
+
+	want := map[string]gardencorev1beta1.Extension{
+		"backup":                        present.Spec.Extensions[0],
+		shoot.ExtensionDNS:              present.Spec.Extensions[1],
+		shoot.ExtensionNetworkingFilter: {Type: shoot.ExtensionNetworkingFilter, Disabled: new(false), ProviderConfig: config(`{"own": "list"}`)},
+		shoot.ExtensionOIDC:             {Type: shoot.ExtensionOIDC, Disabled: new(false)},
+		shoot.ExtensionAuditLog:         byType(fresh.Extensions)[shoot.ExtensionAuditLog],
+	}
+	if diff := cmp.Diff(want, byType(got.Extensions)); diff != "" {
+		t.Errorf("extensions, -want +got:\n%s", diff)
+	}
+
+	if len(got.Resources) != 2 || got.Resources[0].ResourceRef.Name != "logs" || got.Resources[1].Name != "theirs" {
+		t.Errorf("resources are %v", got.Resources)
+	}
+
+	if len(got.AccessRestrictions) != 2 || got.AccessRestrictions[1].Name != "theirs" {
+		t.Errorf("access restrictions are %v", got.AccessRestrictions)
+	}
+
+	if *got.SeedName != "aws-eu2" {
+		t.Errorf("the cluster is to go back to Seed %s", *got.SeedName)
+	}
+
+	again := built()
+	again.Keep(objects.Shoot)
+
+	if diff := cmp.Diff(got, again.Shoot.Spec); diff != "" {
+		t.Errorf("the second change changes something, -first +second:\n%s", diff)
 	}
 }
