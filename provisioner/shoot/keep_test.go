@@ -100,7 +100,7 @@ func TestKeepWhatOthersHaveAdded(t *testing.T) {
 
 	built := func() *shoot.Objects {
 		order := awsOrder()
-		order.ShootNetworkingFilterDisabled = new(false)
+		order.ShootNetworkingFilterDisabled, order.Seed = new(false), new("aws-eu1")
 
 		objects, err := shoot.Build(runtimeOf(order), options)
 		if err != nil {
