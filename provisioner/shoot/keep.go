@@ -9,7 +9,7 @@ import (
 )
 
 // Keep takes over from the present Shoot what a change does not decide: versions that Gardener has raised meanwhile, whether the
-// cluster sleeps, the Seed that it has moved to, and what others have added to lists that are written whole. Gardener takes no older
+// cluster sleeps, the Seed that it has moved to, and what others have added to lists and configurations that are written whole. Gardener takes no older
 // version back. Fields that the Provisioner never writes need no help: server-side apply leaves them to their owners.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
@@ -20,6 +20,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		for _, before := range had.Provider.Workers {
 			if before.Name == worker.Name {
 				keepImage(worker.Machine.Image, before.Machine.Image)
+				keepConfig(worker.ProviderConfig, before.ProviderConfig)
 			}
 		}
 	}
@@ -32,6 +33,8 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		wanted.SeedName = had.SeedName
 	}
 
+	keepConfig(wanted.Provider.InfrastructureConfig, had.Provider.InfrastructureConfig)
+	keepConfig(wanted.Provider.ControlPlaneConfig, had.Provider.ControlPlaneConfig)
 	keepExtensions(wanted, had)
 
 	wanted.Resources = withOthers(wanted.Resources, had.Resources,

@@ -1,12 +1,16 @@
 package shoot_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
@@ -113,6 +117,7 @@ func TestKeepWhatOthersHaveAdded(t *testing.T) {
 	fresh := built().Shoot.Spec
 	present := &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{
 		SeedName: new("aws-eu2"),
+		Provider: fresh.Provider,
 		Extensions: []gardencorev1beta1.Extension{
 			{Type: "backup", ProviderConfig: config(`{"by": "hand"}`)},
 			{Type: shoot.ExtensionDNS, ProviderConfig: config(`{"own": "providers"}`)},
@@ -164,5 +169,119 @@ func TestKeepWhatOthersHaveAdded(t *testing.T) {
 
 	if diff := cmp.Diff(got, again.Shoot.Spec); diff != "" {
 		t.Errorf("the second change changes something, -first +second:\n%s", diff)
+	}
+}
+
+func TestKeepConfigurationsOfProviders(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason      string
+		order       func() *model.GardenerConfigInput
+		present     func(provider *gardencorev1beta1.Provider)
+		part        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension
+		wantWithout string
+	}{
+		"AddedToZone": {
+			reason: "A zone keeps the address that a person has given it.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"name":"eu-central-1b"`), []byte(`"name":"eu-central-1b","elasticIPAllocationID":"by-hand"`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+		},
+		"AddedToControlPlane": {
+			reason: "A switch that no order knows stays as it was set.",
+			order:  gcpOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.ControlPlaneConfig.Raw = bytes.Replace(provider.ControlPlaneConfig.Raw,
+					[]byte(`"zone":`), []byte(`"storage":{"by-hand":true},"zone":`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.ControlPlaneConfig },
+		},
+		"AddedToGateway": {
+			reason: "A gateway that stays keeps its addresses.",
+			order:  azureOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"enabled":true`), []byte(`"enabled":true,"ipAddresses":"by-hand"`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+		},
+		"GatewayNoMore": {
+			reason: "A gateway that is not ordered any more goes.",
+			order: func() *model.GardenerConfigInput {
+				order := azureOrder()
+				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = new(false)
+
+				return order
+			},
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"name":2`), []byte(`"name":2,"other":"by-hand","natGateway":{"enabled":true}`), 1)
+			},
+			part:        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+			wantWithout: "natGateway",
+		},
+		"AddedToWorker": {
+			reason: "A pool keeps what no order knows of its machines.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.Workers[0].ProviderConfig.Raw = bytes.Replace(provider.Workers[0].ProviderConfig.Raw,
+					[]byte(`"kind":`), []byte(`"volume":{"iops":"by-hand"},"kind":`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.Workers[0].ProviderConfig },
+		},
+		"NoConfiguration": {
+			reason: "What cannot be read is replaced.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = []byte(`by-hand`)
+			},
+			part:        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+			wantWithout: "by-hand",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			build := func() *shoot.Objects {
+				objects, err := shoot.Build(runtimeOf(tc.order()), shoot.Options{RequireIMDSv2: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				return objects
+			}
+
+			present, objects := build().Shoot, build()
+			tc.present(&present.Spec.Provider)
+			objects.Keep(present)
+
+			got := string(tc.part(&objects.Shoot.Spec.Provider).Raw)
+			if wantKept := tc.wantWithout != "by-hand"; strings.Contains(got, "by-hand") != wantKept {
+				t.Errorf("%s\ngot %s", tc.reason, got)
+			}
+
+			if tc.wantWithout != "" && strings.Contains(got, tc.wantWithout) {
+				t.Errorf("%s\ngot %s", tc.reason, got)
+			}
+
+			var ours, both map[string]any
+			if err := json.Unmarshal(tc.part(&build().Shoot.Spec.Provider).Raw, &ours); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := json.Unmarshal([]byte(got), &both); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(ours["kind"], both["kind"]); diff != "" {
+				t.Errorf("the kind is lost: %s", diff)
+			}
+		})
 	}
 }

@@ -366,6 +366,7 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 	theirs.Spec.Extensions = append(theirs.Spec.Extensions, gardencorev1beta1.Extension{
 		Type: shoot.ExtensionAuditLog, ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"kind":"Own"}`)},
 	})
+	theirs.Spec.Provider.ControlPlaneConfig.Raw = bytes.Replace(theirs.Spec.Provider.ControlPlaneConfig.Raw, []byte("{"), []byte(`{"byHand":true,`), 1)
 	theirs.Spec.Maintenance.TimeWindow = &gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}
 
 	if err := c.garden.Patch(context.Background(), theirs, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
@@ -389,6 +390,7 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 		"maintenance":         {theirs.Spec.Maintenance, after.Spec.Maintenance},
 		"access restrictions": {theirs.Spec.AccessRestrictions, after.Spec.AccessRestrictions},
 		"control plane":       {theirs.Spec.ControlPlane, after.Spec.ControlPlane},
+		"its configuration":   {string(theirs.Spec.Provider.ControlPlaneConfig.Raw), string(after.Spec.Provider.ControlPlaneConfig.Raw)},
 	} {
 		if diff := cmp.Diff(values[0], values[1]); diff != "" {
 			c.Errorf("%s, -before the upgrade +after:\n%s", part, diff)
