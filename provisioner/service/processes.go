@@ -22,6 +22,7 @@ type Parts struct {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	Landscape Landscape
 }
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
@@ -29,9 +30,11 @@ type Parts struct {
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
 
+	build := shootBuilder(config, parts.Landscape)
+
 	changes := changing.Options{
 		Shoots:             parts.Shoots,
-		Build:              shootBuilder(config),
+		Build:              build,
 		Clusters:           parts.Clusters,
 		Runtimes:           parts.Runtimes,
 		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
@@ -45,7 +48,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
 			Shoots:          parts.Shoots,
-			Build:           shootBuilder(config),
+			Build:           build,
 			Clusters:        parts.Clusters,
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
@@ -71,11 +74,8 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
-	options := shoot.Options{
-		Namespace:            namespace(config.Gardener.Project),
-		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
-	}
+func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
 	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

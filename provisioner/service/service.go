@@ -41,6 +41,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
+	landscape, err := readLandscape(config.Gardener.Shoots)
+	if err != nil {
+		return nil, err
+	}
+
 	guard := outside.New(outside.Options{
 		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
@@ -61,14 +66,14 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
+func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard) error {
 	s.Metrics().MustRegister(guard)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
@@ -82,9 +87,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
-	build := shootBuilder(config)
+	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
+	engine, err := s.engine(config, landscape, operationStore, runtimeStore, shoots)
 	if err != nil {
 		return err
 	}
@@ -133,7 +138,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	)
 }
 
-func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
+func (s *Service) engine(config Config, landscape Landscape, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
 ) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
@@ -145,7 +150,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 	}
 
 	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore,
+		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape,
 	})...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
