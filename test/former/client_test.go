@@ -17,7 +17,7 @@ const (
 	tenant     = "tenant-1"
 	subAccount = "sub-1"
 	// patience is how long anything may take before a test gives up on it.
-	patience = time.Minute
+	patience = 2 * time.Minute
 	// look is how often a test looks at what it waits for: a former client knows no feed.
 	look = 50 * time.Millisecond
 )

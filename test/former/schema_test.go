@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
 func load(t *testing.T, path string) *ast.Schema {
@@ -25,6 +27,21 @@ func load(t *testing.T, path string) *ast.Schema {
 	}
 
 	return schema
+}
+
+// TestOurQueriesFitTheFormerContract has our broker ask a former Provisioner for nothing that it does not know, but for the feed.
+func TestOurQueriesFitTheFormerContract(t *testing.T) {
+	was := load(t, filepath.Join("provisioner", "schema.graphql"))
+
+	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "provisionerclient", "operations.graphql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, problems := gqlparser.LoadQueryWithRules(was, string(text), rules.NewDefaultRules())
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "operationChanges") {
+		t.Errorf("got %v, want that it does not know operationChanges, and nothing else", problems)
+	}
 }
 
 // TestContractIsKept holds our schema against the former one. What clients send may have become less strict, what they read may have
