@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -23,6 +24,8 @@ type Parts struct {
 		deprovisioning.Runtimes
 	}
 	Landscape Landscape
+	// Director is nil when runtimes are not registered.
+	Director registration.Director
 }
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
@@ -53,6 +56,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+			OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
@@ -64,10 +68,20 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			Runtimes:        parts.Runtimes,
 			Now:             clock.RealClock{}.Now,
 			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+			OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 	}
+}
+
+// withDirector leaves out the stages where there is no Director.
+func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
+	if p.Director == nil {
+		return nil
+	}
+
+	return stages
 }
 
 // namespace is the project's namespace in Gardener.

@@ -57,6 +57,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
+	directory, err := connectDirector(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
 		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
@@ -66,15 +71,17 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
+	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
@@ -89,7 +96,9 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, landscape, operationStore, runtimeStore, shoots)
+	engine, err := s.engine(config, operationStore, Parts{
+		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape, Director: directory.asDirector(),
+	})
 	if err != nil {
 		return err
 	}
@@ -104,7 +113,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			Clock: clock.RealClock{}, Wake: wake, Registrar: directory.registrar(runtimeStore), KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -117,7 +126,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
+	parts := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -136,10 +145,11 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
+
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), parts...)
 }
 
-func (s *Service) engine(config Config, landscape Landscape, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-) (*process.Engine[operation.Data], error) {
+func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
@@ -149,9 +159,7 @@ func (s *Service) engine(config Config, landscape Landscape, operationStore *ope
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape,
-	})...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
