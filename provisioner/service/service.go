@@ -84,7 +84,10 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
+	inside := clusteraccess.New(shoots)
+	parts := Parts{Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore}
+
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: parts.statuses(),
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
@@ -133,8 +136,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	)
 }
 
-func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-) (*process.Engine[operation.Data], error) {
+func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
@@ -144,9 +146,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore,
-	})...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
