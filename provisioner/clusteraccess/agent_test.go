@@ -190,7 +190,8 @@ func TestConnectionsThatSayLittle(t *testing.T) {
 		"nothing yet": {"the agent has not written how it is", nil, agent.Connection{}},
 		"no text":     {"what is no text is not told", map[string]any{"connectionState": map[string]any{}, "connectionStatus": "?"}, agent.Connection{}},
 		"half a rune": {
-			"a text is cut between bytes and told as text", map[string]any{"connectionStatus": map[string]any{"error": "x" + strings.Repeat("é", 1000)}},
+			"a text is cut between bytes and told as text",
+			map[string]any{"connectionStatus": map[string]any{"error": "x" + strings.Repeat("é", 1000)}},
 			agent.Connection{Problems: []string{"x" + strings.Repeat("é", 499)}},
 		},
 	} {

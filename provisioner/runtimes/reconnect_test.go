@@ -160,11 +160,13 @@ func TestConnectionStatus(t *testing.T) {
 	}{
 		"selected": {
 			"the cluster is asked", func(b *bench) string { return b.made("c-first") },
-			graph.RuntimeFields{ConnectionStatus: true}, broken, 1,
+			graph.RuntimeFields{ConnectionStatus: true},
+			broken, 1,
 		},
 		"not selected": {
 			"an answer that nobody wants costs nothing", func(b *bench) string { return b.made("c-first") },
-			graph.RuntimeFields{Kubeconfig: true}, pending, 0,
+			graph.RuntimeFields{Kubeconfig: true},
+			pending, 0,
 		},
 		"being made": {
 			"there is nobody to ask yet", func(b *bench) string {

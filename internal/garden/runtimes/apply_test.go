@@ -61,8 +61,10 @@ func TestServerSideApply(t *testing.T) {
 		err    error
 		is     func(error) bool
 	}{
-		{"a field of another manager is not taken by accident",
-			apply("default", configMap("map", "", map[string]any{"a": "4"}), metav1.ApplyOptions{FieldManager: "two"}), apierrors.IsConflict},
+		{
+			"a field of another manager is not taken by accident",
+			apply("default", configMap("map", "", map[string]any{"a": "4"}), metav1.ApplyOptions{FieldManager: "two"}), apierrors.IsConflict,
+		},
 		{"a version that has passed is refused", apply("default", configMap("map", first.GetResourceVersion(), nil), own), apierrors.IsConflict},
 		{"so is one of what is not there", apply("default", configMap("new", "1", nil), own), apierrors.IsConflict},
 		{"the present version is good", apply("default", configMap("map", second.GetResourceVersion(), nil), own), func(err error) bool { return err == nil }},
