@@ -18,6 +18,7 @@ const (
 	KindHibernate            = "Hibernate"
 	KindWakeUp               = "WakeUp"
 	KindDeprovisionNoInstall = "DeprovisionNoInstall"
+	KindReconnectRuntime     = "ReconnectRuntime"
 )
 
 // Data is stored with the operation.

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
@@ -40,6 +41,11 @@ type Registrar interface {
 	Forget(ctx context.Context, registered registration.Registered)
 }
 
+// Agents tells how the agents of runtimes are connected. It always answers: what it cannot find out stands among the errors.
+type Agents interface {
+	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
+}
+
 // Options are what the service needs.
 type Options struct {
 	DB          *storage.DB
@@ -47,9 +53,11 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
-	Clock       clock.Clock
 	// Registrar gives runtimes their ids. Without one they get ids of their own.
 	Registrar Registrar
+	// Agents is nil without Director: then no runtime has an agent that is connected.
+	Agents Agents
+	Clock  clock.Clock
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
@@ -90,6 +91,15 @@ func (c Config) directorCredentials(ctx context.Context) (director.Credentials, 
 
 // asDirector is what the processes tell of runtimes, or nil.
 func (d *directory) asDirector() registration.Director {
+	if d == nil {
+		return nil
+	}
+
+	return d.client
+}
+
+// asTokens is nil when there is no Director.
+func (d *directory) asTokens() agent.Tokens {
 	if d == nil {
 		return nil
 	}

@@ -96,9 +96,13 @@ func (s *Service) build(
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, operationStore, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape, Director: directory.asDirector(),
-	})
+	inside := clusteraccess.New(shoots)
+	parts := Parts{
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Director: directory.asDirector(), Tokens: directory.asTokens(),
+	}
+
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,8 @@ func (s *Service) build(
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Clock: clock.RealClock{}, Wake: wake, Registrar: directory.registrar(runtimeStore), KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -126,7 +131,7 @@ func (s *Service) build(
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	parts := append(directory.parts(runtimeStore, operationStore, wake),
+	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -146,7 +151,7 @@ func (s *Service) build(
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), parts...)
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
