@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -40,15 +41,17 @@ type Config struct {
 
 // Director is where runtimes are registered.
 type Director struct {
-	Enabled bool   `env:"ENABLED" help:"register runtimes in Director; not supported yet"`
-	URL     string `env:"URL"     help:"GraphQL API of Director"`
+	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
+	URL       string `env:"URL"        help:"GraphQL API of Director"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // OAuth is how the Provisioner proves itself to Director.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
-	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the credentials for Director"`
-	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director"`
+	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
+	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster that the Provisioner runs in"`
 }
 
 // ProvisioningTimeout bounds the waits of a provisioning.
@@ -76,13 +79,12 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project                  string        `env:"PROJECT"                      help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath           string        `env:"KUBECONFIG_PATH"              help:"file of the kubeconfig for Gardener"`
-	AuditLogsPolicyConfigMap string        `env:"AUDIT_LOGS_POLICY_CONFIG_MAP" help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
-	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
-	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
+	Project            string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath     string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
+	KubeconfigValidity time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval       time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
+	Calls              int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
+	Shoots             Shoots        `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults.
@@ -96,7 +98,7 @@ func DefaultConfig() Config {
 		PlaygroundAPIEndpoint: "/graphql",
 		LogLevel:              "info",
 		ShutdownDelay:         replica.DefaultShutdownDelay,
-		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
+		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
@@ -118,7 +120,7 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
-			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
 			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
@@ -127,14 +129,10 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
-	if c.Director.Enabled {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
-	}
-
-	if c.Gardener.AuditLogsTenant != "" {
-		wrong = append(wrong, errors.New("APP_GARDENER_AUDIT_LOGS_TENANT: not supported yet, leave it empty"))
+	if c.Director.Calls < 1 {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {

@@ -5,11 +5,14 @@ import (
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/administrators"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/changing"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -18,10 +21,25 @@ import (
 type Parts struct {
 	Shoots   *gardener.Client
 	Clusters administrators.Clusters
+	Agents   agent.Clusters
+	// Tokens is nil without Director.
+	Tokens   agent.Tokens
 	Runtimes interface {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	Landscape Landscape
+	// Director is nil when runtimes are not registered.
+	Director registration.Director
+}
+
+// statuses tell how agents are connected. Without Director there are none, for no agent is.
+func (p Parts) statuses() runtimes.Agents {
+	if p.Tokens == nil {
+		return nil
+	}
+
+	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
@@ -29,9 +47,11 @@ type Parts struct {
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
 
+	build := shootBuilder(config, parts.Landscape)
+
 	changes := changing.Options{
 		Shoots:             parts.Shoots,
-		Build:              shootBuilder(config),
+		Build:              build,
 		Clusters:           parts.Clusters,
 		Runtimes:           parts.Runtimes,
 		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
@@ -42,40 +62,57 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Limit:              limit,
 	}
 
+	agents := agent.Options{
+		Clusters:             parts.Agents,
+		Tokens:               parts.Tokens,
+		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
+		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Limit:                limit,
+	}
+
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
 			Shoots:          parts.Shoots,
-			Build:           shootBuilder(config),
+			Build:           build,
 			Clusters:        parts.Clusters,
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+			OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
+		agent.Reconnect(agents),
 		deprovisioning.Process(deprovisioning.Options{
 			Shoots:          parts.Shoots,
 			Runtimes:        parts.Runtimes,
 			Now:             clock.RealClock{}.Now,
 			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+			OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 	}
 }
 
+// withDirector leaves out the stages where there is no Director.
+func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
+	if p.Director == nil {
+		return nil
+	}
+
+	return stages
+}
+
 // namespace is the project's namespace in Gardener.
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
-	options := shoot.Options{
-		Namespace:            namespace(config.Gardener.Project),
-		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
-	}
+func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
 	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

@@ -41,6 +41,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
+	landscape, err := readLandscape(config.Gardener.Shoots)
+	if err != nil {
+		return nil, err
+	}
+
 	guard := outside.New(outside.Options{
 		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
@@ -52,6 +57,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
+	directory, err := connectDirector(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
 		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
@@ -61,15 +71,17 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
+	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
@@ -82,9 +94,15 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
-	build := shootBuilder(config)
+	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
+	inside := clusteraccess.New(shoots)
+	parts := Parts{
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Director: directory.asDirector(), Tokens: directory.asTokens(),
+	}
+
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -99,6 +117,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
@@ -112,7 +131,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
+	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -131,10 +150,11 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
+
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
 }
 
-func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-) (*process.Engine[operation.Data], error) {
+func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
@@ -144,9 +164,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore,
-	})...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
