@@ -38,7 +38,9 @@ func (c *cluster) create(kind, name string, finalizers ...string) *unstructured.
 	return object
 }
 
-func (c *cluster) there(kind, name string) bool { return c.object(c.group(), "v1", kind, c.namespace(), name) != nil }
+func (c *cluster) there(kind, name string) bool {
+	return c.object(c.group(), "v1", kind, c.namespace(), name) != nil
+}
 
 func TestKindAndItsObjectInOneComponent(t *testing.T) {
 	c := newCluster(t)
@@ -100,6 +102,22 @@ func TestComponentThatMovesToAnotherNamespace(t *testing.T) {
 	c.install(parts, plan(moved))
 	if c.object("", "v1", "Namespace", "", c.namespace()) != nil || c.data(moved.Namespace, "one") == nil {
 		t.Error("it is not where it was moved to, or still where it was")
+	}
+}
+
+func TestNamespaceThatOneComponentBringsAndTwoUse(t *testing.T) {
+	c := newCluster(t)
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"${namespace}\", labels: {mesh: \"on\"}}\n---\n"
+	parts := release{"a": configMap("one", "1"), "b": namespace + configMap("two", "1"), "c": configMap("three", "1")}
+	for range 2 {
+		c.install(parts, plan(c.part("a"), c.part("b"), c.part("c")))
+		if got := c.object("", "v1", "Namespace", "", c.namespace()).GetLabels()["mesh"]; got != "on" {
+			t.Errorf("the label of the one that brings it is %q: one that only uses it has taken it away", got)
+		}
+	}
+	c.install(parts, plan(c.part("c")))
+	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
+		t.Error("it is gone with the one that brought it, and another one uses it still")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ const (
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
+	// keyWrite is another one at each write: an API server takes a write that changes nothing for none.
+	keyWrite = "write"
 
 	// largestPart is how much of an inventory one Secret takes; etcd takes 1.5 MiB with all that is around it, encoded.
 	largestPart = 900 << 10
@@ -105,7 +108,9 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 		}
 		rest = append(rest, name)
 	}
-	head := newSecret(Inventory, map[string][]byte{keyContent: parts[0], keyRest: []byte(strings.Join(rest, " "))})
+	head := newSecret(Inventory, map[string][]byte{
+		keyContent: parts[0], keyRest: []byte(strings.Join(rest, " ")), keyWrite: []byte(uuid.NewString()),
+	})
 	if i.stored.secret == nil {
 		err = to.Create(ctx, head)
 	} else {

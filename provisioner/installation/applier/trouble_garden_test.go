@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
@@ -34,7 +35,9 @@ func TestInstallationThatDiesAnywhere(t *testing.T) {
 			}
 			first := install(release{"a": configMap("one", "1") + configMap("two", "1")}, "a")
 			second := install(release{"a": configMap("one", "2"), "b": c.definition("Thing") + c.instance("Thing", "three")}, "a", "b")
-			uninstall := func() (installation.Progress, error) { return c.applier(nil).Uninstall(t.Context(), c.config, c.runtime) }
+			uninstall := func() (installation.Progress, error) {
+				return c.applier(nil).Uninstall(t.Context(), c.config, c.runtime)
+			}
 			n, died := 0, true
 			for died {
 				n++
@@ -108,6 +111,39 @@ func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 		return unavailable()
 	})
 	return func() bool { return dead }
+}
+
+// TestReplicaThatWasFrozen has one replica read the inventory and stand still there while another one upgrades.
+func TestReplicaThatWasFrozen(t *testing.T) {
+	c := newCluster(t)
+	wanted := plan(c.part("a"))
+	c.install(release{"a": configMap("one", "1")}, wanted)
+	other := &counter{}
+	frozen := rest.CopyConfig(api)
+	frozen.Wrap(other.count)
+	upgraded := false
+	other.meddle(func(request *http.Request) *http.Response {
+		if request.Method != http.MethodGet && !upgraded {
+			upgraded = true
+			c.install(release{"a": configMap("one", "2")}, wanted)
+		}
+		return nil
+	})
+	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), frozen, c.runtime, wanted)
+	if !failure.Is(err, failure.Transient) {
+		t.Errorf("it goes on with what is out of date: %v", err)
+	}
+	if c.data(c.namespace(), "one")["key"] != "2" {
+		t.Error("it has undone what was done since")
+	}
+}
+
+func TestKindThatNobodyDefines(t *testing.T) {
+	c := newCluster(t)
+	progress, err := c.step(release{"a": c.instance("Thing", "one")}, plan(c.part("a")))
+	if want := "component 1 of 1 (a): the cluster does not know the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
+		t.Errorf("%+v, %v, want %q", progress, err, want)
+	}
 }
 
 func TestWhatCannotBeChanged(t *testing.T) {
