@@ -1,7 +1,7 @@
 package applier
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,7 +58,7 @@ func some(count int) []ref {
 
 func TestInventoryIsReadAsItWasStored(t *testing.T) {
 	for _, count := range []int{0, 1, 100_000, 3, 60_000} {
-		t.Run(fmt.Sprint(count), func(t *testing.T) {
+		t.Run(strconv.Itoa(count), func(t *testing.T) {
 			cluster := newCluster("here")
 			before := mustLoad(t, cluster, "r")
 			before.Entries = []*entry{{Name: "a", Objects: some(count), Former: some(1), Applied: "d", Ready: true}}

@@ -11,8 +11,8 @@ import (
 
 // File is one file of manifests.
 type File struct {
-	Name    string
-	Content []byte
+	Name    string `json:"name"`
+	Content []byte `json:"content"`
 }
 
 // Read returns the files of a file or a folder, with those of the folders in it, by name. Files that are not YAML are left out.
