@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.Header().Set("Docker-Content-Digest", digest(content))
 	w.Write(content)
 }
@@ -84,10 +85,13 @@ func (r *registry) push(tag, kind string, layers ...[]byte) {
 		r.blobs[digest(layer)] = layer
 		described = append(described, map[string]any{"mediaType": kind, "digest": digest(layer), "size": len(layer)})
 	}
-	manifest, _ := json.Marshal(map[string]any{
+	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": described,
 		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest([]byte("{}")), "size": 2},
 	})
+	if err != nil {
+		panic(err)
+	}
 	r.tags[tag], r.blobs[digest(manifest)] = manifest, manifest
 }
 
