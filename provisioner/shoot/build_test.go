@@ -127,6 +127,25 @@ func TestBuild(t *testing.T) {
 		},
 		options: nothing,
 	}
+	cases["aws-worker-pools"] = goldenCase{
+		reason: "Further pools have machines and zones of their own, and the image of the first one unless they name another.",
+		config: func() *model.GardenerConfigInput {
+			order := awsOrder()
+			order.AdditionalWorkers = []*model.WorkerPoolInput{
+				{
+					Name: "gpu", MachineType: "m6i.4xlarge", DiskType: new("io1"), VolumeSizeGB: new(200), Zones: []string{"eu-central-1b"},
+					AutoScalerMax: 5, MaxUnavailable: 1,
+				},
+				{
+					Name: "batch", MachineType: "m6i.large", MachineImage: new("gardenlinux"), MachineImageVersion: new("1877.2.0"),
+					AutoScalerMin: 2, AutoScalerMax: 8, MaxSurge: 2,
+				},
+			}
+
+			return order
+		},
+		options: everything,
+	}
 	cases["openstack"] = goldenCase{
 		reason: "OpenStack has a floating pool, a load balancer provider, and the exposure class of its landscape.",
 		config: openStackOrder, options: nothing,
@@ -276,7 +295,7 @@ func awsOrder() *model.GardenerConfigInput {
 		DiskType: new("gp3"), VolumeSizeGB: new(80),
 		WorkerCIDR: "10.250.0.0/16", PodsCIDR: new("10.96.0.0/13"), ServicesCIDR: new("10.104.0.0/13"),
 		AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
-		LicenceType: new("TestDevelopmentAndDemo"),
+		LicenceType:                  new("TestDevelopmentAndDemo"),
 		ControlPlaneFailureTolerance: new("zone"), EUAccess: new(true),
 		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
 			VpcCIDR: "10.250.0.0/16",

@@ -37,9 +37,12 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 		found.noDowngrade(present.GardenerConfig.KubernetesVersion, config.KubernetesVersion)
 	}
 
-	found.machines(&config)
-	found.workers(&config)
-	found.enoughMachines(config.AutoScalerMax, zoneCount(config.ProviderSpecificConfig))
+	first, zones := shoot.FirstPool(&config), shoot.Zones(&config)
+	found.machines("", first, config.Provider)
+	found.workers("", first)
+	found.enoughMachines("", config.AutoScalerMax, len(zones))
+	found.additionalWorkers(&config, zones)
+	found.sameZones(present.GardenerConfig, &config)
 	found.oneOf("purpose", config.Purpose, purposes()...)
 	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
 
@@ -91,6 +94,10 @@ func merged(config model.GardenerConfigInput, upgrade *model.GardenerUpgradeInpu
 	replaceOptional(&config.OIDCConfig, upgrade.OIDCConfig)
 	replaceOptional(&config.ExposureClassName, upgrade.ExposureClassName)
 	replaceOptional(&config.ShootNetworkingFilterDisabled, upgrade.ShootNetworkingFilterDisabled)
+
+	if upgrade.AdditionalWorkers != nil {
+		config.AdditionalWorkers = upgrade.AdditionalWorkers
+	}
 
 	return config
 }
