@@ -118,6 +118,7 @@ func TestBuild(t *testing.T) {
 		reason: "A domain of one's own is served by the DNS provider whose Secret the order names.",
 		config: func() *model.GardenerConfigInput {
 			order := gcpOrder()
+			order.KubernetesVersion = "1.36.3"
 			order.DNSConfig = &model.DNSConfigInput{Domain: "c.example.com", Providers: []*model.DNSProviderInput{
 				{DomainsInclude: []string{"c.example.com"}, Primary: true, SecretName: "dns", Type: "aws-route53"},
 				{DomainsInclude: []string{}, SecretName: "other", Type: "google-clouddns"},

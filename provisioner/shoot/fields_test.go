@@ -1,6 +1,8 @@
 package shoot_test
 
 import (
+	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +183,23 @@ func TestEachFieldHasItsPlace(t *testing.T) {
 				t.Errorf("%s\n%s, -want +got:\n%s", tc.reason, tc.at, diff)
 			}
 		})
+	}
+}
+
+// TestPageTellsEveryField: a field that is new in the schema has to be told in the table of docs/operator/shoots.md.
+func TestPageTellsEveryField(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/operator/shoots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for field := range reflect.TypeFor[model.GardenerConfigInput]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not tell of %s", name)
+		}
 	}
 }
 

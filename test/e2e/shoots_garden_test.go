@@ -70,7 +70,9 @@ type warned struct {
 }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
-func (w *warned) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) { w.told = append(w.told, text) }
+func (w *warned) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	w.told = append(w.told, text)
+}
 
 func (w *warned) take() []string {
 	told := w.told
