@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
@@ -87,6 +88,7 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 
 	return s.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
+		Trace: tracing.Carry(ctx),
 	})
 }
 

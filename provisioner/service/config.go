@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
@@ -30,6 +31,7 @@ type Config struct {
 	OAuth    OAuth           `envPrefix:""`
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
+	Tracing  tracing.Config  `envPrefix:""`
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
@@ -102,6 +104,7 @@ func DefaultConfig() Config {
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
+		Tracing:               tracing.DefaultConfig(),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,

@@ -63,8 +63,9 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	base, err := replica.New(ctx, replica.Config{
+		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, parts 
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
-	limits.Observer = enginemetrics.New(s.Metrics())
+	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()
