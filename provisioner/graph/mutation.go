@@ -80,12 +80,22 @@ func accepted(ctx context.Context, change func(caller Caller) (model.OperationSt
 
 // DeprovisionRuntime has the removal of a runtime accepted.
 func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
+	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.Deprovision(ctx, caller, id) })
+}
+
+// ReconnectRuntimeAgent has a new connection of a runtime's agent accepted.
+func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string, error) {
+	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.ReconnectAgent(ctx, caller, id) })
+}
+
+// acceptedAs is accepted for mutations that answer with the id of the operation alone.
+func acceptedAs(ctx context.Context, change func(caller Caller) (operationID string, err error)) (string, error) {
 	caller, err := mutatingCaller(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	operationID, err := m.runtimes.Deprovision(ctx, caller, id)
+	operationID, err := change(caller)
 
 	return operationID, explained(ctx, err)
 }
@@ -101,11 +111,6 @@ func (m mutation) UpgradeRuntime(context.Context, string, model.UpgradeRuntimeIn
 func (m mutation) RollBackUpgradeOperation(context.Context, string) (*model.RuntimeStatus, error) {
 	return nil, invalid("rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
 		"take a change of the cluster back with another upgradeShoot")
-}
-
-// ReconnectRuntimeAgent refuses.
-func (m mutation) ReconnectRuntimeAgent(context.Context, string) (string, error) {
-	return "", notYet("reconnectRuntimeAgent")
 }
 
 func notYet(what string) error {

@@ -166,9 +166,9 @@ func TestMutationsRefused(t *testing.T) {
 				"take a change of the cluster back with another upgradeShoot",
 		},
 		"ReconnectRuntimeAgent": {
-			reason: "It is still to be built.", data: "null",
+			reason: "Whose runtime it is must be known.", data: "null",
 			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
-			message: "reconnectRuntimeAgent is not supported yet",
+			message: "the header tenant is missing: it names the account",
 		},
 	}
 
@@ -258,6 +258,24 @@ func TestHibernateAndWakeUp(t *testing.T) {
 	_, got := post(t, server, asTenant(`mutation { a: hibernateRuntime(id: "rt-1") { id } b: wakeUpRuntime(id: "rt-2") { id } }`))
 	if diff := cmp.Diff(`{"data":{"a":{"id":"sleep rt-1 of acme"},"b":{"id":"wake rt-2 of acme"}}}`, got); diff != "" {
 		t.Errorf("each is ordered of its runtime, -want +got:\n%s", diff)
+	}
+}
+
+func TestReconnectRuntimeAgent(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{
+		reconnectAgent: func(caller graph.Caller, runtimeID string) (string, error) {
+			return caller.Tenant + "/" + runtimeID + "/" + caller.IdempotencyKey, nil
+		},
+	})
+
+	keyed := asTenant(`mutation { result: reconnectRuntimeAgent(id: "rt-1") }`)
+	keyed.headers["Idempotency-Key"] = "k"
+
+	_, got := post(t, server, keyed)
+	if diff := cmp.Diff(`{"data":{"result":"acme/rt-1/k"}}`, got); diff != "" {
+		t.Errorf("the answer is the id of the operation, -want +got:\n%s", diff)
 	}
 }
 

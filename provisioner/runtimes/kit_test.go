@@ -62,6 +62,8 @@ type bench struct {
 	shoot      gardencorev1beta1.Shoot
 	unread     error    // why the Shoot cannot be read
 	asked      []string // kubeconfigs that were asked for
+	connection model.RuntimeConnectionStatus
+	looked     int // how often the connection was asked for
 }
 
 // AdminKubeconfig implements runtimes.Kubeconfigs.
@@ -74,6 +76,13 @@ func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.
 // Get implements runtimes.Shoots.
 func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &b.shoot, b.unread
+}
+
+// Status implements runtimes.Agents.
+func (b *bench) Status(context.Context, stored.Runtime) *model.RuntimeConnectionStatus {
+	b.looked++
+
+	return &b.connection
 }
 
 func newBench(t *testing.T, db *storage.DB) *bench {
@@ -91,9 +100,11 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{T: t, db: db, ops: ops, store: store}
+	b := &bench{
+		T: t, db: db, ops: ops, store: store, connection: model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatusPending},
+	}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -162,7 +173,7 @@ func (b *bench) begin() map[string]process.Record {
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
 	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot,
-		operation.KindHibernate, operation.KindWakeUp, "bulk")
+		operation.KindHibernate, operation.KindWakeUp, operation.KindReconnectRuntime, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

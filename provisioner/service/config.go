@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
@@ -30,6 +31,7 @@ type Config struct {
 	OAuth    OAuth           `envPrefix:""`
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
+	Tracing  tracing.Config  `envPrefix:""`
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
@@ -41,15 +43,17 @@ type Config struct {
 
 // Director is where runtimes are registered.
 type Director struct {
-	Enabled bool   `env:"ENABLED" help:"register runtimes in Director; not supported yet"`
-	URL     string `env:"URL"     help:"GraphQL API of Director"`
+	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
+	URL       string `env:"URL"        help:"GraphQL API of Director"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // OAuth is how the Provisioner proves itself to Director.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
-	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the credentials for Director"`
-	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director"`
+	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
+	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster that the Provisioner runs in"`
 }
 
 // ProvisioningTimeout bounds the waits of a provisioning.
@@ -96,10 +100,11 @@ func DefaultConfig() Config {
 		PlaygroundAPIEndpoint: "/graphql",
 		LogLevel:              "info",
 		ShutdownDelay:         replica.DefaultShutdownDelay,
-		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
+		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
+		Tracing:               tracing.DefaultConfig(),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
@@ -129,8 +134,8 @@ func DefaultConfig() Config {
 func (c Config) check() error {
 	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
-	if c.Director.Enabled {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
+	if c.Director.Calls < 1 {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {

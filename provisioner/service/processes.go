@@ -5,11 +5,14 @@ import (
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/administrators"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/changing"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -18,11 +21,25 @@ import (
 type Parts struct {
 	Shoots   *gardener.Client
 	Clusters administrators.Clusters
+	Agents   agent.Clusters
+	// Tokens is nil without Director.
+	Tokens   agent.Tokens
 	Runtimes interface {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
 	Landscape Landscape
+	// Director is nil when runtimes are not registered.
+	Director registration.Director
+}
+
+// statuses tell how agents are connected. Without Director there are none, for no agent is.
+func (p Parts) statuses() runtimes.Agents {
+	if p.Tokens == nil {
+		return nil
+	}
+
+	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
@@ -45,6 +62,14 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Limit:              limit,
 	}
 
+	agents := agent.Options{
+		Clusters:             parts.Agents,
+		Tokens:               parts.Tokens,
+		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
+		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Limit:                limit,
+	}
+
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
 			Shoots:          parts.Shoots,
@@ -53,21 +78,33 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+			OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
+		agent.Reconnect(agents),
 		deprovisioning.Process(deprovisioning.Options{
 			Shoots:          parts.Shoots,
 			Runtimes:        parts.Runtimes,
 			Now:             clock.RealClock{}.Now,
 			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+			OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 	}
+}
+
+// withDirector leaves out the stages where there is no Director.
+func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
+	if p.Director == nil {
+		return nil
+	}
+
+	return stages
 }
 
 // namespace is the project's namespace in Gardener.

@@ -57,24 +57,32 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
+	directory, err := connectDirector(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+
 	base, err := replica.New(ctx, replica.Config{
+		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
 	}, log)
 	if err != nil {
 		return nil, err
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
+	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
@@ -89,7 +97,13 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, landscape, operationStore, runtimeStore, shoots)
+	inside := clusteraccess.New(shoots)
+	parts := Parts{
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Director: directory.asDirector(), Tokens: directory.asTokens(),
+	}
+
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -104,6 +118,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
@@ -117,7 +132,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
+	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -136,22 +151,21 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
+
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
 }
 
-func (s *Service) engine(config Config, landscape Landscape, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-) (*process.Engine[operation.Data], error) {
+func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
-	limits.Observer = enginemetrics.New(s.Metrics())
+	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape,
-	})...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
