@@ -88,8 +88,8 @@ func (r pageReader) try(example example) {
 	r.Helper()
 
 	variables := example.variables
-	for page, real := range r.ids {
-		variables = strings.ReplaceAll(variables, page, real)
+	for page, here := range r.ids {
+		variables = strings.ReplaceAll(variables, page, here)
 	}
 
 	got := r.ask(example.query, variables)
