@@ -146,6 +146,31 @@ func TestRequestsRefused(t *testing.T) {
 			query:  "{" + strings.Repeat(strings.Trim(askOperation, "{}"), 501) + "}", status: http.StatusOK,
 			want: "the request selects more than 1000 fields",
 		},
+		"ManyKubeconfigs": {
+			reason: "Aliases could have Gardener sign kubeconfigs without end.",
+			query: `{ a: runtimeStatus(id: "rt") { ...k } b: runtimeStatus(id: "rt") { ...k } c: runtimeStatus(id: "rt") { ...k }
+				d: runtimeStatus(id: "rt") { ...k } } fragment k on RuntimeStatus { ... on RuntimeStatus { runtimeConfiguration { kubeconfig } } }`,
+			status: http.StatusOK, want: "the request costs more than 100: a kubeconfig costs 25",
+		},
+		"AliasedKubeconfigs": {
+			reason: "So could aliases within one runtime.",
+			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { a: kubeconfig b: kubeconfig c: kubeconfig d: kubeconfig } } }`,
+			status: http.StatusOK, want: "the request costs more than 100",
+		},
+		"ManyMutations": {
+			reason: "A request does not order a fleet.",
+			query:  "mutation {" + many(11, `a%d: deprovisionRuntime(id: "rt")`) + "}", status: http.StatusOK,
+			want: "the request costs more than 100",
+		},
+		"ManyFeeds": {
+			reason: "Nor does it wait in many places.",
+			query:  "{" + many(5, `a%d: operationChanges { cursor }`) + "}", status: http.StatusOK, want: "the request costs more than 100",
+		},
+		"ManyRuntimes": {
+			reason: "What is read from the database is not free either.",
+			query:  "{" + many(101, `a%d: runtimeStatus(id: "rt") { hibernationStatus @skip(if: true) { hibernated } }`) + "}",
+			status: http.StatusOK, want: "the request costs more than 100",
+		},
 		"Depth": {
 			reason: "Introspection cannot be nested without end.",
 			query:  "{ __schema { types { " + strings.Repeat("ofType { ", 18) + "name" + strings.Repeat(" }", 21), status: http.StatusOK,
@@ -176,6 +201,46 @@ func TestRequestsRefused(t *testing.T) {
 				t.Errorf("%s\nwant %d with %s, got %d %.300s", tc.reason, tc.status, tc.want, status, got)
 			}
 		})
+	}
+}
+
+// many repeats a field under many aliases.
+func many(count int, field string) string {
+	var fields strings.Builder
+	for i := range count {
+		fmt.Fprintf(&fields, field+"\n", i)
+	}
+
+	return fields.String()
+}
+
+// TestWhatCostsEnough has a request that costs as much as it may be answered.
+func TestWhatCostsEnough(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{operationStatus: func(_ graph.Caller, id string) (model.OperationStatus, error) {
+		return model.OperationStatus{ID: &id}, nil
+	}})
+
+	if _, got := post(t, server, asTenant("{"+many(100, `a%d: runtimeOperationStatus(id: "op") { id }`)+"}")); strings.Contains(got, "errors") {
+		t.Errorf("a hundred operations are refused: %.300s", got)
+	}
+}
+
+// TestBatch sends several requests as one, which some servers take.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, startServer(t, runtimes{}).URL+"/graphql",
+		strings.NewReader(`[{"query": "{ __typename }"}, {"query": "{ __typename }"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	request.Header.Set("Content-Type", "application/json")
+
+	if status, got := send(t, request); status != http.StatusBadRequest || !strings.Contains(got, `"error_code":400`) {
+		t.Errorf("a batch would pass the limits of a request: got %d %s", status, got)
 	}
 }
 

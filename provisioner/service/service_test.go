@@ -32,6 +32,7 @@ type landscape struct {
 	*testing.T
 
 	client *provisionerclient.Client
+	url    string
 	garden *garden.Memory
 	config service.Config
 }
@@ -66,12 +67,14 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 	run(t, memory.Run)
 	run(t, provisioner.Run)
 
-	client, err := provisionerclient.New(provisionerclient.Options{URL: "http://" + provisioner.Address() + "/graphql"})
+	url := "http://" + provisioner.Address() + "/graphql"
+
+	client, err := provisionerclient.New(provisionerclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, client: client, garden: memory, config: config}
+	return landscape{T: t, client: client, url: url, garden: memory, config: config}
 }
 
 // run runs the part until the test ends.

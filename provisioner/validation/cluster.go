@@ -15,6 +15,9 @@ const maxNames = 21
 
 // cluster finds what is wrong with the Shoot. Its fields stand in clusterConfig.gardenerConfig, which the messages leave out.
 func (p *problems) cluster(config *model.GardenerConfigInput, rules Rules) {
+	p.within = "clusterConfig.gardenerConfig."
+	defer func() { p.within = "" }()
+
 	first := shoot.FirstPool(config)
 	p.name(config.Name, rules.Project)
 	p.version(config.KubernetesVersion)

@@ -23,6 +23,7 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 		return present, found.err()
 	}
 
+	found.within = "gardenerConfig."
 	found.noEmptyTexts(upgrade.GardenerConfig)
 
 	if err := found.err(); err != nil {
@@ -47,6 +48,8 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
 
 	upgraded := model.ClusterConfigInput{GardenerConfig: &config, Administrators: present.Administrators}
+	found.within = ""
+
 	if upgrade.Administrators != nil {
 		found.administrators("administrators", upgrade.Administrators)
 		upgraded.Administrators = upgrade.Administrators
