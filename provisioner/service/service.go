@@ -74,12 +74,12 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 }
 
 func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
-
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics().MustRegister(guard, enginemetrics.Queue(operationStore, clock.RealClock{}, s.Log))
 
 	runtimeStore, err := stored.Open(ctx, s.DB, s.Keys)
 	if err != nil {
