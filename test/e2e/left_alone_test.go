@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -21,10 +23,10 @@ type lone struct {
 	stop   func()
 }
 
-func startLone(t *testing.T, memory *garden.Memory, settings provisioner.Config) lone {
+func startLone(t *testing.T, where client.WithWatch, settings provisioner.Config) lone {
 	t.Helper()
 
-	service, err := provisioner.New(t.Context(), settings, memory.Client(), logging.Discard())
+	service, err := provisioner.New(t.Context(), settings, where, logging.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 		settings.Database = fresh(t, "provisioner")
 		settings.Gardener.Project = garden.DefaultProject
 
-		former := startLone(t, memory, settings)
+		former := startLone(t, memory.Client(), settings)
 		begun, unwanted := former.order("c-begun"), former.order("c-unwanted")
 		former.until(begun.ID, wire.OperationStateInprogress)
 		former.until(unwanted.ID, wire.OperationStateInprogress)
@@ -134,14 +136,14 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 		busy := settings
 		busy.Engine.Workers = 0
 
-		accepting := startLone(t, memory, busy)
+		accepting := startLone(t, memory.Client(), busy)
 		waiting := accepting.order("c-waiting")
 		accepting.stop()
 
 		careful := settings
 		careful.EnqueueInProgressOperations = false
 
-		next := startLone(t, memory, careful)
+		next := startLone(t, memory.Client(), careful)
 
 		// Two of its own, one after the other: in that time the others' clusters are long made, and their operations due.
 		for _, name := range []string{"c-own", "c-own-too"} {
@@ -166,7 +168,7 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 		next.until(unwanted.ID, wire.OperationStateFailed)
 		next.stop()
 
-		last := startLone(t, memory, settings)
+		last := startLone(t, memory.Client(), settings)
 		last.until(begun.ID, wire.OperationStateSucceeded)
 		last.until(waiting.ID, wire.OperationStateSucceeded)
 	})
