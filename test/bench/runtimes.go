@@ -102,7 +102,7 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 			measured: fmt.Sprintf("%.1f: get %.1f, patch %.1f, create %.1f", each, per(verbs["get"]), per(verbs["patch"]), per(verbs["create"])),
 			must:     fmt.Sprintf("≤ %d", callsPerRuntime), reached: verdict(each <= callsPerRuntime),
 		},
-		{what: "the same: lists and watches for all of them", measured: strconv.Itoa(verbs["list"]+verbs["watch"])},
+		{what: "the same: lists and watches for all of them", measured: strconv.Itoa(verbs["list"] + verbs["watch"])},
 		{
 			what:     "the same: memory a runtime, the garden's with it",
 			measured: fmt.Sprintf("%d kB", (after.Resident-before.Resident)/manyRuntimes/1000),
