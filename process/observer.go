@@ -16,7 +16,7 @@ type Observer interface {
 	// Attempted tells what came of a run of a step.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
 	// Ended tells that an operation came to its end.
-	Ended(kind string, state State)
+	Ended(record Record)
 	// ClaimFailed tells that the store could not be asked for work.
 	ClaimFailed()
 	// LeaseLost tells that a run ended because another replica has claimed its operation.
@@ -30,7 +30,7 @@ func (unobserved) Began(string)                                     {}
 func (unobserved) PickedUp(string, time.Duration)                   {}
 func (unobserved) Left(string)                                      {}
 func (unobserved) Attempted(string, string, Outcome, time.Duration) {}
-func (unobserved) Ended(string, State)                              {}
+func (unobserved) Ended(Record)                                     {}
 func (unobserved) ClaimFailed()                                     {}
 func (unobserved) LeaseLost()                                       {}
 

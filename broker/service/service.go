@@ -127,7 +127,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard, offer.Metric())
+	s.Metrics().MustRegister(guard, offer.Metric(), enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 

@@ -38,7 +38,7 @@ func (enginesEnd) Began(string)                                             {}
 func (enginesEnd) PickedUp(string, time.Duration)                           {}
 func (enginesEnd) Left(string)                                              {}
 func (enginesEnd) Attempted(string, string, process.Outcome, time.Duration) {}
-func (e enginesEnd) Ended(string, process.State)                            { e.ended <- struct{}{} }
+func (e enginesEnd) Ended(process.Record)                                   { e.ended <- struct{}{} }
 func (enginesEnd) ClaimFailed()                                             {}
 func (enginesEnd) LeaseLost()                                               {}
 

@@ -34,6 +34,8 @@ type Options struct {
 	// Rules are what orders have to obey in this landscape.
 	Rules validation.Rules
 	Log   logrus.FieldLogger
+	// Trail is told of changes that are refused; nil for nobody.
+	Trail Trail
 	// Endpoint is the path of the API.
 	Endpoint string
 	// PlaygroundEndpoint is where the playground, at /, finds the API: the path that a browser sees, which differs from
@@ -70,6 +72,10 @@ func newServer(options Options) *handler.Server {
 	server.Use(extension.Introspection{})
 	server.Use(limits{fields: maxFields, depth: maxDepth, cost: maxCost})
 	server.AroundResponses(traced)
+
+	if options.Trail != nil {
+		server.AroundFields(audited(options.Trail))
+	}
 
 	return server
 }
