@@ -136,12 +136,6 @@ func TestMutationsRefused(t *testing.T) {
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
 			message: "the header Idempotency-Key holds a character that is not printable ASCII",
 		},
-		"InvalidOrder": {
-			reason:  "An order that Gardener would refuse is refused at once, with the field's name.",
-			query:   strings.Replace(provision, "1.33.2", "%s%d", 1),
-			headers: map[string]string{"tenant": "acme"},
-			message: `the runtime cannot be ordered like this: kubernetesVersion must look like 1.33 or 1.33.2, not \"%s%d\"`,
-		},
 		"Kyma": {
 			reason:  "An order with Kyma is refused and not silently carried out without Kyma.",
 			query:   kyma,

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -28,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // provisioner is the Provisioner's database, its API and the garden that it works in.
@@ -58,10 +60,16 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 		t.Fatal(err)
 	}
 
+	entries, err := trail.Open(t.Context(), db, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db, agents: newAgents()}
 	p.service = runtimes.New(runtimes.Options{
 		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Agents: agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Trail:  audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()),
 		Wake:   func() {},
 		Check:  func(stored.Runtime) error { return nil },
 	})
