@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
@@ -20,10 +20,7 @@ const (
 )
 
 // Token lets an agent connect once.
-type Token struct {
-	Token        secret.String
-	ConnectorURL string
-}
+type Token = director.Token
 
 // Tokens makes tokens, each good for one connection within an hour or so. Its errors are of package failure.
 type Tokens interface {
@@ -77,6 +74,8 @@ type Options struct {
 	// take to connect.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
+	// Connected are stages that follow when the agent is connected.
+	Connected []process.Stage[operation.Data]
 	// Limit bounds a whole reconnection.
 	Limit time.Duration
 }
@@ -105,13 +104,13 @@ func (o Options) stages() []process.Stage[operation.Data] {
 		return retry
 	}
 
-	return []process.Stage[operation.Data]{
+	return append([]process.Stage[operation.Data]{
 		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: process.Steps[operation.Data](connect{o})},
 		{
 			Name: "WaitForAgentToConnect", Retry: within(o.ConnectionTimeout), RetryFrom: connecting,
 			Steps: process.Steps[operation.Data](await{o}),
 		},
-	}
+	}, o.Connected...)
 }
 
 // PlaceOf finds the agent of a runtime by its order, if it was ordered with one.

@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -31,6 +32,8 @@ type Options struct {
 	Now func() time.Time
 	// DeletionTimeout bounds the wait for Gardener.
 	DeletionTimeout time.Duration
+	// OnceGone are stages that follow when the cluster is gone and before that is recorded.
+	OnceGone []process.Stage[operation.Data]
 	// Poll is how often the Shoot is looked at when no change of it is told.
 	Poll  time.Duration
 	Limit time.Duration
@@ -42,18 +45,20 @@ func Process(options Options) process.Process[operation.Data] {
 		return process.Stage[operation.Data]{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(step)}
 	}
 
+	remove := []process.Stage[operation.Data]{
+		stage("DeprovisionCluster", deleteShoot{shoots: options.Shoots}),
+		stage("WaitForClusterDeletion", waitForDeletion{
+			shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
+		}),
+	}
+	record := []process.Stage[operation.Data]{
+		stage("CleanupCluster", markDeleted{runtimes: options.Runtimes, now: options.Now}),
+		stage("VerifyClusterDeletion", verifyGone{
+			shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
+		}),
+	}
+
 	return process.Process[operation.Data]{
-		Kind:  operation.KindDeprovisionNoInstall,
-		Limit: options.Limit,
-		Stages: []process.Stage[operation.Data]{
-			stage("DeprovisionCluster", deleteShoot{shoots: options.Shoots}),
-			stage("WaitForClusterDeletion", waitForDeletion{
-				shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
-			}),
-			stage("CleanupCluster", markDeleted{runtimes: options.Runtimes, now: options.Now}),
-			stage("VerifyClusterDeletion", verifyGone{
-				shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
-			}),
-		},
+		Kind: operation.KindDeprovisionNoInstall, Limit: options.Limit, Stages: slices.Concat(remove, options.OnceGone, record),
 	}
 }

@@ -27,6 +27,8 @@ type Data struct {
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep says that the cluster is hibernated when the operation has done its work: nobody answers in it.
 	Asleep bool `json:"asleep,omitempty"`
+	// Registered says that the runtime was registered in Director when the operation was accepted.
+	Registered bool `json:"registered,omitempty"`
 }
 
 // Order is what the runtime was, or is to be, ordered as.

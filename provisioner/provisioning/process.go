@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -32,6 +33,8 @@ type Options struct {
 	DomainTimeout   time.Duration
 	CreationTimeout time.Duration
 	BindingsTimeout time.Duration
+	// OnceNamed are stages that follow as soon as the cluster has its domain.
+	OnceNamed []process.Stage[operation.Data]
 	// Poll is how often the Shoot is looked at when no change of it is told.
 	Poll  time.Duration
 	Limit time.Duration
@@ -41,22 +44,24 @@ type Options struct {
 func Process(options Options) process.Process[operation.Data] {
 	retry := process.DefaultRetry()
 
+	begin := []process.Stage[operation.Data]{
+		{Name: "CreatingCluster", Retry: retry, Steps: process.Steps[operation.Data](
+			createShoot{shoots: options.Shoots, build: options.Build},
+		)},
+		{Name: "WaitingForClusterDomain", Retry: retry, Steps: process.Steps[operation.Data](
+			waitForDomain{shoots: options.Shoots, poll: options.Poll, limit: options.DomainTimeout},
+		)},
+	}
+	end := []process.Stage[operation.Data]{
+		{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
+			clusterwait.Settled(clusterwait.Options{
+				Name: "Wait_For_Cluster_Creation", Shoots: options.Shoots, Poll: options.Poll, Limit: options.CreationTimeout,
+			}),
+		)},
+		administrators.Stage(options.Clusters, options.BindingsTimeout),
+	}
+
 	return process.Process[operation.Data]{
-		Kind:  operation.KindProvisionNoInstall,
-		Limit: options.Limit,
-		Stages: []process.Stage[operation.Data]{
-			{Name: "CreatingCluster", Retry: retry, Steps: process.Steps[operation.Data](
-				createShoot{shoots: options.Shoots, build: options.Build},
-			)},
-			{Name: "WaitingForClusterDomain", Retry: retry, Steps: process.Steps[operation.Data](
-				waitForDomain{shoots: options.Shoots, poll: options.Poll, limit: options.DomainTimeout},
-			)},
-			{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
-				clusterwait.Settled(clusterwait.Options{
-					Name: "Wait_For_Cluster_Creation", Shoots: options.Shoots, Poll: options.Poll, Limit: options.CreationTimeout,
-				}),
-			)},
-			administrators.Stage(options.Clusters, options.BindingsTimeout),
-		},
+		Kind: operation.KindProvisionNoInstall, Limit: options.Limit, Stages: slices.Concat(begin, options.OnceNamed, end),
 	}
 }

@@ -53,7 +53,7 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, operation.KindDeprovisionNoInstall, runtime)
+		return s.accept(ctx, tx, operationID, operation.KindDeprovisionNoInstall, operation.Data{Runtime: runtime})
 	})
 	if err != nil {
 		return "", unavailable(err)

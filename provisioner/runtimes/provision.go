@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -52,13 +53,19 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 
 	operationID := uuid.NewString()
 	runtime := runtimes.Runtime{
-		ID:            uuid.NewString(),
 		Tenant:        caller.Tenant,
 		SubAccount:    caller.SubAccount,
 		ShootName:     input.ClusterConfig.GardenerConfig.Name,
 		ProvisionedBy: operationID,
 		Configuration: configuration,
 		CreatedAt:     s.Clock.Now(),
+	}
+
+	order := registrationOf(caller, input)
+
+	registered, err := s.identify(ctx, order, &runtime)
+	if err != nil {
+		return model.OperationStatus{}, unavailable(err)
 	}
 
 	err = s.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -74,19 +81,26 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 			return err
 		}
 
-		free, err := s.Runtimes.Insert(ctx, tx, runtime)
+		free := runtime.ID != ""
+		if free {
+			free, err = s.Runtimes.Insert(ctx, tx, runtime)
+		}
+
 		if err != nil {
 			return err
 		}
 
 		if !free {
-			operationID, err = s.provisionAgain(ctx, tx, caller, operationID, runtime)
+			operationID, err = s.provisionAgain(ctx, tx, caller, operationID, runtime, order)
 
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, runtime)
+		return s.acceptProvisioning(ctx, tx, order, operationID, operation.Data{Runtime: runtime, Registered: s.Registrar != nil})
 	})
+
+	s.forgetUnused(ctx, registered, err)
+
 	if err != nil {
 		return model.OperationStatus{}, unavailable(err)
 	}
@@ -99,7 +113,7 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 // provisionAgain decides on an order whose cluster's name is in use. The same order of the same tenant is answered with the operation
 // that carries it, whatever its key. After a failure the order is carried out anew on the same runtime, as it is ordered now.
 // It returns the operation that the key stands for from now on.
-func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime,
+func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime, order registration.Order,
 ) (string, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
 		ordered.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
@@ -131,7 +145,12 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller grap
 			return "", err
 		}
 
-		return operationID, s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, existing)
+		registered, err := s.wasRegistered(ctx, tx, past[0].ID)
+		if err != nil {
+			return "", err
+		}
+
+		return operationID, s.acceptProvisioning(ctx, tx, order, operationID, operation.Data{Runtime: existing, Registered: registered})
 	case !bytes.Equal(existing.Configuration, ordered.Configuration):
 		return "", taken
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -35,6 +36,16 @@ type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
 }
 
+// Registrar registers runtimes in Director before they are accepted. Its errors are of package failure but for those of the database.
+type Registrar interface {
+	// Register registers the runtime of an order, or finds what an earlier try has registered.
+	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
+	// Accept records that the order was accepted as the runtime and operation.
+	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
+	// Forget unregisters what was registered in vain.
+	Forget(ctx context.Context, registered registration.Registered)
+}
+
 // Options are what the service needs.
 type Options struct {
 	DB          *storage.DB
@@ -42,9 +53,11 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
+	Clock       clock.Clock
+	// Registrar gives runtimes their ids. Without one they get ids of their own.
+	Registrar Registrar
 	// Agents is nil without Director: then no runtime has an agent that is connected.
 	Agents Agents
-	Clock  clock.Clock
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.
@@ -66,14 +79,14 @@ func New(options Options) *Service {
 }
 
 // accept adds an operation on the runtime inside the transaction.
-func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, runtime runtimes.Runtime) error {
-	payload, err := json.Marshal(operation.Data{Runtime: runtime})
+func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) error {
+	payload, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
 	}
 
 	return s.Operations.Accept(ctx, tx, process.New{
-		ID: id, Kind: kind, InstanceID: runtime.ID, Tenant: runtime.Tenant, Payload: payload, At: s.Clock.Now(),
+		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
 	})
 }
 

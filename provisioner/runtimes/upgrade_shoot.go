@@ -79,7 +79,7 @@ func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, ki
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, kind, runtime)
+		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
 	})
 	if err != nil {
 		return model.OperationStatus{}, unavailable(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
@@ -27,6 +28,8 @@ type Parts struct {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	// Director is nil when runtimes are not registered.
+	Director registration.Director
 }
 
 // statuses tell how agents are connected. Without Director there are none, for no agent is.
@@ -61,6 +64,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Tokens:               parts.Tokens,
 		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
 		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Connected:            parts.withDirector(registration.Connected(parts.Director)),
 		Limit:                limit,
 	}
 
@@ -72,6 +76,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+			OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
@@ -84,10 +89,20 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			Runtimes:        parts.Runtimes,
 			Now:             clock.RealClock{}.Now,
 			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+			OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
 			Poll:            poll,
 			Limit:           limit,
 		}),
 	}
+}
+
+// withDirector leaves out the stages where there is no Director.
+func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
+	if p.Director == nil {
+		return nil
+	}
+
+	return stages
 }
 
 // namespace is the project's namespace in Gardener.

@@ -52,6 +52,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
+	directory, err := connectDirector(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
 		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
@@ -61,15 +66,15 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden, guard); err != nil {
+	if err := service.build(ctx, config, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
+func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard, directory *directory) error {
+	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
@@ -85,9 +90,11 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	build := shootBuilder(config)
 
 	inside := clusteraccess.New(shoots)
-	parts := Parts{Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore}
+	reach := Parts{
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Director: directory.asDirector(), Tokens: directory.asTokens(),
+	}
 
-	engine, err := s.engine(config, operationStore, parts)
+	engine, err := s.engine(config, operationStore, reach)
 	if err != nil {
 		return err
 	}
@@ -101,8 +108,8 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: parts.statuses(),
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: reach.statuses(),
+			Clock: clock.RealClock{}, Wake: wake, Registrar: directory.registrar(runtimeStore), KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -115,7 +122,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
+	parts := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -134,6 +141,8 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
+
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), parts...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
