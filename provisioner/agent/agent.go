@@ -80,22 +80,27 @@ type Options struct {
 	Limit time.Duration
 }
 
-// Stages are those that connect the agent of a runtime that was ordered with one. Without Director there are none.
+// Stages are those that connect the agent of a runtime that was ordered with one. Without Director there are none, and a runtime that
+// was ordered before there was one is left alone.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
 	}
 
-	return options.stages()
+	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
 // Reconnect has the agent of a runtime connect anew.
 func Reconnect(options Options) process.Process[operation.Data] {
-	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages()}
+	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
 
-func (o Options) stages() []process.Stage[operation.Data] {
+func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
+
+	only := func(step process.Step[operation.Data]) []process.Task[operation.Data] {
+		return []process.Task[operation.Data]{{Step: step, When: when}}
+	}
 
 	within := func(window time.Duration) process.RetryPolicy {
 		retry := process.DefaultRetry()
@@ -105,10 +110,10 @@ func (o Options) stages() []process.Stage[operation.Data] {
 	}
 
 	return append([]process.Stage[operation.Data]{
-		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: process.Steps[operation.Data](connect{o})},
+		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: only(connect{o})},
 		{
 			Name: "WaitForAgentToConnect", Retry: within(o.ConnectionTimeout), RetryFrom: connecting,
-			Steps: process.Steps[operation.Data](await{o}),
+			Steps: only(await{o}),
 		},
 	}, o.Connected...)
 }
