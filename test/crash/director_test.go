@@ -20,7 +20,7 @@ import (
 func withDirector(p *provisioner) {
 	p.Helper()
 
-	simulated, err := simulator.New(simulator.Options{})
+	simulated, err := simulator.New(simulator.Options{ConnectorURL: "https://connector.example.com"})
 	if err != nil {
 		p.Fatal(err)
 	}

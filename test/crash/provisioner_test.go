@@ -92,10 +92,11 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 
 	parts := service.Parts{
 		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
-		Agents: agentsOf{p.agents, line}, Tokens: agentsOf{p.agents, line},
+		Agents: agentsOf{p.agents, line},
 	}
 	if p.director != nil {
-		parts.Director = p.directorBy(line)
+		client := p.directorBy(line)
+		parts.Director, parts.Tokens = client, client
 	}
 
 	return service.Processes(config, parts)
@@ -389,7 +390,7 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Await(id)
 
 			return []string{id}
-		}),
+		}, withDirector),
 		scene("deprovision", operation.KindDeprovisionNoInstall, false, deprovision),
 		scene("deprovision-registered", operation.KindDeprovisionNoInstall, false, deprovision, withDirector),
 		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
