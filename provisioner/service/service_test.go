@@ -372,9 +372,9 @@ func TestRefusedConfiguration(t *testing.T) {
 		change func(*service.Config)
 		want   string
 	}{
-		"no key":       {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
-		"exposed":      {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
-		"workers":      {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
+		"no key":  {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
+		"exposed": {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
+		"workers": {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
 		"director": {"what registers nothing is not taken for one that does", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath, c.Director.URL = true, credentials, "director"
 		}, "APP_DIRECTOR_URL"},
@@ -382,7 +382,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			c.Director.Enabled, c.Director.OAuthPath = true, "/nowhere"
 		}, "APP_DIRECTOR_OAUTH_PATH"},
 		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
-		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"short access":   {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {
