@@ -3,12 +3,11 @@ package broker
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -31,7 +30,7 @@ func ordered(ctx context.Context, operation process.New, before, after *environm
 
 	var err error
 
-	operation.OrderedBy = entry.By.Name()
+	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Carry(ctx)
 	operation.Audit, err = entry.Encode()
 
 	return operation, err
@@ -62,8 +61,8 @@ func targetOf(r *http.Request) audit.Target {
 
 // idIn returns the id of a segment, or nothing where it is none.
 func idIn(segment string) string {
-	id, err := url.PathUnescape(segment)
-	if err != nil || !printable(id) || utf8.RuneCountInString(id) > longestID {
+	id, fine := decoded(segment)
+	if !fine {
 		return ""
 	}
 

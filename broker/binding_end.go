@@ -2,39 +2,22 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
-
-// bindingWork is a new operation on a binding. It needs nothing of the instance's request, which may hold secrets.
-func bindingWork(kind, id string, instance environment.Instance, binding environment.Binding, at time.Time) (process.New, error) {
-	instance.Request = environment.Request{}
-
-	payload, err := json.Marshal(environment.Data{Instance: instance, Binding: binding})
-	if err != nil {
-		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
-	}
-
-	return process.New{
-		ID: id, Kind: kind, InstanceID: environment.BindingKey(binding.InstanceID, binding.BindingID),
-		Tenant: instance.GlobalAccountID, Description: "Operation created", Payload: payload, At: at,
-	}, nil
-}
 
 // endBinding has a binding removed, inside the transaction. What makes it is canceled. It returns the operation that removes it.
 func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
 	now := o.Clock.Now()
 
-	operation, err := bindingWork(environment.KindUnbind, uuid.NewString(), instance, binding, now)
+	operation, err := environment.NewBindingOperation(environment.KindUnbind, uuid.NewString(), instance, binding, now)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +37,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 		return "", errOvertaken
 	}
 
-	entry := audit.Entry{Before: audit.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt}}
+	entry := audit.Entry{Before: binding.Shown()}
 	if operation, err = o.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return "", err
 	}
@@ -66,7 +49,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 // instance.
 func (o Options) orderedBinding(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry audit.Entry,
 ) (process.New, error) {
-	operation.OrderedBy = audit.ActorOf(ctx).Name()
+	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
 	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
 	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
 

@@ -68,6 +68,7 @@ func newServer(options Options) *handler.Server {
 	server.SetQueryCache(lru.New[*ast.QueryDocument](cachedQueries))
 	server.Use(extension.Introspection{})
 	server.Use(limits{fields: maxFields, depth: maxDepth})
+	server.AroundResponses(traced)
 
 	return server
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
@@ -31,11 +32,6 @@ type Shoots interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 }
 
-// Agents tells how the agents of runtimes are connected. It always answers: what it cannot find out stands among the errors.
-type Agents interface {
-	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
-}
-
 // Registrar registers runtimes in Director before they are accepted. Its errors are of package failure but for those of the database.
 type Registrar interface {
 	// Register registers the runtime of an order, or finds what an earlier try has registered.
@@ -46,6 +42,11 @@ type Registrar interface {
 	Forget(ctx context.Context, registered registration.Registered)
 }
 
+// Agents tells how the agents of runtimes are connected. It always answers: what it cannot find out stands among the errors.
+type Agents interface {
+	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
+}
+
 // Options are what the service needs.
 type Options struct {
 	DB          *storage.DB
@@ -53,11 +54,11 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
-	Clock       clock.Clock
 	// Registrar gives runtimes their ids. Without one they get ids of their own.
 	Registrar Registrar
 	// Agents is nil without Director: then no runtime has an agent that is connected.
 	Agents Agents
+	Clock  clock.Clock
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.
@@ -87,6 +88,7 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 
 	return s.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
+		Trace: tracing.Carry(ctx),
 	})
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -29,6 +31,7 @@ type Config struct {
 	OAuth    OAuth           `envPrefix:""`
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
+	Tracing  tracing.Config  `envPrefix:""`
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
@@ -78,13 +81,12 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project                  string        `env:"PROJECT"                      help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath           string        `env:"KUBECONFIG_PATH"              help:"file of the kubeconfig for Gardener"`
-	AuditLogsPolicyConfigMap string        `env:"AUDIT_LOGS_POLICY_CONFIG_MAP" help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
-	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
-	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
+	Project            string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath     string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
+	KubeconfigValidity time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval       time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
+	Calls              int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
+	Shoots             Shoots        `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults.
@@ -102,6 +104,7 @@ func DefaultConfig() Config {
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
+		Tracing:               tracing.DefaultConfig(),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
@@ -120,7 +123,7 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
-			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml",
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
 			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
@@ -129,14 +132,10 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
 	if c.Director.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
-	}
-
-	if c.Gardener.AuditLogsTenant != "" {
-		wrong = append(wrong, errors.New("APP_GARDENER_AUDIT_LOGS_TENANT: not supported yet, leave it empty"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {

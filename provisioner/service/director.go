@@ -98,7 +98,7 @@ func (d *directory) asDirector() registration.Director {
 	return d.client
 }
 
-// asTokens lets agents connect, or is nil.
+// asTokens is nil when there is no Director.
 func (d *directory) asTokens() agent.Tokens {
 	if d == nil {
 		return nil

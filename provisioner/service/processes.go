@@ -28,6 +28,7 @@ type Parts struct {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	Landscape Landscape
 	// Director is nil when runtimes are not registered.
 	Director registration.Director
 }
@@ -46,9 +47,11 @@ func (p Parts) statuses() runtimes.Agents {
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
 
+	build := shootBuilder(config, parts.Landscape)
+
 	changes := changing.Options{
 		Shoots:             parts.Shoots,
-		Build:              shootBuilder(config),
+		Build:              build,
 		Clusters:           parts.Clusters,
 		Runtimes:           parts.Runtimes,
 		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
@@ -71,7 +74,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	return []process.Process[operation.Data]{
 		provisioning.Process(provisioning.Options{
 			Shoots:          parts.Shoots,
-			Build:           shootBuilder(config),
+			Build:           build,
 			Clusters:        parts.Clusters,
 			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
@@ -109,11 +112,8 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
-	options := shoot.Options{
-		Namespace:            namespace(config.Gardener.Project),
-		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
-	}
+func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
 	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

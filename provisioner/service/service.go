@@ -41,6 +41,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
+	landscape, err := readLandscape(config.Gardener.Shoots)
+	if err != nil {
+		return nil, err
+	}
+
 	guard := outside.New(outside.Options{
 		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
@@ -58,22 +63,25 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	base, err := replica.New(ctx, replica.Config{
+		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
 	}, log)
 	if err != nil {
 		return nil, err
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden, guard, directory); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard, directory *directory) error {
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
 	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
@@ -87,14 +95,15 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
-	build := shootBuilder(config)
+	build := shootBuilder(config, landscape)
 
 	inside := clusteraccess.New(shoots)
-	reach := Parts{
-		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Director: directory.asDirector(), Tokens: directory.asTokens(),
+	parts := Parts{
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Director: directory.asDirector(), Tokens: directory.asTokens(),
 	}
 
-	engine, err := s.engine(config, operationStore, reach)
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -108,8 +117,9 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: reach.statuses(),
-			Clock: clock.RealClock{}, Wake: wake, Registrar: directory.registrar(runtimeStore), KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -122,7 +132,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	parts := append(directory.parts(runtimeStore, operationStore, wake),
+	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -142,14 +152,14 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), parts...)
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
-	limits.Observer = enginemetrics.New(s.Metrics())
+	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()
