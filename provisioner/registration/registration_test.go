@@ -109,28 +109,55 @@ func (b *bench) start() {
 
 func TestTriesAtTheSameTimeLeaveOneRuntime(t *testing.T) {
 	each(t, func(b *bench) {
-		ids := make([]string, 8)
+		for _, key := range []string{"key", ""} {
+			ids := make([]string, 8)
 
-		var tries sync.WaitGroup
-		for i := range ids {
-			tries.Go(func() {
-				id, err := b.provision(tenant, "key", "c-first")
-				for failure.Is(err, failure.Transient) {
-					id, err = b.provision(tenant, "key", "c-first")
-				}
+			var tries sync.WaitGroup
+			for i := range ids {
+				tries.Go(func() {
+					var err error
+					if ids[i], err = b.provision(tenant, key, "c-first"); err != nil {
+						b.Error(err)
+					}
+				})
+			}
 
-				if err != nil {
-					b.Error(err)
-				}
+			tries.Wait()
 
-				ids[i] = id
-			})
+			if all := slices.Compact(slices.Clone(ids)); len(all) != 1 || !slices.Equal(b.registered(), all) {
+				b.Errorf("with key %q: accepted as %v, registered are %v", key, ids, b.registered())
+			}
+
+			b.start()
+		}
+	})
+}
+
+// TestIDOfADeletedRuntimeIsNotUsedAgain has a runtime deprovisioned while Director was switched off, which therefore still knows it.
+func TestIDOfADeletedRuntimeIsNotUsedAgain(t *testing.T) {
+	each(t, func(b *bench) {
+		first, err := b.provision(tenant, "", "c-first")
+		if err != nil {
+			b.Fatal(err)
 		}
 
-		tries.Wait()
+		b.end("succeeded")
 
-		if all := slices.Compact(slices.Clone(ids)); len(all) != 1 || !slices.Equal(b.registered(), all) {
-			b.Errorf("accepted as %v, registered are %v", ids, b.registered())
+		if err := b.rows.MarkDeleted(b.Context(), first, b.clock.Now()); err != nil {
+			b.Fatal(err)
+		}
+
+		second, err := b.provision(tenant, "", "c-first")
+		if err != nil || second == first || len(b.registered()) != 2 {
+			b.Errorf("ordered again: %s after %s, %v; registered are %v", second, first, err, b.registered())
+		}
+
+		b.end("succeeded")
+		b.clock.Step(2 * time.Hour)
+		b.care()
+
+		if got := b.registered(); !slices.Equal(got, []string{second}) {
+			b.Errorf("registered are %v, want %s alone", got, second)
 		}
 	})
 }
