@@ -3,6 +3,7 @@ package runtimes_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +27,7 @@ func (b *bench) written(runtimeID string) []audit.Entry {
 	}
 
 	entries := make([]audit.Entry, 0, len(found))
-	for i := len(found) - 1; i >= 0; i-- {
-		entry := found[i]
+	for _, entry := range slices.Backward(found) {
 		entries = append(entries, audit.Entry{
 			Action: entry.Action, Status: entry.Status, By: audit.Actor{User: entry.By.User}, Before: entry.Before, After: entry.After,
 		})

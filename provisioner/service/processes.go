@@ -67,6 +67,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Tokens:               parts.Tokens,
 		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
 		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Connected:            parts.withDirector(registration.Connected(parts.Director)),
 		Limit:                limit,
 	}
 

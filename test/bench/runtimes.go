@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -178,7 +176,7 @@ func runtimeOrder(name string) *wire.ProvisionRuntimeInput {
 		RuntimeInput: &wire.RuntimeInput{Name: name},
 		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
 			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
-			MachineType: "m6i.large", DiskType: ptr.To("gp3"), VolumeSizeGB: ptr.To(50), WorkerCidr: "10.250.0.0/16",
+			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCidr: "10.250.0.0/16",
 			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
 			ProviderSpecificConfig: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
 				VpcCidr: "10.250.0.0/16",

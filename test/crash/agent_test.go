@@ -19,15 +19,14 @@ import (
 // connecting is how long an agent takes to connect.
 const connecting = 3 * time.Second
 
-// agents are the agent of the one cluster and Director, which gives it tokens. The agent connects when it has a configuration and no
-// connection, or another token than the one that was of no use.
+// agents are the agent of the one cluster. It connects when it has a configuration and no connection, or another token than the one that
+// was of no use.
 type agents struct {
 	mutex      sync.Mutex
 	configured agent.Configuration
 	present    *agent.Connection
 	version    int
 	since      time.Time // when the agent began to connect
-	issued     int
 	spent      map[secret.String]bool
 	made       int // connections
 }
@@ -95,18 +94,6 @@ func (a agentsOf) call(ctx context.Context, name string, do func() error) error 
 	return nil
 }
 
-// OneTimeToken implements agent.Tokens.
-func (a agentsOf) OneTimeToken(ctx context.Context, _, _ string) (token agent.Token, err error) {
-	err = a.call(ctx, "OneTimeToken", func() error {
-		a.issued++
-		token = agent.Token{Token: secret.String(strconv.Itoa(a.issued))}
-
-		return nil
-	})
-
-	return token, err
-}
-
 // Agent implements agent.Clusters.
 func (a agentsOf) Agent(ctx context.Context, _ agent.Place) (found agent.Agent, err error) {
 	err = a.call(ctx, "Agent", func() error {
@@ -162,14 +149,12 @@ func (p *provisioner) settleAgent(runtimeID string) {
 		p.Fatal(err)
 	}
 
-	director := agentsOf{p.agents, crashtest.Undisturbed()}
-
-	token, err := director.OneTimeToken(p.Context(), "tenant", runtimeID)
+	token, err := p.directorBy(crashtest.Undisturbed()).OneTimeToken(p.Context(), "tenant", runtimeID)
 	if err != nil {
 		p.Fatal(err)
 	}
 
-	if err := director.ConfigureAgent(p.Context(), agent.Place{}, agent.Configuration{Token: token, WrittenBy: "provisioning"}); err != nil {
+	if err := (agentsOf{p.agents, crashtest.Undisturbed()}).ConfigureAgent(p.Context(), agent.Place{}, agent.Configuration{Token: token, WrittenBy: "provisioning"}); err != nil {
 		p.Fatal(err)
 	}
 

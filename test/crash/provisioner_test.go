@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
@@ -40,6 +41,8 @@ type provisioner struct {
 	runtimes   *stored.Store
 	db         *storage.DB
 	service    *runtimes.Service
+	// director is nil where runtimes are not registered.
+	director *simulator.Director
 	// administrators are those who have rights in the cluster.
 	administrators atomic.Pointer[[]string]
 	agents         *agents
@@ -95,10 +98,16 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 	config.Gardener.Project = garden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
 
-	return service.Processes(config, service.Parts{
+	parts := service.Parts{
 		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
-		Agents: agentsOf{p.agents, line}, Tokens: agentsOf{p.agents, line},
-	})
+		Agents: agentsOf{p.agents, line},
+	}
+	if p.director != nil {
+		client := p.directorBy(line)
+		parts.Director, parts.Tokens = client, client
+	}
+
+	return service.Processes(config, parts)
 }
 
 // runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
@@ -224,6 +233,8 @@ type clusters struct {
 	Administrators     string
 	Asleep             bool
 	Agent              connection
+	// Registered is what Director knows.
+	Registered []string
 }
 
 // removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
@@ -259,7 +270,9 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Agent: p.agents.connection()}
+	told := clusters{
+		Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Registered: p.registered(), Agent: p.agents.connection(),
+	}
 	for _, shoot := range p.shoots() {
 		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
 		told.Asleep = shoot.Status.IsHibernated
@@ -294,11 +307,14 @@ type provisionerPlay = crashtest.Play[operation.Data]
 
 func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
 	// scene is one on a new database. In some it is a matter of chance how far the creation gets that is ended.
-	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string) crashtest.Scene[operation.Data] {
+	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data] {
 		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
+			for _, each := range with {
+				each(p)
+			}
 
 			return crashtest.World[operation.Data]{
 				Store: p.operations, Processes: p.processes, Outside: func() any { return p.clusters(chance) }, AnyData: chance,
@@ -307,15 +323,28 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 		}}
 	}
 
+	provision := func(p *provisioner, play *provisionerPlay) []string {
+		play.Begin()
+
+		id, _ := p.order()
+		play.Await(id)
+
+		return []string{id}
+	}
+	deprovision := func(p *provisioner, play *provisionerPlay) []string {
+		made, runtimeID := p.order()
+		play.Await(made)
+		play.Begin()
+
+		id := p.remove(runtimeID)
+		play.Await(id)
+
+		return []string{id}
+	}
+
 	return []crashtest.Scene[operation.Data]{
-		scene("provision", operation.KindProvisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
-			play.Begin()
-
-			id, _ := p.order()
-			play.Await(id)
-
-			return []string{id}
-		}),
+		scene("provision", operation.KindProvisionNoInstall, false, provision),
+		scene("provision-registered", operation.KindProvisionNoInstall, false, provision, withDirector),
 		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.order()
 			play.Await(made)
@@ -369,17 +398,9 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Await(id)
 
 			return []string{id}
-		}),
-		scene("deprovision", operation.KindDeprovisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.Begin()
-
-			id := p.remove(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
+		}, withDirector),
+		scene("deprovision", operation.KindDeprovisionNoInstall, false, deprovision),
+		scene("deprovision-registered", operation.KindDeprovisionNoInstall, false, deprovision, withDirector),
 		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
 			play.Begin()
 

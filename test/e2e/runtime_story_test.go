@@ -37,7 +37,7 @@ type clusters struct {
 }
 
 // newClusters runs a Provisioner on the garden.
-func newClusters(t *testing.T, api client.WithWatch) clusters {
+func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisioner.Config)) clusters {
 	t.Helper()
 
 	settings := provisioner.DefaultConfig()
@@ -45,6 +45,10 @@ func newClusters(t *testing.T, api client.WithWatch) clusters {
 	settings.ShutdownDelay = 0
 	settings.Database = onSQLite(t, "provisioner")
 	settings.Gardener.Project = garden.DefaultProject
+
+	for _, each := range configure {
+		each(&settings)
+	}
 
 	service, err := provisioner.New(t.Context(), settings, api, logging.Discard())
 	if err != nil {
