@@ -4,6 +4,7 @@ package clusteraccess
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -43,41 +44,29 @@ type Access struct {
 // New returns access by way of the kubeconfigs.
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
-// SetAdministrators implements administrators.Clusters.
-func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
+// Connect opens a cluster with all rights, for some minutes. The client that is made of the configuration has connections of its own,
+// which whoever is done with it closes by disconnect: a kubeconfig is used once, and so is what client-go would keep for it.
+func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error) {
 	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
-	if err != nil {
-		return err
-	}
-
-	bindings, disconnect, err := connect(kubeconfig)
-	if err != nil {
-		// No cause is kept: it may quote the kubeconfig.
-		return failure.New(failure.Permanent, "the kubeconfig of the cluster %q cannot be used", shootName).
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
-	}
-	defer disconnect()
-
-	if len(users) == 0 {
-		err = bindings.Delete(ctx, AdministratorsBinding, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-	} else {
-		err = put(ctx, bindings, bindingOf(users))
-	}
-
-	return explain(err, shootName)
-}
-
-// connect returns a client with connections of its own: a kubeconfig is used once, and so is what client-go would keep for it.
-func connect(kubeconfig []byte) (rbacclient.ClusterRoleBindingInterface, func(), error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	cluster, disconnect, err = connect(kubeconfig)
+	if err != nil {
+		// No cause is kept: it may quote the kubeconfig.
+		return nil, nil, failure.New(failure.Permanent, "the kubeconfig of the cluster %q cannot be used", shootName).
+			Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	return cluster, disconnect, nil
+}
+
+func connect(kubeconfig []byte) (*rest.Config, func(), error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
 
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -91,12 +80,37 @@ func connect(kubeconfig []byte) (rbacclient.ClusterRoleBindingInterface, func(),
 		return nil, nil, err
 	}
 
-	client, err := rbacclient.NewForConfigAndClient(config, &http.Client{Transport: wrapped, Timeout: callTimeout})
+	cluster := &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: wrapped, Timeout: callTimeout, QPS: -1}
+	cluster.ContentType, cluster.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+
+	return cluster, transport.CloseIdleConnections, nil
+}
+
+// SetAdministrators implements administrators.Clusters.
+func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
+	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
-		return nil, nil, err
+		return err
+	}
+	defer disconnect()
+
+	client, err := rbacclient.NewForConfig(cluster)
+	if err != nil {
+		return failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", shootName)
 	}
 
-	return client.ClusterRoleBindings(), transport.CloseIdleConnections, nil
+	bindings := client.ClusterRoleBindings()
+
+	if len(users) == 0 {
+		err = bindings.Delete(ctx, AdministratorsBinding, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+	} else {
+		err = put(ctx, bindings, bindingOf(users))
+	}
+
+	return explain(err, "the administrators of the cluster %q could not be given their rights", shootName)
 }
 
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
@@ -144,9 +158,9 @@ func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, w
 	return err
 }
 
-// explain says what an error of the cluster's API server means. But for what it finds wrong with the binding, all may pass: a cluster
+// explain says what an error of the cluster's API server means. But for what it finds wrong with an object, all may pass: a cluster
 // that has just been made, or changed, may answer anything for a while.
-func explain(err error, shootName string) error {
+func explain(err error, what string, args ...any) error {
 	if err == nil {
 		return nil
 	}
@@ -163,6 +177,5 @@ func explain(err error, shootName string) error {
 		kind = failure.Invalid
 	}
 
-	return failure.Wrap(kind, err, "the administrators of the cluster %q could not be given their rights: %s", shootName, said).
-		Because(failure.ReasonInternal, failure.ComponentRuntime)
+	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(what, args...), said).Because(failure.ReasonInternal, failure.ComponentRuntime)
 }

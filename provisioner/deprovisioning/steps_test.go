@@ -19,7 +19,7 @@ func TestStages(t *testing.T) {
 		t.Error(err)
 	}
 
-	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "CleanupCluster", "VerifyClusterDeletion"}
+	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "RecordingDeletion", "VerifyClusterDeletion"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
 		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
 	}

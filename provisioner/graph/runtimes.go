@@ -17,6 +17,11 @@ type Runtimes interface {
 	// UpgradeShoot accepts the change of a runtime's cluster. While another operation is at work on the runtime, or when it has no
 	// cluster, that is failure.Conflict.
 	UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error)
+	// UpgradeRuntime accepts another version, or another configuration, of a runtime's Kyma; RollBackUpgrade accepts that what the last
+	// upgrade found installed is put back. They refuse as UpgradeShoot does, and a runtime that has no Kyma or is hibernated. What
+	// cannot be installed is failure.Invalid.
+	UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade model.UpgradeRuntimeInput) (model.OperationStatus, error)
+	RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)
 	// Hibernate has a runtime's cluster put to sleep, WakeUp has it brought back. They refuse as UpgradeShoot does; Hibernate also when
 	// Gardener could not wake the cluster again.
 	Hibernate(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)

@@ -53,7 +53,17 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, operation.KindDeprovisionNoInstall, runtime)
+		order, err := operation.OrderOf(runtime)
+		if err != nil {
+			return err
+		}
+
+		kind := operation.KindDeprovisionNoInstall
+		if order.KymaConfig != nil {
+			kind = operation.KindDeprovision
+		}
+
+		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
 	})
 	if err != nil {
 		return "", unavailable(err)
@@ -66,6 +76,5 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 
 // removes reports whether the operation removes its runtime, or has done so.
 func removes(record process.Record) bool {
-	return record.Kind == operation.KindDeprovisionNoInstall &&
-		record.State != process.Failed && record.State != process.Canceled
+	return operation.Deprovisions(record.Kind) && record.State != process.Failed && record.State != process.Canceled
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/storage"
@@ -61,6 +62,7 @@ type bench struct {
 	kubeconfig error
 	shoot      gardencorev1beta1.Shoot
 	unread     error    // why the Shoot cannot be read
+	unplanned  error    // why no plan can be made of an order of Kyma
 	asked      []string // kubeconfigs that were asked for
 }
 
@@ -74,6 +76,11 @@ func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.
 // Get implements runtimes.Shoots.
 func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &b.shoot, b.unread
+}
+
+// Plan implements installation.Releases.
+func (b *bench) Plan(_ context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+	return installation.Plan{Version: order.Version}, b.unplanned
 }
 
 func newBench(t *testing.T, db *storage.DB) *bench {
@@ -93,7 +100,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 
 	b := &bench{T: t, db: db, ops: ops, store: store}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Releases: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -161,8 +168,8 @@ func (b *bench) begin() map[string]process.Record {
 	claimed := storagetest.Claim(b, b.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot,
-		operation.KindHibernate, operation.KindWakeUp, "bulk")
+	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
+		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindRollBack, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

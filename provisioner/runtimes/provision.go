@@ -40,9 +40,14 @@ func (s *Service) Known(ctx context.Context, caller graph.Caller) (model.Operati
 // Provision implements graph.Runtimes. Nothing is made here: the runtime and its operation are rows first, in one transaction.
 func (s *Service) Provision(ctx context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
 ) (model.OperationStatus, error) {
+	kind := operation.KindProvisionNoInstall
+
 	if input.KymaConfig != nil {
-		return model.OperationStatus{}, failure.New(failure.Invalid,
-			"kymaConfig: the installation of Kyma is not supported yet, leave it out")
+		kind = operation.KindProvision
+
+		if _, err := s.Releases.Plan(ctx, *input.KymaConfig); err != nil {
+			return model.OperationStatus{}, err
+		}
 	}
 
 	configuration, err := json.Marshal(input)
@@ -80,12 +85,12 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 		}
 
 		if !free {
-			operationID, err = s.provisionAgain(ctx, tx, caller, operationID, runtime)
+			operationID, err = s.provisionAgain(ctx, tx, caller, ordered{operationID, kind, runtime})
 
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, runtime)
+		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
 	})
 	if err != nil {
 		return model.OperationStatus{}, unavailable(err)
@@ -96,15 +101,20 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 	return s.OperationStatus(ctx, caller, operationID)
 }
 
+// ordered is a runtime with the operation that is to make it.
+type ordered struct {
+	operationID, kind string
+	runtime           runtimes.Runtime
+}
+
 // provisionAgain decides on an order whose cluster's name is in use. The same order of the same tenant is answered with the operation
 // that carries it, whatever its key. After a failure the order is carried out anew on the same runtime, as it is ordered now.
 // It returns the operation that the key stands for from now on.
-func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime,
-) (string, error) {
+func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, ordered ordered) (string, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
-		ordered.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+		ordered.runtime.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
 
-	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.ShootName)
+	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.runtime.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", taken // it went this moment: the caller tries again, with the same key
 	}
@@ -122,17 +132,17 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller grap
 	switch {
 	case err != nil:
 		return "", err
-	case existing.Tenant != caller.Tenant || len(past) == 0 || past[0].Kind != operation.KindProvisionNoInstall:
+	case existing.Tenant != caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
 		return "", taken
 	case past[0].State == process.Failed:
-		existing.Configuration = ordered.Configuration
+		existing.Configuration = ordered.runtime.Configuration
 
 		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
 			return "", err
 		}
 
-		return operationID, s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, existing)
-	case !bytes.Equal(existing.Configuration, ordered.Configuration):
+		return ordered.operationID, s.accept(ctx, tx, ordered.operationID, ordered.kind, operation.Data{Runtime: existing})
+	case !bytes.Equal(existing.Configuration, ordered.runtime.Configuration):
 		return "", taken
 	default:
 		return past[0].ID, s.Runtimes.Reassign(ctx, tx, caller.Tenant, caller.IdempotencyKey, past[0].ID)

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -37,6 +38,8 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
 	Clock       clock.Clock
+	// Releases says what an order of Kyma makes of a cluster.
+	Releases installation.Releases
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.
@@ -57,15 +60,15 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation on the runtime inside the transaction.
-func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, runtime runtimes.Runtime) error {
-	payload, err := json.Marshal(operation.Data{Runtime: runtime})
+// accept adds an operation on the runtime of the data inside the transaction.
+func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) error {
+	payload, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
 	}
 
 	return s.Operations.Accept(ctx, tx, process.New{
-		ID: id, Kind: kind, InstanceID: runtime.ID, Tenant: runtime.Tenant, Payload: payload, At: s.Clock.Now(),
+		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
 	})
 }
 

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"time"
+
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -8,6 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/changing"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -17,12 +21,20 @@ import (
 // Parts are what the processes reach the outside by.
 type Parts struct {
 	Shoots   *gardener.Client
-	Clusters administrators.Clusters
+	Clusters interface {
+		administrators.Clusters
+		deprovisioning.Clusters
+	}
 	Runtimes interface {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	Releases  installation.Releases
+	Installer installation.Installer
 }
+
+// installationPoll is how long it takes from one piece of work in a cluster to the next.
+const installationPoll = 5 * time.Second
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
 // what is handed in: the crash matrix hands in what goes wrong.
@@ -42,27 +54,46 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Limit:              limit,
 	}
 
+	creation := provisioning.Options{
+		Shoots:          parts.Shoots,
+		Build:           shootBuilder(config),
+		Clusters:        parts.Clusters,
+		DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
+		CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
+		BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+		Poll:            poll,
+		Limit:           limit,
+	}
+
+	removal := deprovisioning.Options{
+		Shoots:          parts.Shoots,
+		Runtimes:        parts.Runtimes,
+		Now:             clock.RealClock{}.Now,
+		DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+		Poll:            poll,
+		Limit:           limit,
+	}
+
+	installing := kyma.Options{
+		Releases: parts.Releases, Installer: parts.Installer, Clusters: parts.Clusters, Poll: installationPoll,
+		StartTimeout: config.ProvisioningTimeout.InstallationTriggering, Timeout: config.ProvisioningTimeout.Installation,
+	}
+
+	upgrading := installing
+	upgrading.StartTimeout, upgrading.Timeout = config.ProvisioningTimeout.UpgradeTriggering, config.ProvisioningTimeout.Upgrade
+
 	return []process.Process[operation.Data]{
-		provisioning.Process(provisioning.Options{
-			Shoots:          parts.Shoots,
-			Build:           shootBuilder(config),
-			Clusters:        parts.Clusters,
-			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
-			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
-			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
-			Poll:            poll,
-			Limit:           limit,
-		}),
+		provisioning.Process(creation),
+		provisioning.WithKyma(creation, installing),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
-		deprovisioning.Process(deprovisioning.Options{
-			Shoots:          parts.Shoots,
-			Runtimes:        parts.Runtimes,
-			Now:             clock.RealClock{}.Now,
-			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
-			Poll:            poll,
-			Limit:           limit,
+		changing.UpgradeKyma(changes, upgrading),
+		changing.RollBackKyma(changes, upgrading),
+		deprovisioning.Process(removal),
+		deprovisioning.WithKyma(removal, deprovisioning.Kyma{
+			Clusters: parts.Clusters, Installer: parts.Installer, ServiceBrokers: config.Gardener.ClusterCleanupSelector,
+			CleanupTimeout: config.DeprovisioningTimeout.ClusterCleanup, Poll: installationPoll,
 		}),
 	}
 }

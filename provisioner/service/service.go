@@ -99,7 +99,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: noReleases{},
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -145,7 +145,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 	}
 
 	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore,
+		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Releases: noReleases{},
 	})...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
