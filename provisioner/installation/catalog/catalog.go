@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+)
+
+// Store keeps releases, each in a folder of its own.
+type Store interface {
+	// Open returns the folder of a release, or an error that is fs.ErrNotExist where there is none of this version.
+	Open(ctx context.Context, version string) (fs.FS, error)
+	// Versions lists the releases, as far as the store can tell.
+	Versions(ctx context.Context) ([]string, error)
+}
+
+// Catalog keeps the releases that were asked for. A release that was read once is never read again: what changes gets another version.
+type Catalog struct {
+	store Store
+
+	mu       sync.Mutex
+	releases map[string]*release
+}
+
+var _ installation.Releases = (*Catalog)(nil)
+
+// New returns a catalog of what is in the store.
+func New(store Store) *Catalog { return &Catalog{store: store, releases: map[string]*release{}} }
+
+// Check reads all releases that the store can list, so that a service finds at its start what is wrong with one.
+func (c *Catalog) Check(ctx context.Context) error {
+	versions, err := c.store.Versions(ctx)
+	if err != nil {
+		return fmt.Errorf("list the releases: %w", err)
+	}
+	var problems []error
+	for _, version := range versions {
+		_, err := c.release(ctx, version)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Plan implements installation.Releases.
+func (c *Catalog) Plan(ctx context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+	found, err := c.release(ctx, order.Version)
+	if err != nil {
+		return installation.Plan{}, c.explain(ctx, order.Version, err)
+	}
+	return found.plan(order)
+}
+
+// Manifests returns the files of a component of a plan. The key namespace is to be filled in besides the component's values.
+func (c *Catalog) Manifests(ctx context.Context, source string) ([]manifest.File, error) {
+	version, name, _ := strings.Cut(source, separator)
+	found, err := c.release(ctx, version)
+	if err != nil {
+		return nil, c.explain(ctx, version, err)
+	}
+	component := found.component(name)
+	if component == nil {
+		return nil, failure.New(failure.Permanent, "release %s has no component %q any more", version, name).
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	return component.files, nil
+}
+
+// separator stands in no version and in no name.
+const separator = "/"
+
+func sourceOf(version, component string) string { return version + separator + component }
+
+// versions are what releases may be called: it is safe as the name of a folder and of a tag.
+var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) //nolint:gochecknoglobals // a constant, compiled once
+
+func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, read := c.releases[version]; read {
+		return known, nil
+	}
+	if !versions.MatchString(version) {
+		return nil, fs.ErrNotExist
+	}
+	folder, err := c.store.Open(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	found, err := read(folder, version)
+	if err != nil {
+		return nil, &brokenError{err}
+	}
+	c.releases[version] = found
+	return found, nil
+}
+
+// brokenError tells that a release was found and is wrong.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+func (c *Catalog) explain(ctx context.Context, version string, err error) error {
+	if _, broken := errors.AsType[*brokenError](err); broken {
+		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is broken; its keeper finds the reason in the log", version).
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return failure.Wrap(failure.Transient, err, "release %s cannot be read at the moment", version).
+			Because(failure.ReasonSystemAway, failure.ComponentProvisioner)
+	}
+	known, listing := c.store.Versions(ctx)
+	if listing != nil || len(known) == 0 {
+		return invalid("kymaConfig.version: there is no release %q", version)
+	}
+	slices.Sort(known)
+	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
+}

@@ -1,0 +1,53 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// resolve lays the values of a component over each other: the release's, those of its profile, the order's for all components, the
+// order's for this one. What is for all components may be of use for some of them only; what is for one component is one of its values.
+func (c *component) resolve(order model.KymaConfigInput, problems *problems) map[string]string {
+	values := map[string]string{}
+	for key, value := range c.Values {
+		if value != nil {
+			values[key] = *value
+		}
+	}
+	if order.Profile != nil {
+		maps.Copy(values, c.Profiles[*order.Profile])
+	}
+	for _, entry := range order.Configuration {
+		if _, known := c.Values[entryKey(entry)]; known {
+			values[entry.Key] = entry.Value
+		}
+	}
+	if index, ordered := find(order, c.Name); ordered != nil {
+		for i, entry := range ordered.Configuration {
+			if _, known := c.Values[entryKey(entry)]; !known {
+				problems.add(fmt.Sprintf("components[%d].configuration[%d]", index, i), "component %q has no value %q; it has %s",
+					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+				continue
+			}
+			values[entry.Key] = entry.Value
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Values)) {
+		if _, given := values[key]; !given {
+			problems.add("configuration", "component %q needs a value for %q", c.Name, key)
+		}
+	}
+	return values
+}
+
+// entryKey returns the key, which nothing has when a list holds nothing in its place.
+func entryKey(entry *model.ConfigEntryInput) string {
+	if entry == nil {
+		return ""
+	}
+	return entry.Key
+}

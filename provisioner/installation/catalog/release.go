@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+)
+
+// file is what each release has.
+const file = "release.yaml"
+
+// namespaceKey is the value that every component has: its namespace.
+const namespaceKey = "namespace"
+
+// release is one that was read and found to be right.
+type release struct {
+	Version    string      `yaml:"version"`
+	Components []component `yaml:"components"`
+}
+
+// component is as it stands in release.yaml.
+type component struct {
+	Name      string   `yaml:"name"`
+	Namespace string   `yaml:"namespace"`
+	DependsOn []string `yaml:"dependsOn"`
+	Optional  bool     `yaml:"optional"`
+	// Manifests is a file or a folder beside release.yaml. Left out, it is called as the component.
+	Manifests string `yaml:"manifests"`
+	// Values are those that the manifests name, with what they are when the order says nothing; nil when the order has to.
+	Values map[string]*string `yaml:"values"`
+	// Profiles exchange some of the values.
+	Profiles map[model.KymaProfile]map[string]string `yaml:"profiles"`
+
+	files []manifest.File
+}
+
+// read reads the release in the folder and checks it as a whole. Its errors say all that is wrong, each with the file.
+func read(folder fs.FS, version string) (*release, error) {
+	content, err := fs.ReadFile(folder, file)
+	if err != nil {
+		return nil, fmt.Errorf("read release %s: %w", version, err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	found := &release{}
+	if err := decoder.Decode(found); err != nil {
+		return nil, fmt.Errorf("%s of release %s: %w", file, version, err)
+	}
+	var problems []error
+	wrong := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s of release %s: %w", file, version, fmt.Errorf(format, args...)))
+	}
+	if found.Version != version {
+		wrong("version is %q, and it is kept as %q", found.Version, version)
+	}
+	if len(found.Components) == 0 {
+		wrong("there are no components")
+	}
+	found.checkNames(wrong)
+	found.checkOrder(wrong)
+	for i := range found.Components {
+		found.Components[i].readManifests(folder, wrong)
+	}
+	if len(problems) == 0 {
+		found.checkObjects(wrong)
+	}
+	return found, errors.Join(problems...)
+}
+
+// component finds one by its name, nil when there is none.
+func (r *release) component(name string) *component {
+	for i := range r.Components {
+		if r.Components[i].Name == name {
+			return &r.Components[i]
+		}
+	}
+	return nil
+}
+
+func (r *release) names() []string {
+	names := make([]string, 0, len(r.Components))
+	for _, component := range r.Components {
+		names = append(names, component.Name)
+	}
+	return names
+}
+
+func (r *release) checkNames(wrong func(string, ...any)) {
+	for i, component := range r.Components {
+		if len(validation.IsDNS1123Label(component.Name)) > 0 {
+			wrong("%q cannot name a component: it takes small letters, digits and hyphens", component.Name)
+		}
+		if slices.Index(r.names(), component.Name) < i {
+			wrong("component %q stands there twice", component.Name)
+		}
+		if len(validation.IsDNS1123Label(component.Namespace)) > 0 {
+			wrong("component %q: %q cannot name a namespace", component.Name, component.Namespace)
+		}
+	}
+}
+
+// readManifests reads the files of the component and finds values that they name and the release does not, and the other way round.
+func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
+	if c.Manifests == "" {
+		c.Manifests = c.Name
+	}
+	c.Manifests = path.Clean(c.Manifests)
+	if !fs.ValidPath(c.Manifests) || c.Manifests == "." {
+		wrong("component %q: manifests: %q is no file or folder beside this file", c.Name, c.Manifests)
+		return
+	}
+	files, err := manifest.Read(folder, c.Manifests)
+	if err != nil {
+		wrong("component %q: manifests: %w", c.Name, err)
+		return
+	}
+	used, err := manifest.Keys(files)
+	if err != nil {
+		wrong("component %q: %w", c.Name, err)
+		return
+	}
+	c.files = files
+	for key := range used {
+		if _, known := c.Values[key]; !known && key != namespaceKey {
+			wrong("component %q: its manifests name the value %q, which is not among its values", c.Name, key)
+		}
+	}
+	for key := range c.Values {
+		if !used[key] || key == namespaceKey {
+			wrong("component %q: no manifest names its value %q", c.Name, key)
+		}
+	}
+	for profile, values := range c.Profiles {
+		if !profile.IsValid() {
+			wrong("component %q: there is no profile %q; there are %v", c.Name, profile, model.AllKymaProfile)
+		}
+		for key := range values {
+			if _, known := c.Values[key]; !known {
+				wrong("component %q: profile %s sets %q, which is not among its values", c.Name, profile, key)
+			}
+		}
+	}
+}
+
+// checkObjects finds objects that two components would fight for.
+func (r *release) checkObjects(wrong func(string, ...any)) {
+	owners := map[string]string{}
+	for _, component := range r.Components {
+		values := map[string]string{namespaceKey: component.Namespace}
+		for key, value := range component.Values {
+			if values[key] = key; value != nil {
+				values[key] = *value
+			}
+		}
+		objects, err := manifest.Objects(component.files, values)
+		if err != nil {
+			wrong("component %q: %w", component.Name, err)
+		}
+		for _, object := range objects {
+			kind := object.GroupVersionKind().GroupKind()
+			namespace := object.GetNamespace()
+			if namespace == "" {
+				namespace = component.Namespace
+			}
+			id := fmt.Sprintf("%s %s/%s", kind, namespace, object.GetName())
+			if owner, taken := owners[id]; taken {
+				wrong("component %q: %s %q stands in component %q too", component.Name, object.GetKind(), object.GetName(), owner)
+			}
+			owners[id] = component.Name
+		}
+	}
+}

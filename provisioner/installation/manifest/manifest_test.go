@@ -1,0 +1,116 @@
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+)
+
+func TestValuesAreFilledIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		line   string
+		value  string
+		want   any
+	}{
+		"text":       {"a value can be a part of a text", "it: a ${key} b", "x", "a x b"},
+		"number":     {"without quotes, what looks like a number is one: replicas need it", "it: ${key}", "3", int64(3)},
+		"boolean":    {"the same with true and false", "it: ${key}", "true", true},
+		"quoted":     {"in quotes, a value is a text, as environment variables need it", `it: "${key}"`, "3", "3"},
+		"block":      {"so it is in a block", "it: |\n  a\n  ${key}\n", "3", "a\n3\n"},
+		"empty":      {"an empty value is an empty text, not nothing", "it: ${key}", "", ""},
+		"date":       {"a value that looks like a date stays a text", "it: ${key}", "2026-01-01", "2026-01-01"},
+		"null":       {"null is a text as well", "it: ${key}", "null", "null"},
+		"version":    {"a version such as 1.30 must not lose its zero", "it: ${key}", "1.30", "1.30"},
+		"breaking":   {"a value cannot add fields, whatever stands in it", "it: ${key}", "x\nother: y", "x\nother: y"},
+		"flow":       {"nor can it in braces", "it: {a: \"${key}\"}", "x}, b: {", map[string]any{"a": "x}, b: {"}},
+		"nested":     {"what a value holds is not filled in again", "it: ${key}", "${other}", "${other}"},
+		"escaped":    {"two dollars leave the text for whoever reads it in the cluster", "it: $${key} $HOME $(X) ${key}", "x", "${key} $HOME $(X) x"},
+		"shell":      {"a shell's own form needs the second dollar too", "it: $${X:-y}", "", "${X:-y}"},
+		"list":       {"lists are filled in", "it: [\"${key}\", \"b\"]", "a", []any{"a", "b"}},
+		"key":        {"the names of fields are not", "it: {\"${key}\": a}", "b", map[string]any{"${key}": "a"}},
+		"dotted":     {"names may hold dots, as charts' do", "it: ${key.of-a.chart}", "x", "x"},
+		"untouched":  {"what names no value stays what YAML makes of it", "it: 0x10", "", int64(16)},
+		"long float": {"a number with a fraction stays a text: nobody knows whether it is a version", "it: ${key}", "1.5", "1.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := manifest.File{Name: "a.yaml", Content: []byte("apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + tc.line)}
+			objects, err := manifest.Objects([]manifest.File{file}, map[string]string{"key": tc.value, "key.of-a.chart": tc.value})
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, objects[0].Object["it"]); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObjectsOfFiles(t *testing.T) {
+	files, err := manifest.Read(fstest.MapFS{
+		"c/b.yaml":     {Data: []byte("apiVersion: v1\nkind: X\nmetadata: {name: b1}\n---\n# nothing\n---\napiVersion: v1\nkind: X\nmetadata: {name: b2}\n")},
+		"c/README.md":  {Data: []byte("# not a manifest: ${}")},
+		"c/a/list.yml": {Data: []byte("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: X, metadata: {name: l1}}\n- {apiVersion: v1, kind: X, metadata: {name: l2}}\n")},
+		"other.yaml":   {Data: []byte("apiVersion: v1\nkind: X\nmetadata: {name: other}\n")},
+	}, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifest.Objects(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetName())
+	}
+	if diff := cmp.Diff([]string{"l1", "l2", "b1", "b2"}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatIsWrongIsNamedWithItsFile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		content string
+		want    string
+	}{
+		"not YAML":   {"the author has to find the place", "a: b: c", "a.yaml: yaml: "},
+		"no kind":    {"an API server could do nothing with it", "apiVersion: v1\nmetadata: {name: x}", "a.yaml: line 1: the object has no kind"},
+		"no version": {"nor without this", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
+		"generated": {
+			"an object without a name of its own could never be found again", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
+			"a.yaml: line 3: the Job has no metadata.name",
+		},
+		"text":       {"a file may hold something else by mistake", "hello", "a.yaml: line 1: it is not an object"},
+		"in a list":  {"objects in lists are looked at as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
+		"no value":   {"what is not given must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
+		"shell form": {"a form of the shell is taken for a mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not the name of a value; write $${X:-y}`},
+		"empty name": {"as is no name", "a: ${}", `a.yaml: line 1: "" is not the name of a value`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := manifest.Objects([]manifest.File{{Name: "a.yaml", Content: []byte(tc.content)}}, nil)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFilesThatAreNotThere(t *testing.T) {
+	root := fstest.MapFS{"docs/README.md": {Data: []byte("# none")}}
+	for name, tc := range map[string]struct{ reason, path, want string }{
+		"missing": {"a folder may be misspelled", "dcos", "dcos: there is no such file or folder"},
+		"empty":   {"a component without an object would be ready at once", "docs", "docs: there is no YAML file in it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := manifest.Read(root, tc.path); err == nil || err.Error() != tc.want {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package installation_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+)
+
+func entry(key, value string) *model.ConfigEntryInput {
+	return &model.ConfigEntryInput{Key: key, Value: value}
+}
+
+func order(strategy model.ConflictStrategy, configuration []*model.ConfigEntryInput, components ...*model.ComponentConfigurationInput) model.KymaConfigInput {
+	wanted := model.KymaConfigInput{Version: "2.0.0", Configuration: configuration, Components: components}
+	if strategy != "" {
+		wanted.ConflictStrategy = &strategy
+	}
+	return wanted
+}
+
+func component(name string, strategy model.ConflictStrategy, configuration ...*model.ConfigEntryInput) *model.ComponentConfigurationInput {
+	wanted := &model.ComponentConfigurationInput{Component: name, Namespace: "n", Configuration: configuration}
+	if strategy != "" {
+		wanted.ConflictStrategy = &strategy
+	}
+	return wanted
+}
+
+type entries = []*model.ConfigEntryInput
+
+func TestUpgraded(t *testing.T) {
+	merge, replace := model.ConflictStrategyMerge, model.ConflictStrategyReplace
+	former := order("", entries{entry("a", "1"), entry("b", "1")}, component("x", "", entry("c", "1"), entry("d", "1")))
+	for name, tc := range map[string]struct {
+		reason string
+		wanted model.KymaConfigInput
+		want   model.KymaConfigInput
+	}{
+		"nothing said": {
+			"what was configured stays, as a client sends only what it wants to change",
+			order("", nil, component("x", "")),
+			order("", former.Configuration, component("x", "", entry("c", "1"), entry("d", "1"))),
+		},
+		"merge": {
+			"new values are laid over the old ones",
+			order(merge, entries{entry("b", "2")}, component("x", merge, entry("d", "2"))),
+			order(merge, entries{entry("a", "1"), entry("b", "2")}, component("x", merge, entry("c", "1"), entry("d", "2"))),
+		},
+		"replace": {
+			"old values go, on both levels",
+			order(replace, entries{entry("b", "2")}, component("x", replace, entry("d", "2"))),
+			order(replace, entries{entry("b", "2")}, component("x", replace, entry("d", "2"))),
+		},
+		"replace all by nothing": {
+			"that is how configuration is taken away", order(replace, nil, component("x", replace)), order(replace, nil, component("x", replace)),
+		},
+		"one level": {
+			"the levels do not know of each other",
+			order(replace, nil, component("x", "", entry("d", "2"))),
+			order(replace, nil, component("x", "", entry("c", "1"), entry("d", "2"))),
+		},
+		"new component": {
+			"it has no past", order(merge, nil, component("y", merge, entry("c", "2"))),
+			order(merge, former.Configuration, component("y", merge, entry("c", "2"))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, installation.Upgraded(former, tc.wanted)); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	untouched := order("", entries{entry("a", "1"), entry("b", "1")}, component("x", "", entry("c", "1"), entry("d", "1")))
+	if diff := cmp.Diff(untouched, former); diff != "" {
+		t.Errorf("the former order was changed, -want +got:\n%s", diff)
+	}
+}
