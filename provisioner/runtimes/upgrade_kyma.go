@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
@@ -27,12 +28,16 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller graph.Caller, runti
 		return model.OperationStatus{}, err
 	}
 
-	if err := s.mayInstall(ctx, caller, runtimeID, *upgrade.KymaConfig); err != nil {
+	wanted := func(present model.KymaConfigInput) model.KymaConfigInput {
+		return installation.Upgraded(present, *upgrade.KymaConfig)
+	}
+
+	if err := s.mayInstall(ctx, caller, runtimeID, wanted); err != nil {
 		return model.OperationStatus{}, err
 	}
 
 	return s.change(ctx, caller, runtimeID, operation.KindUpgrade, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
-		return reinstall(data, upgrade.KymaConfig)
+		return reinstall(data, wanted)
 	})
 }
 
@@ -47,7 +52,7 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller graph.Caller, runt
 
 	switch {
 	case err == nil:
-		err = s.mayInstall(ctx, caller, runtimeID, former)
+		err = s.mayInstall(ctx, caller, runtimeID, always(former))
 	case errors.Is(err, errNothingToRollBack):
 		err = nil // told below, unless there is more to say of a runtime that cannot be changed at all
 	}
@@ -62,19 +67,36 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller graph.Caller, runt
 			return err
 		}
 
-		return reinstall(data, &former)
+		return reinstall(data, always(former))
 	})
+}
+
+// another says what is to be installed instead of what is.
+type another func(present model.KymaConfigInput) model.KymaConfigInput
+
+func always(config model.KymaConfigInput) another {
+	return func(model.KymaConfigInput) model.KymaConfigInput { return config }
 }
 
 // mayInstall refuses what cannot be installed: a plan that nobody can make, or a cluster that sleeps. It asks other systems, and so
 // does it before the transaction.
-func (s *Service) mayInstall(ctx context.Context, caller graph.Caller, runtimeID string, config model.KymaConfigInput) error {
+func (s *Service) mayInstall(ctx context.Context, caller graph.Caller, runtimeID string, another another) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {
 		return err
 	}
 
-	if _, err := s.Releases.Plan(ctx, config); err != nil {
+	data := operation.Data{Runtime: runtime}
+	if err := reinstall(&data, another); err != nil {
+		return err
+	}
+
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if _, err := s.Releases.Plan(ctx, *order.KymaConfig); err != nil {
 		return err
 	}
 
@@ -96,7 +118,7 @@ func (s *Service) mayInstall(ctx context.Context, caller graph.Caller, runtimeID
 }
 
 // reinstall has the operation bring the runtime to another Kyma than it has.
-func reinstall(data *operation.Data, config *model.KymaConfigInput) error {
+func reinstall(data *operation.Data, another another) error {
 	order, err := data.Order()
 	if err != nil {
 		return err
@@ -107,7 +129,8 @@ func reinstall(data *operation.Data, config *model.KymaConfigInput) error {
 			Because(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
-	data.FormerKyma, order.KymaConfig = order.KymaConfig, config
+	wanted := another(*order.KymaConfig)
+	data.FormerKyma, order.KymaConfig = order.KymaConfig, &wanted
 
 	return reorder(data, order)
 }

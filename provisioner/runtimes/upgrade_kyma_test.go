@@ -344,6 +344,26 @@ func TestChangeOfKymaIsRefused(t *testing.T) {
 	}
 }
 
+// TestUpgradeIsLaidOverWhatIsThere: a client need not send again what it does not know any more.
+func TestUpgradeIsLaidOverWhatIsThere(t *testing.T) {
+	b := newBench(t, storagetest.SQLite(t))
+	runtimeID := b.installed("c-first", "1.24.0")
+
+	upgrade := kyma("2.0.0")
+	upgrade.Components[0].Configuration = nil
+
+	status, err := b.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, model.UpgradeRuntimeInput{KymaConfig: upgrade})
+
+	order, err := b.carry(status, err, process.Succeeded).Order()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(kyma("2.0.0"), order.KymaConfig); diff != "" {
+		t.Errorf("the secret of before stays, -want +got:\n%s", diff)
+	}
+}
+
 func TestUpgradeOfAClusterThatIsGone(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	runtimeID := b.installed("c-first", "1.24.0")

@@ -1148,8 +1148,9 @@ type Mutation {
   provisionRuntime(config: ProvisionRuntimeInput!): OperationStatus
 
   """
-  Installs another version of Kyma, or the same one with another configuration: kymaConfig takes the place of what was ordered before. A
-  runtime without Kyma is refused, a hibernated one too, and any while another operation is in progress.
+  Installs another version of Kyma, or the same one with another configuration: the components that kymaConfig names and no other. Values
+  that it does not name stay as they were ordered before, unless its conflictStrategy is Replace. A runtime without Kyma is refused, a
+  hibernated one too, and any while another operation is in progress.
   """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
 
