@@ -2,6 +2,8 @@ package installation
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 )
@@ -23,8 +25,15 @@ type Component struct {
 	DependsOn []string
 	// Values are what is filled into the manifests: the release's, with the order's over them.
 	Values map[string]string
+	// SecretKeys names those of the values that the order calls secret. They appear in no message.
+	SecretKeys []string
 	// Optional tells that the release can do without it.
 	Optional bool
+}
+
+// Format prints no values, whatever the verb.
+func (c Component) Format(state fmt.State, _ rune) {
+	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
 // Releases finds the release that an order names and makes the plan of it. Its errors are of package failure, kind Invalid where the

@@ -81,7 +81,7 @@ const separator = "/"
 func sourceOf(version, component string) string { return version + separator + component }
 
 // versions are what releases may be called: it is safe as the name of a folder and of a tag.
-var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) //nolint:gochecknoglobals // a constant, compiled once
+var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
 	c.mu.Lock()

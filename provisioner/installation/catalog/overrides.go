@@ -11,8 +11,15 @@ import (
 
 // resolve lays the values of a component over each other: the release's, those of its profile, the order's for all components, the
 // order's for this one. What is for all components may be of use for some of them only; what is for one component is one of its values.
-func (c *component) resolve(order model.KymaConfigInput, problems *problems) map[string]string {
-	values := map[string]string{}
+func (c *component) resolve(order model.KymaConfigInput, problems *problems) (values map[string]string, secrets []string) {
+	values = map[string]string{}
+	lay := func(entry *model.ConfigEntryInput) {
+		values[entry.Key] = entry.Value
+		secrets = slices.DeleteFunc(secrets, func(key string) bool { return key == entry.Key })
+		if entry.Secret != nil && *entry.Secret {
+			secrets = append(secrets, entry.Key)
+		}
+	}
 	for key, value := range c.Values {
 		if value != nil {
 			values[key] = *value
@@ -23,7 +30,7 @@ func (c *component) resolve(order model.KymaConfigInput, problems *problems) map
 	}
 	for _, entry := range order.Configuration {
 		if _, known := c.Values[entryKey(entry)]; known {
-			values[entry.Key] = entry.Value
+			lay(entry)
 		}
 	}
 	if index, ordered := find(order, c.Name); ordered != nil {
@@ -33,7 +40,7 @@ func (c *component) resolve(order model.KymaConfigInput, problems *problems) map
 					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 				continue
 			}
-			values[entry.Key] = entry.Value
+			lay(entry)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Values)) {
@@ -41,7 +48,7 @@ func (c *component) resolve(order model.KymaConfigInput, problems *problems) map
 			problems.add("configuration", "component %q needs a value for %q", c.Name, key)
 		}
 	}
-	return values
+	return values, secrets
 }
 
 // entryKey returns the key, which nothing has when a list holds nothing in its place.

@@ -23,14 +23,18 @@ func (r *release) plan(order model.KymaConfigInput) (installation.Plan, error) {
 	for _, component := range ordered {
 		planned := installation.Component{
 			Name: component.Name, Namespace: component.Namespace, Source: sourceOf(r.Version, component.Name),
-			DependsOn: component.DependsOn, Optional: component.Optional, Values: component.resolve(order, problems),
+			DependsOn: component.DependsOn, Optional: component.Optional,
 		}
+		planned.Values, planned.SecretKeys = component.resolve(order, problems)
 		if _, ordered := find(order, component.Name); ordered != nil && ordered.Namespace != "" {
 			planned.Namespace = ordered.Namespace
 		}
 		plan.Components = append(plan.Components, planned)
 	}
-	return plan, problems.err()
+	if err := problems.err(); err != nil {
+		return installation.Plan{}, err
+	}
+	return plan, nil
 }
 
 // choose returns the components of the release that are always installed and are not named, and then those that are named, in the

@@ -139,6 +139,10 @@ func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 			wrong("component %q: no manifest names its value %q", c.Name, key)
 		}
 	}
+	c.checkProfiles(wrong)
+}
+
+func (c *component) checkProfiles(wrong func(string, ...any)) {
 	for profile, values := range c.Profiles {
 		if !profile.IsValid() {
 			wrong("component %q: there is no profile %q; there are %v", c.Name, profile, model.AllKymaProfile)

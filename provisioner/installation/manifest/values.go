@@ -10,10 +10,10 @@ import (
 )
 
 // placeholder is what a value is filled in for. A second dollar before it says that it is meant as it stands.
-var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`) //nolint:gochecknoglobals // a constant, compiled once
+var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 // key is how the name of a value looks.
-var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`) //nolint:gochecknoglobals // as placeholder
+var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
 // IsKey tells whether a value can have this name.
 func IsKey(name string) bool { return key.MatchString(name) }
@@ -36,8 +36,8 @@ func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 
 func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	var wrong error
-	filled, used := "", false
-	filled = placeholder.ReplaceAllStringFunc(node.Value, func(found string) string {
+	used := false
+	filled := placeholder.ReplaceAllStringFunc(node.Value, func(found string) string {
 		if strings.HasPrefix(found, "$$") {
 			return found[1:]
 		}

@@ -1,0 +1,221 @@
+//go:build garden
+
+package applier_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+)
+
+// api is the one API server of all tests.
+var api *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin")}
+	config, err := environment.Start()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "start a kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+		return 1
+	}
+	api = config
+	code := m.Run()
+	if err := environment.Stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the kube-apiserver: %v\n", err)
+		return 1
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// release is the manifests of components, by source.
+type release map[string]string
+
+// Manifests implements applier.Manifests.
+func (r release) Manifests(_ context.Context, source string) ([]manifest.File, error) {
+	text, ok := r[source]
+	if !ok {
+		return nil, failure.New(failure.Permanent, "there are no manifests %q", source)
+	}
+	return []manifest.File{{Name: source + ".yaml", Content: []byte(text)}}, nil
+}
+
+// cluster is the API server as one runtime sees it.
+type cluster struct {
+	*testing.T
+	client.Client
+
+	config  *rest.Config
+	runtime string
+	// calls counts requests that change something.
+	calls *counter
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{T: t, runtime: uuid.NewString(), calls: &counter{}}
+	c.config = rest.CopyConfig(api)
+	c.config.QPS = -1
+	c.config.Wrap(c.calls.count)
+	connection, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Client, err = client.New(c.config, client.Options{HTTPClient: connection}); err != nil {
+		t.Fatal(err)
+	}
+	stop := c.finishNamespaces()
+	t.Cleanup(func() {
+		_, err := c.uninstalled()
+		stop()
+		connection.CloseIdleConnections()
+		if err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return c
+}
+
+// finishNamespaces plays the part of the controller-manager that no test has: it ends namespaces that are to go, which here are empty.
+func (c *cluster) finishNamespaces() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
+	if err != nil {
+		c.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			list, err := clients.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: applier.LabelInstallation})
+			if err == nil {
+				for _, namespace := range list.Items {
+					if namespace.DeletionTimestamp != nil {
+						namespace.Spec.Finalizers = nil
+						_, _ = clients.CoreV1().Namespaces().Finalize(ctx, &namespace, metav1.UpdateOptions{})
+					}
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+func (c *cluster) applier(release release) *applier.Applier {
+	return applier.New(applier.Options{Manifests: release, Now: time.Now})
+}
+
+// step is one call.
+func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {
+	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
+}
+
+// install calls until it is done, and fails when that takes too long.
+func (c *cluster) install(release release, plan installation.Plan) string {
+	c.Helper()
+	progress, err := until(func() (installation.Progress, error) { return c.step(release, plan) })
+	if err != nil || !progress.Done {
+		c.Fatalf("it is not installed: %v %+v", err, progress)
+	}
+	return progress.Message
+}
+
+func (c *cluster) uninstalled() (string, error) {
+	progress, err := until(func() (installation.Progress, error) {
+		return c.applier(nil).Uninstall(context.WithoutCancel(c.Context()), c.config, c.runtime)
+	})
+	if err == nil && !progress.Done {
+		err = fmt.Errorf("it is not uninstalled: %s", progress.Message)
+	}
+	return progress.Message, err
+}
+
+// until repeats a call until it is done or fails.
+func until(call func() (installation.Progress, error)) (installation.Progress, error) {
+	deadline := time.Now().Add(20 * time.Second)
+	ticker := time.NewTicker(30 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		progress, err := call()
+		if err != nil || progress.Done || time.Now().After(deadline) {
+			return progress, err
+		}
+		<-ticker.C
+	}
+}
+
+// has reads an object, nil when it is not there.
+func (c *cluster) object(group, version, kind, namespace, name string) *unstructured.Unstructured {
+	c.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+	err := c.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	return object
+}
+
+// data returns the data of a ConfigMap, nil when it is not there.
+func (c *cluster) data(namespace, name string) map[string]string {
+	c.Helper()
+	found := &corev1.ConfigMap{}
+	err := c.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	return found.Data
+}
+
+func plan(components ...installation.Component) installation.Plan {
+	return installation.Plan{Version: "1.0.0", Components: components}
+}
+
+// part is a component whose manifests are called as it is. Each test has namespaces of its own.
+func (c *cluster) part(name string) installation.Component {
+	return installation.Component{Name: name, Source: name, Namespace: "ns-" + c.runtime[:8]}
+}
+
+func (c *cluster) namespace() string { return c.part("").Namespace }
+
+func configMap(name, value string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  key: %q\n---\n", name, value)
+}

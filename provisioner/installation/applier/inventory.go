@@ -1,0 +1,109 @@
+package applier
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// inventory is what stands on a cluster, and how far the installation is.
+type inventory struct {
+	// Cluster is what no other cluster has: an inventory that came from another one, with a backup say, does not tell how far it is here.
+	Cluster types.UID `json:"cluster"`
+	Runtime string    `json:"runtime"`
+	// Entries are the components, in the order in which they were installed.
+	Entries []*entry `json:"entries"`
+
+	stored stored
+}
+
+// entry is one component.
+type entry struct {
+	Name string `json:"name"`
+	// Objects are those that it has, or is about to get: they are written down before they are applied.
+	Objects []ref `json:"objects,omitempty"`
+	// Former are those that it had before and that are still to be removed.
+	Former []ref `json:"former,omitempty"`
+	// Applied is the digest of what was applied as a whole, Ready tells that it was found healthy. Both are empty when no installation runs.
+	Applied string `json:"applied,omitempty"`
+	Ready   bool   `json:"ready,omitempty"`
+}
+
+// ref names an object.
+type ref struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+func refOf(object *unstructured.Unstructured) ref {
+	kind := object.GroupVersionKind()
+	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
+}
+
+// String names the object for people.
+func (r ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+func (r ref) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// same tells whether both name one object, which is the same in all versions of its kind.
+func (r ref) same(other ref) bool {
+	other.Version = r.Version
+	return r == other
+}
+
+func (r ref) isNamespace() bool { return r.Group == "" && r.Kind == "Namespace" }
+
+func (r ref) isDefinition() bool {
+	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
+}
+
+// entry returns the one of a component, which is made if it is missing.
+func (i *inventory) entry(name string) *entry {
+	for _, entry := range i.Entries {
+		if entry.Name == name {
+			return entry
+		}
+	}
+	made := &entry{Name: name}
+	i.Entries = append(i.Entries, made)
+	return made
+}
+
+// forget drops how far the installation is.
+func (i *inventory) forget() {
+	for _, entry := range i.Entries {
+		entry.Applied, entry.Ready = "", false
+	}
+}
+
+// intend writes down what an entry is about to have. It tells whether that was new.
+func (e *entry) intend(objects []ref) (changed bool) {
+	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
+	if slices.Equal(e.Objects, objects) {
+		return false
+	}
+	e.Former = without(union(e.Former, e.Objects), objects)
+	e.Objects, e.Applied, e.Ready = objects, "", false
+	return true
+}
+
+func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.same) }
+
+func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }
+
+func without(refs, others []ref) []ref {
+	return slices.DeleteFunc(slices.Clone(refs), func(one ref) bool { return has(others, one) })
+}

@@ -1,0 +1,156 @@
+package applier
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// Inventory is the name of the Secret that holds the inventory, in the namespace kube-system. When it is too long for one, the Secret
+	// names others that hold the rest.
+	Inventory = "environment-broker-installation"
+
+	keyContent = "inventory.json.gz"
+	keyRest    = "rest"
+
+	// largestPart is how much of an inventory one Secret takes; etcd takes 1.5 MiB with all that is around it, encoded.
+	largestPart = 900 << 10
+	// largestInventory bounds what is unpacked.
+	largestInventory = 256 << 20
+)
+
+// stored is the Secret from which an inventory was read.
+type stored struct {
+	secret *corev1.Secret
+	rest   []string
+}
+
+// load reads the inventory. Where there is none, or one of another runtime, it is empty.
+func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
+	system := &corev1.Namespace{}
+	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: Inventory}, secret)
+	if apierrors.IsNotFound(err) {
+		return &inventory{Cluster: system.UID, Runtime: runtimeID}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &inventory{}
+	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
+	content := secret.Data[keyContent]
+	for _, name := range before.rest {
+		part := &corev1.Secret{}
+		if err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, part); err != nil {
+			return nil, err
+		}
+		content = append(content, part.Data[keyContent]...)
+	}
+	if err := unpack(content, found); err != nil {
+		return nil, fmt.Errorf("the Secret %s/%s holds no inventory any more: %w", metav1.NamespaceSystem, Inventory, err)
+	}
+	if found.Runtime != runtimeID {
+		found = &inventory{Runtime: runtimeID}
+	}
+	if found.Cluster != system.UID {
+		found.Cluster = system.UID
+		found.forget()
+	}
+	found.stored = before
+	return found, nil
+}
+
+// save stores the inventory, over nothing but what was read: two that work at once do not overwrite each other.
+func (i *inventory) save(ctx context.Context, to client.Client) error {
+	content, err := pack(i)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(content)
+	parts := slices.Collect(slices.Chunk(content, largestPart))
+	var rest []string
+	for number, part := range parts[1:] {
+		name := fmt.Sprintf("%s-%s-%d", Inventory, hex.EncodeToString(sum[:8]), number+1)
+		secret := newSecret(name, map[string][]byte{keyContent: part})
+		if err := to.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		rest = append(rest, name)
+	}
+	head := newSecret(Inventory, map[string][]byte{keyContent: parts[0], keyRest: []byte(strings.Join(rest, " "))})
+	if i.stored.secret == nil {
+		err = to.Create(ctx, head)
+	} else {
+		head.ResourceVersion, head.UID = i.stored.secret.ResourceVersion, i.stored.secret.UID
+		err = to.Update(ctx, head)
+	}
+	if err != nil {
+		return err
+	}
+	old := i.stored.rest
+	i.stored = stored{head, rest}
+	return remove(ctx, to, slices.DeleteFunc(slices.Clone(old), func(name string) bool { return slices.Contains(rest, name) }))
+}
+
+// drop removes the inventory.
+func (i *inventory) drop(ctx context.Context, from client.Client) error {
+	if i.stored.secret == nil {
+		return nil
+	}
+	return remove(ctx, from, append([]string{Inventory}, i.stored.rest...))
+}
+
+func remove(ctx context.Context, from client.Client, names []string) error {
+	for _, name := range names {
+		secret := newSecret(name, nil)
+		if err := client.IgnoreNotFound(from.Delete(ctx, secret)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSecret(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": FieldManager},
+		},
+		Data: data,
+	}
+}
+
+func pack(from *inventory) ([]byte, error) {
+	packed := &bytes.Buffer{}
+	writer := gzip.NewWriter(packed)
+	if err := json.NewEncoder(writer).Encode(from); err != nil {
+		return nil, fmt.Errorf("encode the inventory: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("compress the inventory: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+func unpack(content []byte, into *inventory) error {
+	reader, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(reader, largestInventory)).Decode(into)
+}

@@ -1,0 +1,211 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {it: \"VALUE\"}\n"
+
+func file(name, value string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(strings.NewReplacer("NAME", name, "VALUE", value).Replace(object))}
+}
+
+func text(content string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(content)} }
+
+// sample is a release with all that one can have: base and agent are always installed, extra, more and lone are optional.
+func sample() fstest.MapFS {
+	return fstest.MapFS{
+		"1.0.0/release.yaml": text(`
+version: 1.0.0
+components:
+- {name: base, namespace: system, values: {size: small, domain: null}, profiles: {Production: {size: big}}}
+- {name: agent, namespace: agents, dependsOn: [base], manifests: agent.yaml}
+- {name: extra, namespace: system, optional: true, dependsOn: [base], values: {size: tiny, password: null}}
+- {name: more, namespace: system, optional: true, dependsOn: [extra]}
+- {name: lone, namespace: system, optional: true}
+`),
+		"1.0.0/base/a.yaml": file("base", "${size} ${domain}"),
+		"1.0.0/agent.yaml":  file("agent", "${namespace}"),
+		"1.0.0/extra/a.yml": file("extra", "${size} ${password}"),
+		"1.0.0/more/a.yaml": file("more", ""),
+		"1.0.0/lone/a.yaml": file("lone", ""),
+	}
+}
+
+func TestSampleReleasesAreRight(t *testing.T) {
+	releases := catalog.New(catalog.Folder{FS: resources.Releases()})
+	if err := releases.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
+	const head = "version: 1.0.0\ncomponents:\n"
+	for name, tc := range map[string]struct {
+		reason string
+		files  fstest.MapFS
+		want   []string
+	}{
+		"no release.yaml": {"a folder may have been put there by mistake", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
+		"not YAML":        {"the file has to be found", fstest.MapFS{"1.0.0/release.yaml": text("a: b: c")}, []string{"release.yaml of release 1.0.0: yaml"}},
+		"unknown field": {
+			"a misspelled word would be as if it were not there",
+			fstest.MapFS{"1.0.0/release.yaml": text("version: 1.0.0\ncomponents:\n- {name: a, namespace: n, dependOn: [b]}")},
+			[]string{"field dependOn not found"},
+		},
+		"another version": {
+			"a copied folder still has the old version",
+			fstest.MapFS{"1.0.0/release.yaml": text("version: 1.1.0\ncomponents: []")},
+			[]string{`version is "1.1.0", and it is kept as "1.0.0"`, "there are no components"},
+		},
+		"names": {
+			"two components of one name could not be told apart",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: n}"), "1.0.0/b/b.yaml": file("b", "")},
+			[]string{`"A" cannot name a component`, `component "b" stands there twice`, `"n_" cannot name a namespace`},
+		},
+		"unknown dependency": {
+			"it would never be met",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}"), "1.0.0/a/a.yaml": file("a", "")},
+			[]string{`component "a" depends on "b", which is not among the components`},
+		},
+		"optional dependency": {
+			"the minimal installation would lack it",
+			fstest.MapFS{
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, optional: true}"),
+				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""),
+			},
+			[]string{`component "a", which is always installed, depends on "b", which is optional`},
+		},
+		"circle": {
+			"none of them could be the first",
+			fstest.MapFS{
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
+				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
+			},
+			[]string{"components depend on each other in a circle: a, b"},
+		},
+		"missing manifests": {
+			"there would be nothing to install",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: b}")},
+			[]string{`component "a": manifests: b: there is no such file or folder`},
+		},
+		"manifests elsewhere": {
+			"a release holds all that belongs to it",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: ../b}")},
+			[]string{`"../b" is no file or folder beside this file`},
+		},
+		"undeclared value": {
+			"nobody could know that it is to be given",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": file("a", "${who}")},
+			[]string{`component "a": its manifests name the value "who", which is not among its values`},
+		},
+		"unused value": {
+			"an order could set it, and nothing would happen",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"), "1.0.0/a/a.yaml": file("a", "")},
+			[]string{`no manifest names its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
+		},
+		"bad manifest": {
+			"no cluster would take it",
+			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": text("kind: X\nmetadata: {name: x}")},
+			[]string{`component "a": a/a.yaml: line 1: the object has no apiVersion`},
+		},
+		"object twice": {
+			"each would take it from the other",
+			fstest.MapFS{
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}\n- {name: b, namespace: n}"),
+				"1.0.0/a/a.yaml":     file("same", ""), "1.0.0/b/b.yaml": file("same", ""),
+			},
+			[]string{`component "b": ConfigMap "same" stands in component "a" too`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := catalog.New(catalog.Folder{FS: tc.files}).Check(t.Context())
+			for _, want := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "release 1.0.0") {
+					t.Errorf("%s: %v, want %q", tc.reason, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestReleasesThatCannotBeUsed(t *testing.T) {
+	releases := sample()
+	releases["2.0.0/release.yaml"] = text("version: 2.0.0")
+	for name, tc := range map[string]struct {
+		reason  string
+		store   catalog.Store
+		version string
+		kind    failure.Kind
+		want    string
+	}{
+		"unknown": {
+			"who orders has to know what there is",
+			catalog.Folder{FS: releases},
+			"3.0.0", failure.Invalid,
+			`kymaConfig.version: there is no release "3.0.0"; there are 1.0.0, 2.0.0`,
+		},
+		"path": {"a version leads nowhere else", catalog.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
+		"none": {"it must not be any one", catalog.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
+		"broken": {
+			"the order is right, and only the keeper of the releases can help",
+			catalog.Folder{FS: releases},
+			"2.0.0", failure.Permanent,
+			"release 2.0.0 cannot be used: it is broken; its keeper finds the reason in the log",
+		},
+		"away": {"the store may come back", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read at the moment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalog.New(tc.store).Plan(t.Context(), model.KymaConfigInput{Version: tc.version})
+			if failure.KindOf(err) != tc.kind || !strings.Contains(failure.Of(err).Text, tc.want) {
+				t.Errorf("%s: %v (%s), want %q (%s)", tc.reason, err, failure.KindOf(err), tc.want, tc.kind)
+			}
+		})
+	}
+}
+
+// away is a store that does not answer.
+type away struct{}
+
+func (away) Open(context.Context, string) (fs.FS, error) { return nil, errors.New("no route") }
+func (away) Versions(context.Context) ([]string, error)  { return nil, errors.New("no route") }
+
+func TestReleaseThatComesLaterIsFound(t *testing.T) {
+	files := sample()
+	releases := catalog.New(catalog.Folder{FS: files})
+	if _, err := releases.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
+		t.Errorf("before: %v", err)
+	}
+	for name, content := range maps.Clone(files) {
+		later := strings.Replace(string(content.Data), "version: 1.0.0", "version: 1.0.1", 1)
+		files[strings.Replace(name, "1.0.0", "1.0.1", 1)] = text(later)
+	}
+	order := model.KymaConfigInput{Version: "1.0.1", Configuration: []*model.ConfigEntryInput{{Key: "domain", Value: "x"}}}
+	plan, err := releases.Plan(t.Context(), order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := releases.Manifests(t.Context(), plan.Components[0].Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("base/a.yaml", found[0].Name); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

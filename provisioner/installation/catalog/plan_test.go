@@ -1,0 +1,190 @@
+package catalog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+)
+
+// wants is an order of components, all in the namespace that the release says, with a domain for all.
+func wants(components ...*model.ComponentConfigurationInput) model.KymaConfigInput {
+	return model.KymaConfigInput{Version: "1.0.0", Components: components, Configuration: []*model.ConfigEntryInput{value("domain", "d")}}
+}
+
+func named(name string, configuration ...*model.ConfigEntryInput) *model.ComponentConfigurationInput {
+	return &model.ComponentConfigurationInput{Component: name, Configuration: configuration}
+}
+
+func value(key, value string) *model.ConfigEntryInput {
+	return &model.ConfigEntryInput{Key: key, Value: value}
+}
+
+func hidden(key, text string) *model.ConfigEntryInput {
+	secret := true
+	return &model.ConfigEntryInput{Key: key, Value: text, Secret: &secret}
+}
+
+func names(plan installation.Plan) string {
+	var found []string
+	for _, component := range plan.Components {
+		found = append(found, component.Name)
+	}
+	return strings.Join(found, " ")
+}
+
+func TestOrderOfThePlan(t *testing.T) {
+	password := value("password", "p")
+	for name, tc := range map[string]struct {
+		reason string
+		order  model.KymaConfigInput
+		want   string
+	}{
+		"minimal":      {"what is always installed comes without being named", wants(), "base agent"},
+		"named":        {"naming it changes nothing", wants(named("base"), named("agent")), "base agent"},
+		"one of them":  {"what is named comes after what is not", wants(named("agent")), "base agent"},
+		"turned round": {"dependencies come first, whatever the order says", wants(named("agent"), named("base")), "base agent"},
+		"one more":     {"modules are chosen", wants(named("agent"), named("lone")), "base agent lone"},
+		"stable":       {"else the order's order holds", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
+		"deep": {
+			"a module that waits for another stands right behind it, and the rest where it was",
+			wants(named("more"), named("lone"), named("extra", password), named("base"), named("agent")), "lone base extra more agent",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, names(plan)); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOrdersThatAreWrong(t *testing.T) {
+	source, empty := "https://example.com/c.tgz", ""
+	from := func(url *string) *model.ComponentConfigurationInput {
+		return &model.ComponentConfigurationInput{Component: "lone", SourceURL: url}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		order  model.KymaConfigInput
+		want   string
+	}{
+		"unknown component": {
+			"it may be misspelled", wants(named("base"), named("extar")),
+			`kymaConfig.components[1].component: release 1.0.0 has no component "extar"; it has base, agent, extra, more, lone`,
+		},
+		"missing dependency": {
+			"who orders decides what is installed", wants(named("more")),
+			`kymaConfig.components[0].component: "more" needs "extra", which the order does not name`,
+		},
+		"twice": {
+			"nobody could tell which configuration is meant", wants(named("lone"), named("lone")),
+			`kymaConfig.components[1].component: names "lone" a second time`,
+		},
+		"null":         {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
+		"source":       {"to leave it out silently would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: components come from their release only`},
+		"empty source": {"this says nothing", wants(from(&empty)), ""},
+		"missing value": {
+			"the release cannot know it", wants(named("extra")),
+			`kymaConfig.configuration: component "extra" needs a value for "password"`,
+		},
+		"unknown value": {
+			"it would be of no effect", wants(named("base", value("domain", "x"), value("domian", "x"))),
+			`kymaConfig.components[0].configuration[1]: component "base" has no value "domian"; it has domain, size`,
+		},
+		"null value": {"the schema allows it", wants(named("base", nil)), `kymaConfig.components[0].configuration[0]: component "base" has no value ""`},
+		"all at once": {
+			"whoever corrects an order wants to do it once", wants(named("extar"), named("more")),
+			`"extar"; it has base, agent, extra, more, lone; kymaConfig.components[1]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s: %v", tc.reason, err)
+			case tc.want == "":
+			case !failure.Is(err, failure.Invalid) || !strings.Contains(failure.Of(err).Text, tc.want):
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			case len(plan.Components) > 0:
+				t.Errorf("%s: there is a plan all the same", tc.reason)
+			}
+		})
+	}
+}
+
+func TestValuesOfThePlan(t *testing.T) {
+	production, evaluation := model.KymaProfileProduction, model.KymaProfileEvaluation
+	with := func(order model.KymaConfigInput, profile *model.KymaProfile, configuration ...*model.ConfigEntryInput) model.KymaConfigInput {
+		order.Profile, order.Configuration = profile, append(order.Configuration, configuration...)
+		return order
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		order   model.KymaConfigInput
+		want    map[string]string
+		secrets []string
+	}{
+		"defaults":      {"the release says what holds", wants(), map[string]string{"size": "small", "domain": "d"}, nil},
+		"profile":       {"a profile exchanges some", with(wants(), &production), map[string]string{"size": "big", "domain": "d"}, nil},
+		"other profile": {"one of which the release says nothing changes nothing", with(wants(), &evaluation), map[string]string{"size": "small", "domain": "d"}, nil},
+		"for all":       {"what is for all goes over the profile", with(wants(), &production, value("size", "huge")), map[string]string{"size": "huge", "domain": "d"}, nil},
+		"for one":       {"what is for one component goes over what is for all", with(wants(named("base", value("size", "odd"))), nil, value("size", "huge")), map[string]string{"size": "odd", "domain": "d"}, nil},
+		"for others":    {"what is for all may be meant for other components, also of other releases", with(wants(), nil, value("global.x", "y")), map[string]string{"size": "small", "domain": "d"}, nil},
+		"null for all":  {"the schema allows it", with(wants(), nil, nil), map[string]string{"size": "small", "domain": "d"}, nil},
+		"secret":        {"what is secret is marked", with(wants(), nil, hidden("size", "s")), map[string]string{"size": "s", "domain": "d"}, []string{"size"}},
+		"not secret any more": {
+			"the value that is used decides", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")), map[string]string{"size": "odd", "domain": "d"}, []string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			base := plan.Components[0]
+			if diff := cmp.Diff(tc.want, base.Values); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.secrets, base.SecretKeys); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWhatAPlanTellsOfItsComponents(t *testing.T) {
+	order := wants(&model.ComponentConfigurationInput{Component: "extra", Namespace: "elsewhere", Configuration: []*model.ConfigEntryInput{hidden("password", "hunter2")}})
+	evaluation := model.KymaProfileEvaluation
+	order.Profile = &evaluation
+	plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := installation.Plan{Version: "1.0.0", Profile: "Evaluation", Components: []installation.Component{
+		{Name: "base", Namespace: "system", Source: "1.0.0/base", Values: map[string]string{"size": "small", "domain": "d"}},
+		{Name: "agent", Namespace: "agents", Source: "1.0.0/agent", DependsOn: []string{"base"}, Values: map[string]string{}},
+		{
+			Name: "extra", Namespace: "elsewhere", Source: "1.0.0/extra", DependsOn: []string{"base"}, Optional: true,
+			Values: map[string]string{"size": "tiny", "password": "hunter2"}, SecretKeys: []string{"password"},
+		},
+	}}
+	if diff := cmp.Diff(want, plan); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if printed := fmt.Sprintf(verb, plan); strings.Contains(printed, "hunter2") {
+			t.Errorf("a plan that is printed with %s shows a secret: %s", verb, printed)
+		}
+	}
+}
