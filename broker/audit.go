@@ -3,9 +3,7 @@ package broker
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -62,8 +60,8 @@ func targetOf(r *http.Request) audit.Target {
 
 // idIn returns the id of a segment, or nothing where it is none.
 func idIn(segment string) string {
-	id, err := url.PathUnescape(segment)
-	if err != nil || !printable(id) || utf8.RuneCountInString(id) > longestID {
+	id, fine := decoded(segment)
+	if !fine {
 		return ""
 	}
 

@@ -92,11 +92,7 @@ func readBindOrder(r *http.Request) (bindOrder, error) {
 	var order bindOrder
 
 	var err error
-	if order.instanceID, err = instanceID(r); err != nil {
-		return order, err
-	}
-
-	if order.bindingID, err = bindingID(r); err != nil {
+	if order.instanceID, order.bindingID, err = bindingIDs(r); err != nil {
 		return order, err
 	}
 
@@ -255,7 +251,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, order bindOrder, in
 		CreatedAt: now, ExpiresAt: now.Add(parameters.Lifetime),
 	}
 
-	operation, err := bindingWork(environment.KindBind, binding.OperationID, instance, binding, now)
+	operation, err := environment.NewBindingOperation(environment.KindBind, binding.OperationID, instance, binding, now)
 	if err != nil {
 		return bound{}, err
 	}
@@ -264,7 +260,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, order bindOrder, in
 		return bound{}, err
 	}
 
-	entry := audit.Entry{After: audit.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt}}
+	entry := audit.Entry{After: binding.Shown()}
 	if operation, err = a.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return bound{}, err
 	}

@@ -2,10 +2,7 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -15,26 +12,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// bindingWork is a new operation on a binding. It needs nothing of the instance's request, which may hold secrets.
-func bindingWork(kind, id string, instance environment.Instance, binding environment.Binding, at time.Time) (process.New, error) {
-	instance.Request = environment.Request{}
-
-	payload, err := json.Marshal(environment.Data{Instance: instance, Binding: binding})
-	if err != nil {
-		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
-	}
-
-	return process.New{
-		ID: id, Kind: kind, InstanceID: environment.BindingKey(binding.InstanceID, binding.BindingID),
-		Tenant: instance.GlobalAccountID, Description: "Operation created", Payload: payload, At: at,
-	}, nil
-}
-
 // endBinding has a binding removed, inside the transaction. What makes it is canceled. It returns the operation that removes it.
 func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
 	now := o.Clock.Now()
 
-	operation, err := bindingWork(environment.KindUnbind, uuid.NewString(), instance, binding, now)
+	operation, err := environment.NewBindingOperation(environment.KindUnbind, uuid.NewString(), instance, binding, now)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +36,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 		return "", errOvertaken
 	}
 
-	entry := audit.Entry{Before: audit.Fields{"role": binding.Role, "expiresAt": binding.ExpiresAt}}
+	entry := audit.Entry{Before: binding.Shown()}
 	if operation, err = o.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return "", err
 	}

@@ -13,12 +13,7 @@ import (
 
 // fetchBinding answers GET …/service_bindings/{binding_id}.
 func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
-	instanceID, err := instanceID(r)
-	if err != nil {
-		return rest.Answer{}, err
-	}
-
-	bindingID, err := bindingID(r)
+	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
 		return rest.Answer{}, err
 	}
@@ -61,12 +56,7 @@ func (a *api) fetchBinding(r *http.Request) (rest.Answer, error) {
 
 // lastBindingOperation answers GET …/service_bindings/{binding_id}/last_operation.
 func (a *api) lastBindingOperation(r *http.Request) (rest.Answer, error) {
-	instanceID, err := instanceID(r)
-	if err != nil {
-		return rest.Answer{}, err
-	}
-
-	bindingID, err := bindingID(r)
+	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
 		return rest.Answer{}, err
 	}

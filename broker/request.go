@@ -28,14 +28,19 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
-// bindingID returns the id of the binding that the path names.
-func bindingID(r *http.Request) (string, error) {
-	id, err := segment(r, "binding_id")
-	if err == nil {
-		rest.Note(r.Context(), logging.BindingID, id)
+// bindingIDs returns the ids of the instance and of the binding that the path names.
+func bindingIDs(r *http.Request) (instance, binding string, err error) {
+	if instance, err = instanceID(r); err != nil {
+		return "", "", err
 	}
 
-	return id, err
+	if binding, err = segment(r, "binding_id"); err != nil {
+		return "", "", err
+	}
+
+	rest.Note(r.Context(), logging.BindingID, binding)
+
+	return instance, binding, nil
 }
 
 // region returns the platform's region that the path names, else the default.
@@ -49,13 +54,20 @@ func (a *api) region(r *http.Request) (string, error) {
 
 // segment returns a part of the path, decoded: `a%2Db` names what `a-b` names.
 func segment(r *http.Request, name string) (string, error) {
-	value, err := url.PathUnescape(mux.Vars(r)[name])
-	if err != nil || !printable(value) || strings.Contains(value, environment.BindingPath) || utf8.RuneCountInString(value) > longestID {
+	value, fine := decoded(mux.Vars(r)[name])
+	if !fine || strings.Contains(value, environment.BindingPath) {
 		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d characters, no control characters, and not %s.",
 			name, longestID, environment.BindingPath))
 	}
 
 	return value, nil
+}
+
+// decoded returns a part of a path as it was meant, unless it can be no id.
+func decoded(sent string) (string, bool) {
+	value, err := url.PathUnescape(sent)
+
+	return value, err == nil && printable(value) && utf8.RuneCountInString(value) <= longestID
 }
 
 // printable reports whether a text can be stored and shown.

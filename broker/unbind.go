@@ -14,12 +14,7 @@ import (
 
 // unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is still being made.
 func (a *api) unbind(r *http.Request) (rest.Answer, error) {
-	instanceID, err := instanceID(r)
-	if err != nil {
-		return rest.Answer{}, err
-	}
-
-	bindingID, err := bindingID(r)
+	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
 		return rest.Answer{}, err
 	}

@@ -9,15 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// changeOf finds out what the wish makes of the instance, or why it cannot be.
-func (a *api) changeOf(wish wish, instance environment.Instance) (environment.Change, error) {
+// changeOf finds out what the wish makes of the instance, which has the target's plan afterwards, or why it cannot be.
+func (a *api) changeOf(wish wish, instance environment.Instance, target *catalog.Plan) (environment.Change, error) {
 	change := environment.NoChange(instance)
 	change.Parameters, change.Context = wish.parameters, wish.context
-
-	target, err := a.targetOf(wish, instance)
-	if err != nil {
-		return change, err
-	}
 
 	if wish.account != "" && wish.account != instance.GlobalAccountID {
 		if !a.AccountMovement {
@@ -38,10 +33,9 @@ func (a *api) changeOf(wish wish, instance environment.Instance) (environment.Ch
 	}
 
 	if otherPlan || holds(wish.parameters) {
-		change.Cluster, err = target.Update(catalog.Change{
-			InstanceID: instance.ID, PlatformRegion: instance.PlatformRegion, Region: instance.Region,
-			User: instance.Request.User, Current: change.Cluster, Parameters: wish.parameters,
-		})
+		var err error
+
+		change.Cluster, err = target.Update(catalog.Change{Region: instance.Region, Current: change.Cluster, Parameters: wish.parameters})
 		if err != nil {
 			return change, err
 		}
@@ -56,8 +50,8 @@ func (a *api) changeOf(wish wish, instance environment.Instance) (environment.Ch
 	return change, nil
 }
 
-// targetOf is the plan that the instance has afterwards.
-func (a *api) targetOf(wish wish, instance environment.Instance) (*catalog.Plan, error) {
+// planAfter is the plan that the instance has afterwards.
+func (a *api) planAfter(wish wish, instance environment.Instance) (*catalog.Plan, error) {
 	target, err := a.Catalog.Plan(wish.serviceID, firstOf(wish.planID, instance.PlanID))
 	if err != nil {
 		return nil, err

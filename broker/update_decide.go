@@ -45,7 +45,8 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 	}
 
 	// Whatever it stands like, a request that makes no sense is told so.
-	if _, err := a.targetOf(wish, instance); err != nil {
+	target, err := a.planAfter(wish, instance)
+	if err != nil {
 		return updated{}, err
 	}
 
@@ -54,7 +55,7 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 	}
 
 	s := situation{wish: wish, Instance: instance, standing: environment.StandingOf(past)}
-	if s.change, err = a.changeOf(wish, instance); err != nil {
+	if s.change, err = a.changeOf(wish, instance, target); err != nil {
 		return updated{}, err
 	}
 
@@ -63,11 +64,6 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 	}
 
 	if s.change.Exclusive != instance.Exclusive {
-		target, err := a.targetOf(wish, instance)
-		if err != nil {
-			return updated{}, err
-		}
-
 		if err := a.checkQuota(ctx, target, s.change.GlobalAccountID, instance.ID); err != nil {
 			return updated{}, err
 		}
@@ -183,7 +179,12 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, wish wish, inst
 		return updated{}, err
 	}
 
-	change, err := a.changeOf(wish, becoming)
+	target, err := a.planAfter(wish, becoming)
+	if err != nil {
+		return updated{}, err
+	}
+
+	change, err := a.changeOf(wish, becoming, target)
 	if err != nil {
 		return updated{}, err
 	}

@@ -52,6 +52,9 @@ func (a Attempt) failingFor() time.Duration { return a.Last.Sub(a.failing().Fail
 // Elapsed is the time since the step's first run.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
+// Now is when this run of the step began, by the engine's clock.
+func (o Operation[D]) Now() time.Time { return o.now }
+
 // Save stores the data at once, under the lease: an intent, before a call that makes something outside. It fails when the
 // lease was lost; the step has to return the error and not make the call.
 func (o Operation[D]) Save(ctx context.Context) error {

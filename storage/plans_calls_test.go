@@ -105,11 +105,6 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		},
-		"operations.Used": func(ctx context.Context) error {
-			_, err := s.operations.Used(ctx, "i10")
-
-			return err
-		},
 		"operations.Next": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return storage.Apply(ctx, tx, s.operations.Next(process.New{
 				ID: "next", Kind: "provision", InstanceID: "i8", Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,

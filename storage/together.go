@@ -3,6 +3,11 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // Change is a statement that changes rows, written with `?`, and its arguments.
@@ -16,6 +21,16 @@ func Apply(ctx context.Context, tx Tx, change Change) error {
 	_, err := Exec(ctx, tx, change.Text, change.Args...)
 
 	return err
+}
+
+// NamedChange is a change whose parameters are named like the `db` tags of the argument.
+func NamedChange(text string, argument any) (Change, error) {
+	text, args, err := sqlx.Named(text, argument)
+	if err != nil {
+		return Change{}, fmt.Errorf("binding a change: %w", err)
+	}
+
+	return Change{Text: text, Args: args}, nil
 }
 
 // Together makes both changes, or neither. The second does not see what the first has changed: PostgreSQL gets them as one statement,
@@ -36,4 +51,68 @@ func (db *DB) Together(ctx context.Context, first, second Change) error {
 
 		return nil
 	})
+}
+
+// Chain makes a change that returns a value of the one row that it changes, and then the others, which read that value from the table
+// `first (value)`. Where the first changes no row, that table is empty, and changed is false. None of the others sees what another one has
+// changed, or all do: PostgreSQL gets them as one statement, in one round trip instead of one for each and two for the transaction.
+func (db *DB) Chain(ctx context.Context, first Change, others ...Change) (value string, changed bool, err error) {
+	if db.config.Driver == DriverPostgres {
+		return one(Select[string](ctx, db.writer, chained(first, others), chainedArgs(first, others)...))
+	}
+
+	err = db.InTx(ctx, func(tx Tx) error {
+		value, changed, err = one(Select[string](ctx, tx, first.Text, first.Args...))
+		if err != nil || !changed {
+			return err
+		}
+
+		for _, other := range others {
+			if err := ApplyAfter(ctx, tx, value, other); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+
+	return value, changed, err
+}
+
+// ApplyAfter makes a change of a chain inside the caller's transaction, which has made the first one.
+func ApplyAfter(ctx context.Context, tx Tx, value string, other Change) error {
+	return Apply(ctx, tx, Change{
+		Text: `WITH first (value) AS (SELECT CAST(? AS TEXT)) ` + other.Text, Args: slices.Concat([]any{value}, other.Args),
+	})
+}
+
+func chained(first Change, others []Change) string {
+	var text strings.Builder
+
+	text.WriteString(`WITH first (value) AS (` + first.Text + `)`)
+
+	for number, other := range others {
+		text.WriteString(`, other` + strconv.Itoa(number) + ` AS (` + other.Text + `)`)
+	}
+
+	text.WriteString(` SELECT value FROM first`)
+
+	return text.String()
+}
+
+func chainedArgs(first Change, others []Change) []any {
+	args := slices.Clone(first.Args)
+	for _, other := range others {
+		args = append(args, other.Args...)
+	}
+
+	return args
+}
+
+func one(values []string, err error) (value string, found bool, _ error) {
+	if err != nil || len(values) == 0 {
+		return "", false, err
+	}
+
+	return values[0], true, nil
 }

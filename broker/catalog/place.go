@@ -95,7 +95,7 @@ func (p providerFile) zones(region, machine string) []string {
 
 	names := make([]string, 0, len(letters))
 	for _, zone := range letters {
-		names = append(names, strings.NewReplacer("{region}", region, "{zone}", zone).Replace(p.ZoneFormat))
+		names = append(names, strings.ReplaceAll(strings.ReplaceAll(p.ZoneFormat, "{region}", region), "{zone}", zone))
 	}
 
 	return names

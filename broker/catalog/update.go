@@ -8,11 +8,8 @@ import (
 
 // Change is what is known of an instance that is to be updated.
 type Change struct {
-	InstanceID     string
-	PlatformRegion string
 	// Region is the provider's. Without it, nobody looks whether the machine type is to be had there.
 	Region string
-	User   string
 	// Current is the cluster as it is.
 	Current environment.Cluster
 	// Parameters are those of the update.

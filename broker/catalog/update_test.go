@@ -97,9 +97,7 @@ func TestUpdate(t *testing.T) {
 
 			before, _ := json.Marshal(current)
 
-			got, err := plan(t, test.plan).Update(catalog.Change{
-				InstanceID: instanceID, User: "anna", Current: current, Parameters: json.RawMessage(test.parameters),
-			})
+			got, err := plan(t, test.plan).Update(catalog.Change{Current: current, Parameters: json.RawMessage(test.parameters)})
 			if err != nil {
 				t.Fatalf("\n%s\nUpdate: %v", test.reason, err)
 			}
@@ -144,9 +142,7 @@ func TestUpdateRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, test.plan).Update(catalog.Change{
-				InstanceID: instanceID, Current: made(), Parameters: json.RawMessage(test.parameters),
-			})
+			_, err := plan(t, test.plan).Update(catalog.Change{Current: made(), Parameters: json.RawMessage(test.parameters)})
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
 				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
 			}

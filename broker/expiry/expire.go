@@ -34,21 +34,23 @@ type Expirer struct {
 // already. Repeated, it returns the same operation while that runs, and begins another one when that has failed. Operations of the
 // instance that are under way end before. The errors are of package failure, or the database's.
 func (e Expirer) Expire(ctx context.Context, instanceID, why string) (string, error) {
-	var (
-		operation string
-		accepted  bool
-	)
+	var done outcome
 
 	err := e.DB.InTx(ctx, func(tx storage.Tx) error {
 		var err error
 
-		operation, accepted, err = e.expire(ctx, tx, instanceID, why)
-		if err != nil || !accepted {
+		done, err = e.expire(ctx, tx, instanceID, why)
+		if err != nil || !done.accepted && !done.expired {
 			return err
 		}
 
+		status := http.StatusOK
+		if done.accepted {
+			status = http.StatusAccepted
+		}
+
 		return e.Trail.Record(ctx, tx, audit.Entry{
-			Action: audit.Expire, InstanceID: instanceID, OperationID: operation, Status: http.StatusAccepted, Reason: why,
+			Action: audit.Expire, InstanceID: instanceID, OperationID: done.operation, Status: status, Reason: why,
 		})
 	})
 
@@ -59,74 +61,89 @@ func (e Expirer) Expire(ctx context.Context, instanceID, why string) (string, er
 		return "", failure.Wrap(failure.Conflict, err, "Another request for the instance was faster. Try again.")
 	}
 
-	if accepted {
+	if done.accepted {
 		e.Wake()
 	}
 
-	return operation, err
+	return done.operation, err
+}
+
+// outcome is what came of it.
+type outcome struct {
+	// operation removes the runtime, or does so already; it is empty when the runtime is gone.
+	operation string
+	// accepted says that the operation is new, expired that the instance had not expired before.
+	accepted, expired bool
 }
 
 // expire decides inside the transaction. To touch the instance first makes everybody else who decides on it take turns.
-func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, why string) (operation string, accepted bool, err error) {
+func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, why string) (outcome, error) {
 	now := e.Clock.Now()
 
 	there, err := e.Instances.Touch(ctx, tx, id, now)
 	if err != nil {
-		return "", false, err
+		return outcome{}, err
 	}
 
 	if !there {
-		return "", false, storage.ErrNotFound
+		return outcome{}, storage.ErrNotFound
 	}
 
 	instance, err := e.Instances.Get(ctx, tx, id)
 	if err != nil {
-		return "", false, err
+		return outcome{}, err
 	}
 
 	if !e.Periods.Has(instance.PlanName) {
-		return "", false, failure.New(failure.Invalid, "Instances of plan %s do not expire.", instance.PlanName)
+		return outcome{}, failure.New(failure.Invalid, "Instances of plan %s do not expire.", instance.PlanName)
 	}
 
 	past, err := e.Operations.OfInstance(ctx, tx, id)
 	if err != nil {
-		return "", false, err
+		return outcome{}, err
 	}
 
 	standing := environment.StandingOf(past)
 	if standing == environment.Deleting || standing == environment.DeletionFailed {
-		return "", false, failure.New(failure.Conflict, "The instance is being deleted, or its deletion failed: delete it.")
+		return outcome{}, failure.New(failure.Conflict, "The instance is being deleted, or its deletion failed: delete it.")
 	}
+
+	done := outcome{expired: instance.ExpiredAt.IsZero()}
 
 	instance = expired(instance, now)
 	if err := e.Instances.Update(ctx, tx, instance); err != nil {
-		return "", false, err
+		return outcome{}, err
 	}
 
 	for _, unfinished := range environment.Unfinished(past) {
 		if unfinished.Kind == environment.KindSuspend {
-			return unfinished.ID, false, nil
+			done.operation = unfinished.ID
+
+			return done, nil
 		}
 	}
 
 	if standing == environment.Suspended {
-		return "", false, nil
+		return done, nil
 	}
 
-	return e.suspend(ctx, tx, instance, why, now)
+	done.operation, err = e.suspend(ctx, tx, instance, why, now)
+	done.accepted = err == nil
+
+	return done, err
 }
 
 // suspend accepts the operation that removes the runtime.
 func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environment.Instance, why string, now time.Time,
-) (operation string, accepted bool, err error) {
+) (string, error) {
 	suspension, err := environment.NewOperation(environment.KindSuspend, instance, nil, now)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 
 	suspension.Why, suspension.OrderedBy = why, audit.ActorOf(ctx).Name()
 
-	return suspension.ID, true, e.Operations.Accept(ctx, tx, suspension)
+	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }
 
 // expired returns the instance as one that has expired, now or before.

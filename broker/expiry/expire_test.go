@@ -2,6 +2,7 @@ package expiry_test
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"sync"
 	"testing"
@@ -198,6 +199,41 @@ func TestAnOperatorHasAnInstanceExpire(t *testing.T) {
 
 		if b.wakes != 2 {
 			t.Errorf("woken %d times for two operations", b.wakes)
+		}
+	})
+}
+
+func TestASuspendedInstanceExpiresOnce(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := newBench(t, db)
+		b.made("one", "trial")
+
+		instance, _ := b.stored("one")
+
+		suspension, err := environment.NewOperation(environment.KindSuspend, instance, nil, b.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := b.DB.InTx(t.Context(), func(tx storage.Tx) error { return b.Operations.Accept(t.Context(), tx, suspension) }); err != nil {
+			t.Fatal(err)
+		}
+
+		b.suspended("one", suspension.ID)
+
+		for range 2 {
+			if operation, err := b.Expire(t.Context(), "one", why); err != nil || operation != "" {
+				t.Errorf("the runtime is gone already: %q, %v", operation, err)
+			}
+		}
+
+		if instance, _ = b.stored("one"); !instance.Expired() {
+			t.Error("a suspended instance does not expire")
+		}
+
+		written, err := b.entries.List(t.Context(), trail.Filter{InstanceID: "one", Limit: 9})
+		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].Status != http.StatusOK {
+			t.Errorf("the audit trail tells once that it expired: %+v, %v", written, err)
 		}
 	})
 }

@@ -21,13 +21,26 @@ func NewOperation(kind string, instance Instance, change *Change, at time.Time) 
 		data.Instance = instance
 	}
 
+	return newOperation(process.New{ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, At: at}, data)
+}
+
+// NewBindingOperation returns a new operation on the binding of the instance. It needs nothing of the instance's request, which may hold
+// secrets.
+func NewBindingOperation(kind, id string, instance Instance, binding Binding, at time.Time) (process.New, error) {
+	instance.Request = Request{}
+
+	return newOperation(process.New{
+		ID: id, Kind: kind, InstanceID: BindingKey(binding.InstanceID, binding.BindingID), Tenant: instance.GlobalAccountID, At: at,
+	}, Data{Instance: instance, Binding: binding})
+}
+
+func newOperation(operation process.New, data Data) (process.New, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
 		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
 	}
 
-	return process.New{
-		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, Description: "Operation created",
-		Payload: payload, At: at,
-	}, nil
+	operation.Description, operation.Payload = "Operation created", payload
+
+	return operation, nil
 }

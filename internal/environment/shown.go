@@ -25,3 +25,8 @@ func (i Instance) Shown() map[string]any {
 		"administrators":    cluster.Administrators,
 	}
 }
+
+// Shown lists what the audit trail tells of a binding.
+func (b Binding) Shown() map[string]any {
+	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
+}

@@ -4,15 +4,25 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
+
+// garbage is how much of the heap in use may be added, in percent, before it is collected; GOGC replaces it. The services use little: at Go's
+// own 100 a broker under load spends a seventh of its time on collecting, at 300 a twentieth, for some 10 MiB more.
+const garbage = 300
 
 // Main runs a program until it ends or is told to stop by SIGINT or SIGTERM, and returns its exit code. What went wrong is
 // written to the output.
 func Main(program func(ctx context.Context) error, errors io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 
 	if err := program(ctx); err != nil {
 		fmt.Fprintln(errors, err)

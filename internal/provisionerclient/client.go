@@ -26,6 +26,9 @@ const (
 // ErrNoFeed is in the chain of Changes' error when the Provisioner has no feed of changes and has to be polled.
 var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
 
+// ErrNotUnderstood is in the chain of an error when the Provisioner's schema has no place for what was sent.
+var ErrNotUnderstood = errors.New("the provisioner does not understand the request")
+
 // Options say where the Provisioner is.
 type Options struct {
 	// URL is the address of its GraphQL API.

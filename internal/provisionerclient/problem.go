@@ -21,6 +21,7 @@ type problem struct {
 // extensions are read leniently: a value of another type counts as absent.
 type extensions struct {
 	code      int
+	protocol  string
 	reason    string
 	component string
 }
@@ -34,6 +35,7 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 
 	e.reason = textIn(fields["error_reason"])
 	e.component = textIn(fields["error_component"])
+	e.protocol = textIn(fields["code"])
 
 	// A code of another form is 0, which no code is.
 	e.code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
@@ -64,6 +66,8 @@ func (c *call) refused(problem problem) error {
 	switch {
 	case problem.saysNoFeed():
 		return explained(failure.Wrap(failure.Permanent, ErrNoFeed, "the provisioner could not %s", c.action))
+	case problem.saysNotUnderstood():
+		return explained(failure.Wrap(failure.Permanent, ErrNotUnderstood, "the provisioner refused to %s: %s", c.action, message))
 	case problem.saysExists():
 		return failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message).
 			Because(failure.ReasonAlreadyExists, component)
@@ -86,6 +90,11 @@ func (p problem) saysNoFeed() bool {
 		func(words string) bool { return strings.Contains(message, words) })
 
 	return saysUnknown && strings.Contains(message, "operationchanges")
+}
+
+// saysNotUnderstood recognises how GraphQL servers say that a request does not fit their schema. It never will.
+func (p problem) saysNotUnderstood() bool {
+	return p.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || p.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
 }
 
 // saysExists recognises that the cluster exists already. A former Provisioner gives Kubernetes' own reason, with a code that

@@ -78,11 +78,11 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 
 	order.ClusterConfig.GardenerConfig.TargetSecret = operation.Data.TargetSecret
 
-	ordered, err := s.provisioner.ProvisionRuntime(ctx, provisionerclient.Caller{
+	ordered, err := runtimeorder.Place(ctx, s.provisioner, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),
 		SubAccount:     operation.Data.Instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
-	}, order)
+	}, operation.Data.Instance, order)
 
 	kind := s.kind()
 

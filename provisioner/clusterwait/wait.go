@@ -8,6 +8,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -39,6 +40,17 @@ func TakenUp(options Options) process.Step[operation.Data] { return takenUp{opti
 // Settled returns the step that waits until the cluster is as the newest generation of the Shoot wants it, or Gardener has given up.
 func Settled(options Options) process.Step[operation.Data] { return settled{options} }
 
+// Await has the step run again until the limit has passed, telling what Gardener does meanwhile. An operation that has waited too long
+// fails because of what Gardener has met, if it has told.
+func Await(op operation.Operation, progress gardener.Progress, poll, limit time.Duration) (operation.Operation, time.Duration, error) {
+	op, wait, err := process.Await(op, progress.Message, poll, limit)
+	if err != nil && progress.Codes != "" {
+		return op, wait, failure.Of(err).Because(progress.Codes, failure.ComponentGardener)
+	}
+
+	return op, wait, err
+}
+
 type takenUp struct{ Options }
 
 // Name implements process.Step.
@@ -52,11 +64,14 @@ func (s takenUp) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 		return op, 0, err
 	}
 
-	if !gardener.TakenUp(shoot) {
-		return process.Await(op, gardener.ProgressOf(shoot).Message, s.Poll, s.Limit)
+	switch {
+	case shoot.DeletionTimestamp != nil:
+		return op, 0, gardener.BeingRemoved(shoot)
+	case !gardener.TakenUp(shoot):
+		return Await(op, gardener.ProgressOf(shoot), s.Poll, s.Limit)
+	default:
+		return op, 0, nil
 	}
-
-	return op, 0, nil
 }
 
 type settled struct{ Options }
@@ -75,6 +90,8 @@ func (s settled) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 	progress := gardener.ProgressOf(shoot)
 
 	switch {
+	case shoot.DeletionTimestamp != nil:
+		return op, 0, gardener.BeingRemoved(shoot)
 	case progress.Err != nil:
 		return op, 0, progress.Err
 	case progress.Done && s.lacks(shoot) != "":
@@ -83,13 +100,13 @@ func (s settled) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 		op.WaitingFor = ""
 
 		return op, 0, nil
-	case progress.Stopped:
+	case progress.Stopped && progress.Rested(op.Now()):
 		if err := s.Shoots.Retry(ctx, shoot); err != nil {
 			return op, 0, err
 		}
 	}
 
-	return process.Await(op, progress.Message, s.Poll, s.Limit)
+	return Await(op, progress, s.Poll, s.Limit)
 }
 
 // lacks is what is waited for beside Gardener's word that it is done, or empty.

@@ -82,7 +82,7 @@ func TestWaitForDeletion(t *testing.T) {
 		"not gone in time": {
 			reason: "somebody has to look, and reads at what it stands", overdue: true, wantRetries: 2,
 			world:    newWorld(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
-			wantKind: failure.Permanent, wantText: "out of luck: not done within",
+			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not removed",
 		},
 		"gone at the last moment": {reason: "what is done has not taken too long", overdue: true, world: &world{}},
 		"away":                    {reason: "what cannot be read is not gone", world: &world{err: errLost}, wantKind: failure.Transient, wantText: "lost"},

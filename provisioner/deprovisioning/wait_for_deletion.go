@@ -7,7 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/clusterwait"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -42,16 +42,15 @@ func (s waitForDeletion) Run(ctx context.Context, op operation.Operation, _ logr
 	}
 
 	progress := gardener.ProgressOf(existing)
-	if progress.Stopped || progress.Err != nil {
+	if (progress.Stopped || progress.Err != nil) && progress.Rested(op.Now()) {
 		if err := s.shoots.Retry(ctx, existing); err != nil {
 			return op, 0, err
 		}
 	}
 
-	message := progress.Message
 	if progress.Done {
-		message = "Gardener has not begun to remove the cluster yet"
+		progress.Message = "Gardener has not begun to remove the cluster yet"
 	}
 
-	return process.Await(op, message, s.poll, s.limit)
+	return clusterwait.Await(op, progress, s.poll, s.limit)
 }

@@ -33,7 +33,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		return failure.New(failure.Conflict, "a cluster named %q exists already and is not of this runtime: "+
 			"remove it in Gardener, or use another name", objects.Shoot.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
-		return beingRemoved(existing)
+		return BeingRemoved(existing)
 	}
 
 	if err := c.write(ctx, objects); err != nil || existing == nil {
@@ -50,7 +50,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	defer cancel()
 
 	if read.DeletionTimestamp != nil {
-		return beingRemoved(read)
+		return BeingRemoved(read)
 	}
 
 	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, read.ResourceVersion
@@ -62,8 +62,9 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.beginAnew(ctx, read)
 }
 
-func beingRemoved(existing *gardencorev1beta1.Shoot) error {
-	return failure.New(failure.Conflict, "the cluster %q is being removed", existing.Name).
+// BeingRemoved is the error of whoever wants a cluster that goes.
+func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
+	return failure.New(failure.Conflict, "the cluster %q is being removed in Gardener", existing.Name).
 		Because(failure.ReasonConflict, failure.ComponentGardener)
 }
 

@@ -19,6 +19,8 @@ func TestErrorsOfGardener(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "core.gardener.cloud", Kind: "Shoot"}, name,
 		field.ErrorList{field.NotSupported(field.NewPath("spec", "region"), "mars", []string{"eu"})})
 
+	forbidden := func(why string) error { return apierrors.NewForbidden(shoots, name, errors.New(why)) }
+
 	cases := map[string]struct {
 		reason      string
 		err         error
@@ -27,12 +29,32 @@ func TestErrorsOfGardener(t *testing.T) {
 		wantText    string
 		wantNotText string
 	}{
-		"not found":      {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
-		"invalid":        {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
-		"bad request":    {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
-		"too large":      {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
-		"forbidden":      {reason: "somebody has to grant it", err: apierrors.NewForbidden(shoots, name, errors.New("quota of the project")), want: failure.Denied, wantReason: "Forbidden", wantText: "quota of the project"},
-		"unauthorized":   {reason: "somebody has to renew the credentials", err: apierrors.NewUnauthorized("expired"), want: failure.Denied, wantReason: "Unauthorized", wantText: "expired"},
+		"not found":    {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"invalid":      {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
+		"bad request":  {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
+		"too large":    {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
+		"unauthorized": {reason: "what waits goes on when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew the credentials in its kubeconfig: expired"},
+		"no right": {
+			reason: "what waits goes on when the right is granted, and what was refused for no reason at once",
+			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
+			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a right in Gardener: grant it: `,
+		},
+		"not ready": {
+			reason: "an API server that has just started forbids everything", err: forbidden("not yet ready to handle request"),
+			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is not ready yet",
+		},
+		"quota of Shoots": {
+			reason: "somebody has to raise it", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
+			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is used up",
+		},
+		"quota of objects": {
+			reason: "somebody has to raise it", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
+			want: failure.Quota, wantReason: "Forbidden", wantText: "used: 5, limited: 5",
+		},
+		"not offered": {
+			reason: "the order stays wrong", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
+			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener refuses it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
+		},
 		"already exists": {reason: "somebody was faster", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
 		"conflict":       {reason: "the next try reads anew", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
 		"too many":       {reason: "the limit passes", err: apierrors.NewTooManyRequests("slow down", 1), want: failure.Transient, wantReason: "TooManyRequests"},

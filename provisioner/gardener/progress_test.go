@@ -1,8 +1,11 @@
 package gardener_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
@@ -81,7 +84,19 @@ func TestProgressInEachState(t *testing.T) {
 		},
 		"error": {
 			"Gardener tries again by itself, whatever the error", shootAt(newest, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded),
-			gardener.Progress{Message: "Gardener is at 42% and tries again: because of ERR_INFRA_QUOTA_EXCEEDED"},
+			gardener.Progress{
+				Codes: "ERR_INFRA_QUOTA_EXCEEDED",
+				Message: "Gardener is at 42% and tries again: because of ERR_INFRA_QUOTA_EXCEEDED (ERR_INFRA_QUOTA_EXCEEDED: " +
+					"raise the quota of the cloud account or remove what is not needed in it, then retry)",
+			},
+		},
+		"again": {
+			"what was met before is still what may be in the way", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing, "ERR_NEW"),
+			gardener.Progress{Codes: "ERR_NEW", Message: "Gardener is at 42%: creating DNS, after it has met: because of ERR_NEW (ERR_NEW)"},
+		},
+		"not scheduled": {
+			"a Shoot that no Seed takes tells why", shootAt(older, gardencorev1beta1.LastOperationStatePending),
+			gardener.Progress{Message: "Gardener has not taken up the cluster yet: creating DNS"},
 		},
 		"error without text": {
 			"there is always something to read", shootAt(newest, gardencorev1beta1.LastOperationStateError),
@@ -114,7 +129,7 @@ func TestFailureOfEachCode(t *testing.T) {
 		"depleted":                  {"the infrastructure has no more", codes{gardencorev1beta1.ErrorInfraResourcesDepleted}, failure.Quota},
 		"unauthenticated":           {"the credentials are wrong", codes{gardencorev1beta1.ErrorInfraUnauthenticated}, failure.Denied},
 		"unauthorized":              {"the credentials allow too little", codes{gardencorev1beta1.ErrorInfraUnauthorized}, failure.Denied},
-		"dependencies":              {"somebody has to act", codes{gardencorev1beta1.ErrorInfraDependencies}, failure.Permanent},
+		"dependencies":              {"what is in use may not be for long", codes{gardencorev1beta1.ErrorInfraDependencies}, ""},
 		"configuration":             {"somebody has to act", codes{gardencorev1beta1.ErrorConfigurationProblem}, failure.Permanent},
 		"cleanup":                   {"somebody has to act", codes{gardencorev1beta1.ErrorCleanupClusterResources}, failure.Permanent},
 		"webhook":                   {"somebody has to act", codes{gardencorev1beta1.ErrorProblematicWebhook}, failure.Permanent},
@@ -122,7 +137,9 @@ func TestFailureOfEachCode(t *testing.T) {
 		"none":                      {"what is not known does not pass", nil, failure.Permanent},
 		"one that passes, one not":  {"one that stays is enough", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
 		"quota and configuration":   {"the quota says what to do", codes{gardencorev1beta1.ErrorConfigurationProblem, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
-		"quota and unauthenticated": {"the first that is found", codes{gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"unknown and quota":         {"what is known says what to do", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"unknown and rate limit":    {"what is not known does not pass", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraRateLimitsExceeded}, failure.Permanent},
+		"quota and unauthenticated": {"the quota says what to do", codes{gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
 	}
 
 	for name, c := range cases {
@@ -174,5 +191,50 @@ func TestCodeIsToldOnce(t *testing.T) {
 
 	if got := failure.Of(gardener.ProgressOf(shoot).Err).Reason; got != "ERR_INFRA_QUOTA_EXCEEDED" {
 		t.Errorf("got reason %q", got)
+	}
+}
+
+// TestEachCodeSaysWhatToDo: whoever reads a failure knows what to do about it.
+func TestEachCodeSaysWhatToDo(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operator/shoots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, meaning := range gardener.Meanings() {
+		got := gardener.ProgressOf(shootAt(newest, gardencorev1beta1.LastOperationStateFailed, meaning.Code)).Message
+		if want := fmt.Sprintf("(%s: %s)", meaning.Code, meaning.Remedy); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+
+		if row := fmt.Sprintf("| `%s` | %s | %s |", meaning.Code, meaning.Kind, meaning.Remedy); !strings.Contains(string(page), row) {
+			t.Errorf("the page has no row %s", row)
+		}
+	}
+}
+
+func TestFailureNamesWhatWasToBeDone(t *testing.T) {
+	for operation, want := range map[gardencorev1beta1.LastOperationType]string{
+		gardencorev1beta1.LastOperationTypeCreate:    `Gardener could not make the cluster "c-first"`,
+		gardencorev1beta1.LastOperationTypeReconcile: `Gardener could not change the cluster "c-first"`,
+		gardencorev1beta1.LastOperationTypeDelete:    `Gardener could not remove the cluster "c-first"`,
+	} {
+		shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed)
+		shoot.Status.LastOperation.Type = operation
+
+		if got := failure.Of(gardener.ProgressOf(shoot).Err).Text; !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestGardenerIsLeftAloneForAWhile(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)
+	shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(at)
+
+	progress := gardener.ProgressOf(shoot)
+	if progress.Rested(at.Add(59*time.Second)) || !progress.Rested(at.Add(time.Minute)) {
+		t.Error("Gardener is not asked to go on a minute after it has stopped")
 	}
 }

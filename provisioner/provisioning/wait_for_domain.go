@@ -6,7 +6,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/clusterwait"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -28,7 +29,10 @@ func (s waitForDomain) Run(ctx context.Context, op operation.Operation, _ logrus
 	}
 
 	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil || *shoot.Spec.DNS.Domain == "" {
-		return process.Await(op, "Gardener has not given the cluster its domain yet", s.poll, s.limit)
+		progress := gardener.ProgressOf(shoot)
+		progress.Message = "the cluster has no domain yet: " + progress.Message
+
+		return clusterwait.Await(op, progress, s.poll, s.limit)
 	}
 
 	return op, 0, nil

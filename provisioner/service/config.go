@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -80,19 +81,13 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project                  string        `env:"PROJECT"                      help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath           string        `env:"KUBECONFIG_PATH"              help:"file of the kubeconfig for Gardener"`
-	AuditLogsPolicyConfigMap string        `env:"AUDIT_LOGS_POLICY_CONFIG_MAP" help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string        `env:"AUDIT_LOGS_TENANT"            help:"tenant that audit logs are kept for; empty for none"`
-	ClusterCleanupSelector   string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
-	KubeconfigValidity       time.Duration `env:"KUBECONFIG_VALIDITY"          help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval             time.Duration `env:"POLL_INTERVAL"                help:"how often a Shoot is looked at beside the watch"`
-	Calls                    int           `env:"CALLS"                        help:"how many calls to it may run at the same time, in one replica"`
-}
-
-// Kyma is what can be installed on clusters.
-type Kyma struct {
-	ReleasesPath string `env:"RELEASES_PATH" help:"folder of the releases of Kyma; empty for none, then orders with kymaConfig are refused"`
+	Project                string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
+	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
+	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval           time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
+	Calls                  int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
+	Shoots                 Shoots        `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults.
@@ -130,8 +125,9 @@ func DefaultConfig() Config {
 		DeprovisioningTimeout: DeprovisioningTimeout{ClusterCleanup: 20 * time.Minute, WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
-			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", ClusterCleanupSelector: "https://service-manager.",
-			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
+			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
+			ClusterCleanupSelector: "https://service-manager.",
+			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
 	}
@@ -139,14 +135,10 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
 	if c.Director.Enabled {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
-	}
-
-	if c.Gardener.AuditLogsTenant != "" {
-		wrong = append(wrong, errors.New("APP_GARDENER_AUDIT_LOGS_TENANT: not supported yet, leave it empty"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {

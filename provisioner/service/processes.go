@@ -31,6 +31,7 @@ type Parts struct {
 	}
 	Releases  installation.Releases
 	Installer installation.Installer
+	Landscape Landscape
 }
 
 // installationPoll is how long it takes from one piece of work in a cluster to the next.
@@ -41,9 +42,11 @@ const installationPoll = 5 * time.Second
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
 
+	build := shootBuilder(config, parts.Landscape)
+
 	changes := changing.Options{
 		Shoots:             parts.Shoots,
-		Build:              shootBuilder(config),
+		Build:              build,
 		Clusters:           parts.Clusters,
 		Runtimes:           parts.Runtimes,
 		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
@@ -56,7 +59,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 
 	creation := provisioning.Options{
 		Shoots:          parts.Shoots,
-		Build:           shootBuilder(config),
+		Build:           build,
 		Clusters:        parts.Clusters,
 		DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 		CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
@@ -102,11 +105,8 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
-	options := shoot.Options{
-		Namespace:            namespace(config.Gardener.Project),
-		AuditPolicyConfigMap: config.Gardener.AuditLogsPolicyConfigMap,
-	}
+func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
 	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

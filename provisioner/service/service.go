@@ -41,6 +41,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
+	landscape, err := readLandscape(config.Gardener.Shoots)
+	if err != nil {
+		return nil, err
+	}
+
 	guard := outside.New(outside.Options{
 		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
@@ -61,14 +66,14 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, garden client.WithWatch, guard *outside.Guard) error {
+func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard) error {
 	s.Metrics().MustRegister(guard)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
@@ -82,9 +87,18 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	}
 
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
-	build := shootBuilder(config)
+	build := shootBuilder(config, landscape)
 
-	engine, err := s.engine(config, operationStore, runtimeStore, shoots)
+	releases, installer, err := config.Kyma.open(ctx)
+	if err != nil {
+		return err
+	}
+
+	parts := Parts{
+		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape, Releases: releases, Installer: installer,
+	}
+
+	engine, err := s.engine(config, operationStore, parts)
 	if err != nil {
 		return err
 	}
@@ -99,7 +113,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: noReleases{},
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -133,8 +147,7 @@ func (s *Service) build(ctx context.Context, config Config, garden client.WithWa
 	)
 }
 
-func (s *Service) engine(config Config, operationStore *operations.Store, runtimeStore *stored.Store, shoots *gardener.Client,
-) (*process.Engine[operation.Data], error) {
+func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
@@ -144,9 +157,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, runtim
 		limits.CreatedAfter = clock.RealClock{}.Now()
 	}
 
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Releases: noReleases{},
-	})...)
+	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
 	if err != nil {
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}

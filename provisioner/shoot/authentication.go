@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// LabelRuntimeID finds what stands beside a Shoot in the project's namespace.
-	LabelRuntimeID = "provisioner.environment-broker.io/runtime-id"
-
 	// authenticationKey is the key under which Gardener looks for the configuration.
 	authenticationKey = "config.yaml"
 

@@ -36,7 +36,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 		return nil, fmt.Errorf("describe provider %s: %w", config.Provider, err)
 	}
 
-	extensions, err := extensionsOf(config, options.Extensions)
+	extensions, err := extensionsOf(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("describe extensions: %w", err)
 	}
@@ -63,6 +63,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 			Maintenance:        maintenanceOf(config, options),
 			Provider:           *provider,
 			Extensions:         extensions,
+			Resources:          options.AuditLogs.of(config).resources(),
 			ControlPlane:       controlPlaneOf(config),
 			Tolerations:        tolerationsOf(config),
 			AccessRestrictions: accessRestrictionsOf(config),

@@ -1,7 +1,6 @@
 package shoot_test
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -138,7 +137,7 @@ func TestBuild(t *testing.T) {
 			order := openStackOrder()
 			openStack := order.ProviderSpecificConfig.OpenStackConfig
 			openStack.CloudProfileName, openStack.FloatingPoolName = new("converged-cloud-cp"), new("FloatingIP-external-cp-kyma")
-			order.ExposureClassName = new("mine")
+			order.ExposureClassName = new("internet")
 
 			return order
 		},
@@ -149,43 +148,82 @@ func TestBuild(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			built, err := shoot.Build(runtimeOf(tc.config()), tc.options)
-			if err != nil {
-				t.Fatalf("%s\nBuild(): %v", tc.reason, err)
-			}
-
-			manifest, err := shoot.Manifest(built.Shoot)
-			if err != nil {
-				t.Fatalf("%s\nManifest(): %v", tc.reason, err)
-			}
-
-			text, err := yaml.Marshal(manifest.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if built.Authentication != nil {
-				beside, err := yaml.Marshal(built.Authentication)
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				text = slices.Concat(beside, []byte("---\n"), text)
-			}
-
-			assertGolden(t, tc.reason, name+".yaml", text)
-
-			_, manifestText, several := bytes.Cut(text, []byte("---\n"))
-			if !several {
-				manifestText = text
-			}
-
-			var read gardencorev1beta1.Shoot
-			if err := yaml.UnmarshalStrict(manifestText, &read); err != nil {
-				t.Errorf("%s\nGardener's type has no place for something: %v", tc.reason, err)
-			}
+			assertShoot(t, tc, name+".yaml")
 		})
 	}
+}
+
+// TestBuildForEachVersion has an order with everything for each provider and each version that Gardener supports.
+func TestBuildForEachVersion(t *testing.T) {
+	t.Parallel()
+
+	orders := map[string]func() *model.GardenerConfigInput{"aws": awsOrder, "azure": azureOrder, "gcp": gcpOrder, "openstack": openStackOrder}
+
+	for provider, order := range orders {
+		for minor, version := range map[string]string{
+			"1.32": "1.32.13", "1.33": "1.33.11", "1.34": "1.34.7", "1.35": "1.35.4", "1.36": "1.36.3",
+		} {
+			t.Run(provider+"-"+minor, func(t *testing.T) {
+				t.Parallel()
+
+				assertShoot(t, goldenCase{
+					reason: "Gardener takes the same fields for all versions that it supports.",
+					config: func() *model.GardenerConfigInput {
+						config := order()
+						config.KubernetesVersion, config.OIDCConfig, config.Purpose = version, identityProvider(), new("production")
+
+						return config
+					},
+					options: shoot.Options{
+						Namespace: "garden-kyma", AuditPolicyConfigMap: "audit-policy", AuditLogTenant: "audit-account", RequireIMDSv2: true,
+						AutoUpdateMachineImage: true, Extensions: shoot.DefaultExtensions(),
+						AuditLogs: shoot.AuditLogs{provider: {order().Region: {
+							TenantID: "logs-1", ServiceURL: "https://logs.example.com", SecretName: "audit-credentials",
+						}}},
+						MaintenanceWindows: map[string]gardencorev1beta1.MaintenanceTimeWindow{
+							order().Region: {Begin: "220000+0000", End: "230000+0000"},
+						},
+					},
+				}, provider+"-"+minor+".yaml")
+			})
+		}
+	}
+}
+
+// assertShoot compares what an order becomes with a golden file, which the real garden is asked about in test/e2e.
+func assertShoot(t *testing.T, tc goldenCase, name string) {
+	t.Helper()
+
+	built, err := shoot.Build(runtimeOf(tc.config()), tc.options)
+	if err != nil {
+		t.Fatalf("%s\nBuild(): %v", tc.reason, err)
+	}
+
+	manifest, err := shoot.Manifest(built.Shoot)
+	if err != nil {
+		t.Fatalf("%s\nManifest(): %v", tc.reason, err)
+	}
+
+	text, err := yaml.Marshal(manifest.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var read gardencorev1beta1.Shoot
+	if err := yaml.UnmarshalStrict(text, &read); err != nil {
+		t.Errorf("%s\nGardener's type has no place for something: %v", tc.reason, err)
+	}
+
+	if built.Authentication != nil {
+		beside, err := yaml.Marshal(built.Authentication)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		text = slices.Concat(beside, []byte("---\n"), text)
+	}
+
+	assertGolden(t, tc.reason, name, text)
 }
 
 func TestBuildRefuses(t *testing.T) {
@@ -233,12 +271,12 @@ func runtimeOf(config *model.GardenerConfigInput) shoot.Runtime {
 
 func awsOrder() *model.GardenerConfigInput {
 	return &model.GardenerConfigInput{
-		Name: "c-1234567", KubernetesVersion: "1.34.1", Provider: "aws", TargetSecret: "aws-pool-1", Region: "eu-central-1",
-		MachineType: "m6i.xlarge", MachineImage: new("gardenlinux"), MachineImageVersion: new("1592.1.0"),
+		Name: "c-1234567", KubernetesVersion: "1.34.7", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
+		MachineType: "m6i.xlarge", MachineImage: new("gardenlinux"), MachineImageVersion: new("1592.14.0"),
 		DiskType: new("gp3"), VolumeSizeGB: new(80),
 		WorkerCIDR: "10.250.0.0/16", PodsCIDR: new("10.96.0.0/13"), ServicesCIDR: new("10.104.0.0/13"),
 		AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
-		LicenceType: new("TestDevelopmentAndDemo"), Seed: new("aws-eu1"), ExposureClassName: new("internet"),
+		LicenceType: new("TestDevelopmentAndDemo"),
 		ControlPlaneFailureTolerance: new("zone"), EUAccess: new(true),
 		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
 			VpcCIDR: "10.250.0.0/16",
@@ -252,7 +290,7 @@ func awsOrder() *model.GardenerConfigInput {
 
 func azureOrder() *model.GardenerConfigInput {
 	return &model.GardenerConfigInput{
-		Name: "c-1234567", KubernetesVersion: "1.33", Provider: "azure", TargetSecret: "azure-pool-1", Region: "westeurope",
+		Name: "c-1234567", KubernetesVersion: "1.33", Provider: "azure", TargetSecret: "azure", Region: "westeurope",
 		MachineType: "Standard_D4s_v5", WorkerCIDR: "10.250.0.0/16",
 		AutoScalerMin: 3, AutoScalerMax: 10, MaxSurge: 3, MaxUnavailable: 1, Purpose: new("evaluation"),
 		ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: &model.AzureProviderConfigInput{
@@ -264,7 +302,7 @@ func azureOrder() *model.GardenerConfigInput {
 
 func gcpOrder() *model.GardenerConfigInput {
 	return &model.GardenerConfigInput{
-		Name: "c-1234567", KubernetesVersion: "1.34.1", Provider: "gcp", TargetSecret: "gcp-pool-1", Region: "europe-west3",
+		Name: "c-1234567", KubernetesVersion: "1.34.7", Provider: "gcp", TargetSecret: "gcp", Region: "europe-west3",
 		MachineType: "n2-standard-4", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
 		Purpose: new(""), Seed: new(""), MachineImage: new(""), PodsCIDR: new(""), LicenceType: new(""),
 		ControlPlaneFailureTolerance: new(""), ExposureClassName: new(""), EUAccess: new(false),
@@ -276,7 +314,7 @@ func gcpOrder() *model.GardenerConfigInput {
 
 func openStackOrder() *model.GardenerConfigInput {
 	return &model.GardenerConfigInput{
-		Name: "c-1234567", KubernetesVersion: "1.35.4", Provider: "openstack", TargetSecret: "openstack-pool-1", Region: "eu-de-1",
+		Name: "c-1234567", KubernetesVersion: "1.35.4", Provider: "openstack", TargetSecret: "openstack", Region: "eu-de-1",
 		MachineType: "g_c4_m16", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 3, AutoScalerMax: 8, MaxSurge: 1,
 		ProviderSpecificConfig: &model.ProviderSpecificInput{
 			OpenStackConfig: &model.OpenStackProviderConfigInput{Zones: []string{"eu-de-1a", "eu-de-1b"}, LoadBalancerProvider: "f5"},

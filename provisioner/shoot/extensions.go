@@ -17,6 +17,11 @@ const (
 	ExtensionOIDC             = "shoot-oidc-service"
 )
 
+// DefaultExtensions are those that the former Provisioner gave every Shoot.
+func DefaultExtensions() []string {
+	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
+}
+
 type dnsConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -33,11 +38,12 @@ type enabled struct {
 	Enabled bool `json:"enabled"`
 }
 
-// extensionsOf returns the extensions ordered by type, so that the order of a configuration changes nothing.
-func extensionsOf(config *model.GardenerConfigInput, types []string) ([]gardencorev1beta1.Extension, error) {
+// extensionsOf returns the extensions ordered by type, so that the order of a configuration changes nothing, and that for audit logs
+// behind them.
+func extensionsOf(config *model.GardenerConfigInput, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
-	for _, extensionType := range slices.Compact(slices.Sorted(slices.Values(types))) {
+	for _, extensionType := range slices.Compact(slices.Sorted(slices.Values(options.Extensions))) {
 		extension := gardencorev1beta1.Extension{Type: extensionType}
 
 		var err error
@@ -57,6 +63,15 @@ func extensionsOf(config *model.GardenerConfigInput, types []string) ([]gardenco
 			extension.Disabled = new(false)
 		}
 
+		if err != nil {
+			return nil, err
+		}
+
+		extensions = append(extensions, extension)
+	}
+
+	if log := options.AuditLogs.of(config); log != nil {
+		extension, err := log.extension()
 		if err != nil {
 			return nil, err
 		}

@@ -1,11 +1,16 @@
 package shoot_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
@@ -83,5 +88,200 @@ func TestKeepLetsAClusterSleep(t *testing.T) {
 
 	if diff := cmp.Diff(asleep.Spec.Hibernation, objects.Shoot.Spec.Hibernation); diff != "" {
 		t.Errorf("a change of a cluster that sleeps does not wake it, -want +got:\n%s", diff)
+	}
+}
+
+// TestKeepWhatOthersHaveAdded: these lists are written whole, so whoever writes them owns them whole.
+func TestKeepWhatOthersHaveAdded(t *testing.T) {
+	t.Parallel()
+
+	config := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+	options := shoot.Options{
+		Extensions: []string{shoot.ExtensionDNS, shoot.ExtensionNetworkingFilter, shoot.ExtensionOIDC},
+		AuditLogs:  shoot.AuditLogs{"aws": {"eu-central-1": {TenantID: "new", ServiceURL: "https://logs.example.com", SecretName: "logs"}}},
+	}
+
+	built := func() *shoot.Objects {
+		order := awsOrder()
+		order.ShootNetworkingFilterDisabled, order.Seed = new(false), new("aws-eu1")
+
+		objects, err := shoot.Build(runtimeOf(order), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return objects
+	}
+
+	fresh := built().Shoot.Spec
+	present := &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{
+		SeedName: new("aws-eu2"),
+		Provider: fresh.Provider,
+		Extensions: []gardencorev1beta1.Extension{
+			{Type: "backup", ProviderConfig: config(`{"by": "hand"}`)},
+			{Type: shoot.ExtensionDNS, ProviderConfig: config(`{"own": "providers"}`)},
+			{Type: shoot.ExtensionNetworkingFilter, Disabled: new(true), ProviderConfig: config(`{"own": "list"}`)},
+			{Type: shoot.ExtensionAuditLog, ProviderConfig: config(`{"tenantID": "old"}`)},
+		},
+		Resources:          []gardencorev1beta1.NamedResourceReference{{Name: "auditlog-credentials"}, {Name: "theirs"}},
+		AccessRestrictions: []gardencorev1beta1.AccessRestrictionWithOptions{{AccessRestriction: gardencorev1beta1.AccessRestriction{Name: "theirs"}}},
+	}}
+
+	objects := built()
+	objects.Keep(present)
+	got := objects.Shoot.Spec
+
+	byType := func(extensions []gardencorev1beta1.Extension) map[string]gardencorev1beta1.Extension {
+		all := map[string]gardencorev1beta1.Extension{}
+		for _, extension := range extensions {
+			all[extension.Type] = extension
+		}
+
+		return all
+	}
+
+	want := map[string]gardencorev1beta1.Extension{
+		"backup":                        present.Spec.Extensions[0],
+		shoot.ExtensionDNS:              present.Spec.Extensions[1],
+		shoot.ExtensionNetworkingFilter: {Type: shoot.ExtensionNetworkingFilter, Disabled: new(false), ProviderConfig: config(`{"own": "list"}`)},
+		shoot.ExtensionOIDC:             {Type: shoot.ExtensionOIDC, Disabled: new(false)},
+		shoot.ExtensionAuditLog:         byType(fresh.Extensions)[shoot.ExtensionAuditLog],
+	}
+	if diff := cmp.Diff(want, byType(got.Extensions)); diff != "" {
+		t.Errorf("extensions, -want +got:\n%s", diff)
+	}
+
+	if len(got.Resources) != 2 || got.Resources[0].ResourceRef.Name != "logs" || got.Resources[1].Name != "theirs" {
+		t.Errorf("resources are %v", got.Resources)
+	}
+
+	if len(got.AccessRestrictions) != 2 || got.AccessRestrictions[1].Name != "theirs" {
+		t.Errorf("access restrictions are %v", got.AccessRestrictions)
+	}
+
+	if *got.SeedName != "aws-eu2" {
+		t.Errorf("the cluster is to go back to Seed %s", *got.SeedName)
+	}
+
+	again := built()
+	again.Keep(objects.Shoot)
+
+	if diff := cmp.Diff(got, again.Shoot.Spec); diff != "" {
+		t.Errorf("the second change changes something, -first +second:\n%s", diff)
+	}
+}
+
+func TestKeepConfigurationsOfProviders(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason      string
+		order       func() *model.GardenerConfigInput
+		present     func(provider *gardencorev1beta1.Provider)
+		part        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension
+		wantWithout string
+	}{
+		"AddedToZone": {
+			reason: "A zone keeps the address that a person has given it.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"name":"eu-central-1b"`), []byte(`"name":"eu-central-1b","elasticIPAllocationID":"by-hand"`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+		},
+		"AddedToControlPlane": {
+			reason: "A switch that no order knows stays as it was set.",
+			order:  gcpOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.ControlPlaneConfig.Raw = bytes.Replace(provider.ControlPlaneConfig.Raw,
+					[]byte(`"zone":`), []byte(`"storage":{"by-hand":true},"zone":`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.ControlPlaneConfig },
+		},
+		"AddedToGateway": {
+			reason: "A gateway that stays keeps its addresses.",
+			order:  azureOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"enabled":true`), []byte(`"enabled":true,"ipAddresses":"by-hand"`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+		},
+		"GatewayNoMore": {
+			reason: "A gateway that is not ordered any more goes.",
+			order: func() *model.GardenerConfigInput {
+				order := azureOrder()
+				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = new(false)
+
+				return order
+			},
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
+					[]byte(`"name":2`), []byte(`"name":2,"other":"by-hand","natGateway":{"enabled":true}`), 1)
+			},
+			part:        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+			wantWithout: "natGateway",
+		},
+		"AddedToWorker": {
+			reason: "A pool keeps what no order knows of its machines.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.Workers[0].ProviderConfig.Raw = bytes.Replace(provider.Workers[0].ProviderConfig.Raw,
+					[]byte(`"kind":`), []byte(`"volume":{"iops":"by-hand"},"kind":`), 1)
+			},
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.Workers[0].ProviderConfig },
+		},
+		"NoConfiguration": {
+			reason: "What cannot be read is replaced.",
+			order:  awsOrder,
+			present: func(provider *gardencorev1beta1.Provider) {
+				provider.InfrastructureConfig.Raw = []byte(`by-hand`)
+			},
+			part:        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
+			wantWithout: "by-hand",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			build := func() *shoot.Objects {
+				objects, err := shoot.Build(runtimeOf(tc.order()), shoot.Options{RequireIMDSv2: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				return objects
+			}
+
+			present, objects := build().Shoot, build()
+			tc.present(&present.Spec.Provider)
+			objects.Keep(present)
+
+			got := string(tc.part(&objects.Shoot.Spec.Provider).Raw)
+			if wantKept := tc.wantWithout != "by-hand"; strings.Contains(got, "by-hand") != wantKept {
+				t.Errorf("%s\ngot %s", tc.reason, got)
+			}
+
+			if tc.wantWithout != "" && strings.Contains(got, tc.wantWithout) {
+				t.Errorf("%s\ngot %s", tc.reason, got)
+			}
+
+			var ours, both map[string]any
+			if err := json.Unmarshal(tc.part(&build().Shoot.Spec.Provider).Raw, &ours); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := json.Unmarshal([]byte(got), &both); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(ours["kind"], both["kind"]); diff != "" {
+				t.Errorf("the kind is lost: %s", diff)
+			}
+		})
 	}
 }

@@ -8,19 +8,26 @@ import (
 const (
 	LabelAccount    = "account"
 	LabelSubAccount = "subaccount"
+	// LabelRuntimeID finds a Shoot, and what stands beside it in the project's namespace.
+	LabelRuntimeID = "provisioner.environment-broker.io/runtime-id"
 
 	AnnotationRuntimeID         = "kcp.provisioner.kyma-project.io/runtime-id"
 	AnnotationOperationID       = "kcp.provisioner.kyma-project.io/operation-id"
 	AnnotationLicenceType       = "kcp.provisioner.kyma-project.io/licence-type"
 	AnnotationLegacyRuntimeID   = "compass.provisioner.kyma-project.io/runtime-id"
 	AnnotationLegacyOperationID = "compass.provisioner.kyma-project.io/operation-id"
+	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
 )
 
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,
 		Namespace: options.Namespace,
-		Labels:    map[string]string{LabelAccount: runtime.Tenant, LabelSubAccount: runtime.SubAccount},
+		Labels: map[string]string{
+			LabelAccount:    runtime.Tenant,
+			LabelSubAccount: runtime.SubAccount,
+			LabelRuntimeID:  runtime.ID,
+		},
 		Annotations: map[string]string{
 			AnnotationRuntimeID:         runtime.ID,
 			AnnotationOperationID:       runtime.OperationID,
@@ -31,6 +38,10 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 
 	if licence := given(runtime.Config.LicenceType); licence != nil {
 		meta.Annotations[AnnotationLicenceType] = *licence
+	}
+
+	if options.AuditLogTenant != "" {
+		meta.Annotations[AnnotationAuditLogTenant] = options.AuditLogTenant
 	}
 
 	return meta

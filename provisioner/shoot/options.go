@@ -22,6 +22,10 @@ type Options struct {
 	Namespace string
 	// AuditPolicyConfigMap names a ConfigMap in the namespace; without a name Shoots have no audit policy.
 	AuditPolicyConfigMap string
+	// AuditLogTenant is the account to which the landscape's own audit logging ascribes all Shoots, or empty.
+	AuditLogTenant string
+	// AuditLogs are where the extension for audit logs sends them. Shoots that it has no place for are made without the extension.
+	AuditLogs AuditLogs
 	// AutoUpdateKubernetes, AutoUpdateMachineImage and RequireIMDSv2 (AWS only) decide where an order does not.
 	AutoUpdateKubernetes   bool
 	AutoUpdateMachineImage bool

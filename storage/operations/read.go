@@ -56,16 +56,6 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 	return records(rows), nil
 }
 
-// Used reports whether there ever was an operation on an instance with the id.
-func (s *Store) Used(ctx context.Context, instanceID string) (bool, error) {
-	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM operations WHERE instance_id = ? LIMIT 1`, instanceID)
-	if err != nil {
-		return false, fmt.Errorf("looking for operations of %s: %w", instanceID, err)
-	}
-
-	return len(found) > 0, nil
-}
-
 // Latest returns the newest operation of an instance with one of the kinds, or storage.ErrNotFound.
 func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations

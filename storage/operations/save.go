@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -45,48 +46,38 @@ type savedRow struct {
 // every few seconds.
 const progressTold = time.Minute
 
+// saveTries is how often a progress is written when somebody else, an operator who intervenes, adds to the timeline at the same moment.
+const saveTries = 3
+
 // Save implements process.Store.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
-	var state process.State
-
-	work := func(tx storage.Tx) error {
-		states, err := storage.SelectNamed[process.State](ctx, tx, saveProgress, s.saved(progress))
-		if err != nil {
-			return err
-		}
-
-		if len(states) == 0 {
-			return process.ErrLeaseLost
-		}
-
-		state = states[0]
-
-		if err := saveAttempts(ctx, tx, progress); err != nil {
-			return err
-		}
-
-		for i := range progress.Timeline {
-			ended := progress.Timeline[i].Outcome
-			if state == process.Canceled && (ended == process.OperationSucceeded || ended == process.OperationFailed) {
-				progress.Timeline[i].Outcome = process.OperationCanceled
-			}
-		}
-
-		return appendTimeline(ctx, tx, progress.Record.ID, progress.Timeline...)
+	row, err := storage.NamedChange(saveProgress, s.saved(progress))
+	if err != nil {
+		return "", fmt.Errorf("saving operation %s: %w", progress.Record.ID, err)
 	}
 
-	var err error
-	if len(progress.Timeline)+len(progress.Failed)+len(progress.Cleared) == 0 {
-		err = work(s.db.Writer()) // an intent: one statement
-	} else {
-		err = s.db.InTx(ctx, work)
+	others := slices.Concat(attempts(progress), lines(progress.Record.ID, progress.Timeline))
+
+	var (
+		state string
+		held  bool
+	)
+
+	for range saveTries {
+		if state, held, err = s.db.Chain(ctx, row, others...); !storage.IsDuplicate(err) {
+			break
+		}
+	}
+
+	if err == nil && !held {
+		err = process.ErrLeaseLost
 	}
 
 	if err != nil {
 		return "", fmt.Errorf("saving operation %s: %w", progress.Record.ID, err)
 	}
 
-	return state, nil
+	return process.State(state), nil
 }
 
 func (s *Store) saved(progress process.Progress) savedRow {
@@ -128,25 +119,30 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-func saveAttempts(ctx context.Context, tx storage.Tx, progress process.Progress) error {
+// attempts are the changes of the steps' attempts, behind that of the operation.
+func attempts(progress process.Progress) []storage.Change {
+	changes := make([]storage.Change, 0, len(progress.Cleared)+len(progress.Failed))
+
 	for _, attempt := range progress.Cleared {
-		if _, err := storage.Exec(ctx, tx, `DELETE FROM step_attempts WHERE operation_id = ? AND step = ?`,
-			progress.Record.ID, attempt.Step); err != nil {
-			return err
-		}
+		changes = append(changes, storage.Change{
+			Text: `DELETE FROM step_attempts WHERE operation_id = ? AND step = ? AND EXISTS (SELECT 1 FROM first)`,
+			Args: []any{progress.Record.ID, attempt.Step},
+		})
 	}
 
 	for _, attempt := range progress.Failed {
-		if _, err := storage.Exec(ctx, tx, `INSERT INTO step_attempts
-			(operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (operation_id, step) DO UPDATE SET number = excluded.number, last_at = excluded.last_at,
-			failures = excluded.failures, failing_since = excluded.failing_since, last_error = excluded.last_error`,
-			progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number, storage.At(attempt.First), storage.At(attempt.Last),
-			attempt.Failures, storage.At(attempt.FailingSince), attempt.LastError); err != nil {
-			return err
-		}
+		changes = append(changes, storage.Change{
+			Text: `INSERT INTO step_attempts
+				(operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error)
+				SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? FROM first WHERE TRUE
+				ON CONFLICT (operation_id, step) DO UPDATE SET number = excluded.number, last_at = excluded.last_at,
+				failures = excluded.failures, failing_since = excluded.failing_since, last_error = excluded.last_error`,
+			Args: []any{
+				progress.Record.ID, attempt.Stage, attempt.Step, attempt.Number, storage.At(attempt.First), storage.At(attempt.Last),
+				attempt.Failures, storage.At(attempt.FailingSince), attempt.LastError,
+			},
+		})
 	}
 
-	return nil
+	return changes
 }

@@ -3,8 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -32,42 +31,54 @@ func (r timelineRow) entry() process.Entry {
 	}
 }
 
-// timelineColumns is how many values a line is made of.
-const timelineColumns = 10
+// insertLine adds a line behind those that are there, in a chain of changes whose first one returns the operation's state. It is completed
+// with the outcome, with how far behind the last line it stands, and with a condition.
+const insertLine = `INSERT INTO timeline
+	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
+	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`
 
-// appendTimeline adds lines behind those that are there. The caller's transaction has written the operation's row before, so
-// nobody else appends at the same time.
-func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
+// endedAs is the outcome of an operation's end: one that was to be canceled was canceled.
+const endedAs = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
 
-	folded, err := fold(ctx, tx, operationID, entries[0])
-	if err != nil {
-		return err
-	}
-
-	if folded {
-		entries = entries[1:]
-	}
-
-	if len(entries) == 0 {
-		return nil
-	}
-
-	values, args := make([]string, 0, len(entries)), make([]any, 0, len(entries)*timelineColumns)
+// lines are the changes that add the entries to the timeline. The first of the chain has written the operation's row, so nobody else appends
+// at the same time. The numbers of the lines grow; where the changes are made one after the other there may be gaps between them.
+func lines(operationID string, entries []process.Entry) []storage.Change {
+	var changes []storage.Change
 
 	for number, entry := range entries {
-		values = append(values, `(?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + `+strconv.Itoa(number+1)+
-			`, ?, ?, ?, ?, ?, ?, ?, ?)`)
-		args = append(args, operationID, operationID, entry.Stage, entry.Step, entry.Attempt, storage.At(entry.Began),
-			storage.At(entry.End), string(entry.Outcome), entry.Message, storage.At(entry.NextRun))
+		var (
+			outcome   = "?"
+			condition string
+			known     []any
+		)
+
+		if entry.Outcome == process.OperationSucceeded || entry.Outcome == process.OperationFailed {
+			outcome = endedAs
+		}
+
+		if number == 0 && comesBack(entry) {
+			changes = append(changes, fold(operationID, entry))
+			condition, known = unlessFolded, sameAsLast(operationID, entry, entry.Attempt-1, entry.Attempt)
+		}
+
+		changes = append(changes, storage.Change{
+			Text: fmt.Sprintf(insertLine, number+1, outcome, condition),
+			Args: slices.Concat([]any{
+				operationID, operationID, entry.Stage, entry.Step, entry.Attempt, storage.At(entry.Began), storage.At(entry.End),
+				string(entry.Outcome), entry.Message, storage.At(entry.NextRun),
+			}, known),
+		})
 	}
 
-	if _, err := storage.Exec(ctx, tx, `INSERT INTO timeline
-		(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
-		VALUES `+strings.Join(values, ", "), args...); err != nil {
-		return fmt.Errorf("appending to the timeline: %w", err)
+	return changes
+}
+
+// appendTimeline adds lines inside the caller's transaction, which has written the operation's row before.
+func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
+	for _, line := range lines(operationID, entries) {
+		if err := storage.ApplyAfter(ctx, tx, "", line); err != nil {
+			return fmt.Errorf("appending to the timeline: %w", err)
+		}
 	}
 
 	return nil

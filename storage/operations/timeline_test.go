@@ -1,6 +1,8 @@
 package operations_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -211,4 +213,48 @@ func TestManyOldTimelinesAreRemovedInBatches(t *testing.T) {
 			b.Errorf("batches: -want +got\n%s", diff)
 		}
 	})
+}
+
+func TestSaveWaitsForAnOperator(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op", "instance")
+		record := b.claimOne("replica-a", "op", start)
+		saved := make(chan error, 1)
+
+		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			if _, err := b.store.CancelOne(b.Context(), tx, "op", "enough", start); err != nil {
+				return err
+			}
+
+			go func() {
+				_, err := b.store.Save(context.WithoutCancel(b.Context()), process.Progress{
+					Record: record, Now: start, Timeline: []process.Entry{{Step: "A", Attempt: 1, Began: start, End: start, Outcome: process.Done}},
+				})
+				saved <- err
+			}()
+
+			return b.untilSomebodyWaits()
+		})
+		if err := errors.Join(err, <-saved); err != nil {
+			b.Fatal(err)
+		}
+
+		want := []process.Outcome{process.Accepted, process.CancelRequested, process.Done}
+		if diff := cmp.Diff(want, b.outcomes("op")); diff != "" {
+			b.Errorf("both have added their lines, -want +got:\n%s", diff)
+		}
+	})
+}
+
+// untilSomebodyWaits returns when another transaction waits for this one. SQLite has no way to see it: there only one writes, anyway.
+func (b bench) untilSomebodyWaits() error {
+	for b.db.Driver() == storage.DriverPostgres {
+		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (
+			SELECT pid FROM pg_stat_activity WHERE datname = current_database())`)
+		if err != nil || len(waiting) > 0 {
+			return err
+		}
+	}
+
+	return nil
 }

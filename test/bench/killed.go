@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Of those in flight when the broker is killed, most wait for their runtimes; as many as there are workers are in the middle of an
-	// order that is not answered.
-	killedWaiting  = 940
-	killedOrdering = 60
+	// Of those in flight when the broker is killed, most wait for their runtimes; as many as APP_PROVISIONER_CALLS lets through are in the
+	// middle of an order that is not answered.
+	killedWaiting  = 968
+	killedOrdering = 32
 	killedAll      = killedWaiting + killedOrdering
 
 	movedLimit = 10 * time.Second

@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -291,6 +292,7 @@ func changeStory(t *testing.T, api client.WithWatch) {
 			}
 
 			c.upgraded(made.RuntimeID, name)
+			c.leavesToOthers(made.RuntimeID, name)
 			c.refusals(made.RuntimeID)
 			c.sleeps(made.RuntimeID, name)
 
@@ -349,6 +351,50 @@ func (c clusters) upgraded(runtimeID, name string) {
 	config := c.status(runtimeID, "clusterConfig { kubernetesVersion autoScalerMax oidcConfig { issuerURL } }").RuntimeConfiguration.ClusterConfig
 	if config.AutoScalerMax != 5 || config.KubernetesVersion != "1.34.7" || config.OIDCConfig.IssuerURL != "https://second.example.com" {
 		c.Errorf("the runtime tells %+v", config)
+	}
+}
+
+// leavesToOthers has a person change the Shoot by hand, and then the cluster by an upgrade: what the order does not decide stays theirs.
+func (c clusters) leavesToOthers(runtimeID, name string) {
+	c.Helper()
+
+	theirs := c.shoot(name)
+	before := theirs.DeepCopy()
+	metav1.SetMetaDataAnnotation(&theirs.ObjectMeta, "example.com/note", "by hand")
+	theirs.Spec.Kubernetes.KubeAPIServer.EventTTL = &metav1.Duration{Duration: 3 * time.Hour}
+	theirs.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: new("0 20 * * *")}}}
+	theirs.Spec.Extensions = append(theirs.Spec.Extensions, gardencorev1beta1.Extension{
+		Type: shoot.ExtensionAuditLog, ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"kind":"Own"}`)},
+	})
+	theirs.Spec.Provider.ControlPlaneConfig.Raw = bytes.Replace(theirs.Spec.Provider.ControlPlaneConfig.Raw, []byte("{"), []byte(`{"byHand":true,`), 1)
+	theirs.Spec.Maintenance.TimeWindow = &gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}
+
+	if err := c.garden.Patch(context.Background(), theirs, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
+		c.Fatal(err)
+	}
+
+	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		"gardenerConfig": map[string]any{"autoScalerMax": 4},
+	}}).ID)
+
+	after := c.shoot(name)
+	if after.Spec.Provider.Workers[0].Maximum != 4 {
+		c.Errorf("the upgrade gives at most %d machines", after.Spec.Provider.Workers[0].Maximum)
+	}
+
+	for part, values := range map[string][2]any{
+		"annotation":          {theirs.Annotations["example.com/note"], after.Annotations["example.com/note"]},
+		"API server":          {theirs.Spec.Kubernetes.KubeAPIServer, after.Spec.Kubernetes.KubeAPIServer},
+		"hibernation":         {theirs.Spec.Hibernation, after.Spec.Hibernation},
+		"extensions":          {theirs.Spec.Extensions, after.Spec.Extensions},
+		"maintenance":         {theirs.Spec.Maintenance, after.Spec.Maintenance},
+		"access restrictions": {theirs.Spec.AccessRestrictions, after.Spec.AccessRestrictions},
+		"control plane":       {theirs.Spec.ControlPlane, after.Spec.ControlPlane},
+		"its configuration":   {string(theirs.Spec.Provider.ControlPlaneConfig.Raw), string(after.Spec.Provider.ControlPlaneConfig.Raw)},
+	} {
+		if diff := cmp.Diff(values[0], values[1]); diff != "" {
+			c.Errorf("%s, -before the upgrade +after:\n%s", part, diff)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	client "sigs.k8s.io/go-open-service-broker-client/v2"
 )
 
-// stories are what a client library that is not ours does with the broker: Kubernetes' own, unchanged. Like the rows they may be pending.
+// stories are what a client library that is not ours does with the broker: Kubernetes' own, unchanged.
 func stories() map[string]func(*row) {
 	return map[string]func(*row){
 		"foreign client, instance": foreignInstance, "foreign client, update": foreignUpdate, "foreign client, binding": foreignBinding,
@@ -20,7 +20,7 @@ func TestForeignClient(t *testing.T) {
 	l := start(t)
 
 	for name, story := range stories() {
-		t.Run(name, func(t *testing.T) { play(t, l, name, story) })
+		t.Run(name, func(t *testing.T) { story(newRow(t, l)) })
 	}
 }
 

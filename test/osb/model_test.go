@@ -72,7 +72,7 @@ func newModel(t *rapid.T, l *landscape) *model {
 	m.eachPlan(func(offering offering, plan plan) {
 		if plan.ID == planAWS {
 			properties, _ := plan.Schemas["service_instance"]["update"].Parameters["properties"].(map[string]any)
-			m.updates, m.binds = len(properties) > 0, offering.bindable(plan) && pending()["B11"] == ""
+			m.updates, m.binds = len(properties) > 0, offering.bindable(plan)
 		}
 	})
 

@@ -29,7 +29,7 @@ const (
 	look = 50 * time.Millisecond
 )
 
-// judge is who is told what is wrong: *testing.T, *rapid.T, or what keeps the failures of a pending row.
+// judge is who is told what is wrong: *testing.T or *rapid.T.
 type judge interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -1,12 +1,7 @@
 package osb
 
 import (
-	"fmt"
 	"maps"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 )
 
@@ -15,6 +10,12 @@ type row struct {
 	visitor
 
 	t *testing.T
+}
+
+func newRow(t *testing.T, l *landscape) *row {
+	t.Helper()
+
+	return &row{visitor: newVisitor(t, l), t: t}
 }
 
 // own runs a landscape for this row alone, for what the others cannot stand: another configuration, a restart.
@@ -50,7 +51,7 @@ func TestRows(t *testing.T) {
 					t.Fatalf("%s (%s) has no test", each.id, each.level)
 				}
 
-				play(t, l, each.id, tests[each.id])
+				tests[each.id](newRow(t, l))
 			})
 		}
 	})
@@ -84,68 +85,4 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-
-	for id, reason := range pending() {
-		if !known[id] && stories()[id] == nil || reason == "" {
-			t.Errorf("%q is pending, which is no row and no story, or has no reason", id)
-		}
-	}
-}
-
-// play runs the test of a row. A pending row has to fail; that it does is no failure of the test.
-func play(t *testing.T, l *landscape, id string, test func(*row)) {
-	t.Helper()
-
-	reason, isPending := pending()[id]
-	if !isPending {
-		test(&row{visitor: newVisitor(t, l), t: t})
-
-		return
-	}
-
-	noted := &notebook{}
-	ended := make(chan struct{})
-
-	go func() {
-		defer close(ended)
-
-		test(&row{visitor: newVisitor(noted, l), t: t})
-	}()
-
-	<-ended
-
-	if failures := noted.read(); len(failures) > 0 {
-		t.Logf("pending, %s:\n%s", reason, strings.Join(failures, "\n"))
-	} else {
-		t.Errorf("%s is pending (%s), and it passes: take it out of the list", id, reason)
-	}
-}
-
-// notebook keeps the failures of a pending row.
-type notebook struct {
-	mutex    sync.Mutex
-	failures []string
-}
-
-var _ judge = (*notebook)(nil)
-
-func (*notebook) Helper() {}
-
-func (n *notebook) Errorf(format string, args ...any) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-
-	n.failures = append(n.failures, fmt.Sprintf(format, args...))
-}
-
-func (n *notebook) Fatalf(format string, args ...any) {
-	n.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (n *notebook) read() []string {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-
-	return slices.Clone(n.failures)
 }

@@ -84,6 +84,7 @@ func kubernetesVersions() []gardencorev1beta1.ExpirableVersion {
 		{Version: "1.34.5"},
 		{Version: "1.33.11"},
 		{Version: "1.33.9"},
+		{Version: "1.32.13"},
 	}
 }
 

@@ -1,0 +1,119 @@
+//go:build garden
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+)
+
+// TestGoldenShootsAreAcceptedByTheRealGarden asks Gardener's API server about everything that package shoot says it makes of orders.
+func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
+	kubeconfig := realGarden(t, "--project=kyma", "--runtimes=shared")
+
+	member, err := gardener.Connect(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	admin, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	furnish(t, admin)
+
+	files, err := filepath.Glob(filepath.Join(root, "provisioner", "shoot", "testdata", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d golden files, %v", len(files), err)
+	}
+
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for _, document := range bytes.Split(text, []byte("---\n")) {
+				object := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal(document, &object.Object); err != nil {
+					t.Fatal(err)
+				}
+
+				accepted(t, member, object)
+			}
+		})
+	}
+}
+
+// accepted applies an object as the Provisioner does; a Shoot is judged and not made. What was made just before is unknown to Gardener for a
+// moment.
+func accepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
+	t.Helper()
+
+	options := []client.ApplyOption{client.FieldOwner("provisioner"), client.ForceOwnership}
+	if object.GetKind() == "Shoot" {
+		options = append(options, client.DryRunAll)
+	}
+
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(5 * time.Second); ; <-ticker.C {
+		err := member.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), options...)
+		if err == nil {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// furnish makes what the golden Shoots refer to and a garden does not begin with.
+func furnish(t *testing.T, admin client.Client) {
+	t.Helper()
+
+	profile := &gardencorev1beta1.CloudProfile{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: "converged-cloud-cp"}, profile); err != nil {
+		t.Fatal(err)
+	}
+
+	namespaced := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "garden-kyma", Name: name} }
+
+	const policy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}`
+
+	for _, object := range []client.Object{
+		&gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "converged-cloud-kyma"}, Spec: profile.Spec},
+		&gardencorev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "internet"}, Handler: "internet"},
+		&gardencorev1beta1.ControllerRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: "own"},
+			Spec: gardencorev1beta1.ControllerRegistrationSpec{
+				Resources: []gardencorev1beta1.ControllerResource{{Kind: "Extension", Type: "own", Primary: new(true)}},
+			},
+		},
+		&corev1.ConfigMap{ObjectMeta: namespaced("audit-policy"), Data: map[string]string{"policy": policy}},
+		&corev1.Secret{ObjectMeta: namespaced("audit-credentials")},
+		&corev1.Secret{ObjectMeta: namespaced("dns")},
+		&corev1.Secret{ObjectMeta: namespaced("other")},
+	} {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatalf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+}

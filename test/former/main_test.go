@@ -1,0 +1,9 @@
+package former
+
+import (
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }

@@ -1,0 +1,32 @@
+package provisioner
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+)
+
+const kubeconfigText = `apiVersion: v1
+kind: Config
+current-context: runtime
+clusters: [{name: runtime, cluster: {server: %q, certificate-authority-data: %s}}]
+contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
+users: [{name: admin, user: {token: former}}]
+`
+
+// newAccess plays the API servers of all runtimes.
+func newAccess() *httptest.Server {
+	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"major":"1","minor":"35","gitVersion":"v1.35.4"}`)
+	}))
+}
+
+func (p *Provisioner) kubeconfig() string {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.access.Certificate().Raw})
+
+	return fmt.Sprintf(kubeconfigText, p.access.URL, base64.StdEncoding.EncodeToString(authority))
+}

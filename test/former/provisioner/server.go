@@ -1,0 +1,224 @@
+package provisioner
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+)
+
+//go:embed schema.graphql
+var contract string
+
+// Provisioner is a former Provisioner that answers at URL.
+type Provisioner struct {
+	URL string
+
+	takes  time.Duration
+	schema *ast.Schema
+	access *httptest.Server
+
+	mutex      sync.Mutex
+	runtimes   map[string]*runtime
+	operations map[string]*operation
+	calls      []Call
+	faults     map[string][]Fault
+}
+
+// Call is a field of Mutation or Query that was asked for, or why the request does not fit the schema.
+type Call struct {
+	Field, Refused string
+	At             time.Time
+}
+
+// Start serves a Provisioner whose operations take the time. Close ends it.
+func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
+	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the schema of a former Provisioner: %w", err)
+	}
+
+	p = &Provisioner{
+		takes: takes, schema: schema, access: newAccess(),
+		runtimes: map[string]*runtime{}, operations: map[string]*operation{}, faults: map[string][]Fault{},
+	}
+	server := httptest.NewServer(p)
+	p.URL = server.URL + "/graphql"
+
+	return p, func() {
+		server.Close()
+		p.access.Close()
+	}, nil
+}
+
+// Calls are the calls up to now.
+func (p *Provisioner) Calls() []Call {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	return append([]Call(nil), p.calls...)
+}
+
+// asked is a request as GraphQL clients send it.
+type asked struct {
+	Query         string         `json:"query"`
+	OperationName string         `json:"operationName"`
+	Variables     map[string]any `json:"variables"`
+}
+
+// ServeHTTP answers as the former server: 422 for what the schema does not know, 200 for all else.
+func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request := asked{Query: r.URL.Query().Get("query")}
+
+	if r.Method == http.MethodPost {
+		decoder := json.NewDecoder(r.Body)
+		decoder.UseNumber()
+
+		if err := decoder.Decode(&request); err != nil {
+			http.Error(w, "no JSON", http.StatusBadRequest)
+
+			return
+		}
+	}
+
+	operation, variables, err := p.understood(request)
+	if err != nil {
+		p.record(Call{Refused: err.Message})
+
+		err.Extensions = map[string]any{"code": "GRAPHQL_VALIDATION_FAILED"}
+		answer(w, http.StatusUnprocessableEntity, nil, err)
+
+		return
+	}
+
+	caller := caller{tenant: r.Header.Get("tenant"), subAccount: r.Header.Get("sub-account")}
+	data := map[string]any{}
+
+	var problems []*gqlerror.Error
+
+	for _, selection := range operation.SelectionSet {
+		field, isField := selection.(*ast.Field)
+		if !isField {
+			answer(w, http.StatusUnprocessableEntity, nil, gqlerror.Errorf("fragments at the root are not played"))
+
+			return
+		}
+
+		p.record(Call{Field: field.Name})
+
+		fault := p.fault(field.Name)
+		if fault == Unavailable {
+			http.Error(w, "upstream connect error", http.StatusServiceUnavailable)
+
+			return
+		}
+
+		value, err := p.resolve(caller, field, variables, fault)
+		if fault == AnswerLost {
+			panic(http.ErrAbortHandler) // the connection ends, what was done stays
+		}
+
+		data[field.Alias] = nil
+		if err != nil {
+			problems = append(problems, presented(field, err))
+		} else {
+			data[field.Alias] = project(field.SelectionSet, value)
+		}
+	}
+
+	answer(w, http.StatusOK, data, problems...)
+}
+
+// understood takes the request at its word: no field, argument or value that the schema does not have.
+func (p *Provisioner) understood(request asked) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
+	document, problems := gqlparser.LoadQueryWithRules(p.schema, request.Query, rules.NewDefaultRules())
+	if len(problems) > 0 {
+		return nil, nil, problems[0]
+	}
+
+	operation := document.Operations.ForName(request.OperationName)
+	if operation == nil {
+		return nil, nil, gqlerror.Errorf("there is no operation %q", request.OperationName)
+	}
+
+	variables, err := validator.VariableValues(p.schema, operation, request.Variables)
+	if err != nil {
+		return nil, nil, gqlerror.Wrap(err)
+	}
+
+	return operation, variables, nil
+}
+
+func (p *Provisioner) record(call Call) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	call.At = time.Now()
+	p.calls = append(p.calls, call)
+}
+
+func answer(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
+	body := map[string]any{"data": data}
+	if len(problems) > 0 {
+		body["errors"] = problems
+	}
+
+	text, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// project takes of a value what is selected.
+func project(selections ast.SelectionSet, value any) any {
+	switch value := value.(type) {
+	case []any:
+		all := make([]any, 0, len(value))
+		for _, element := range value {
+			all = append(all, project(selections, element))
+		}
+
+		return all
+	case map[string]any:
+		if len(selections) == 0 {
+			return value
+		}
+
+		selected := map[string]any{}
+		collect(selected, selections, value)
+
+		return selected
+	default:
+		return value
+	}
+}
+
+func collect(selected map[string]any, selections ast.SelectionSet, value map[string]any) {
+	for _, selection := range selections {
+		switch selection := selection.(type) {
+		case *ast.Field:
+			selected[selection.Alias] = project(selection.SelectionSet, value[selection.Name])
+		case *ast.InlineFragment:
+			if is := value["__typename"]; is == nil || is == selection.TypeCondition {
+				collect(selected, selection.SelectionSet, value)
+			}
+		case *ast.FragmentSpread:
+			collect(selected, selection.Definition.SelectionSet, value)
+		}
+	}
+}
