@@ -26,6 +26,7 @@ type runtimes struct {
 	rollBack        func(graph.Caller, string) (model.OperationStatus, error)
 	hibernate       func(graph.Caller, string) (model.OperationStatus, error)
 	wakeUp          func(graph.Caller, string) (model.OperationStatus, error)
+	reconnectAgent  func(graph.Caller, string) (string, error)
 	deprovision     func(graph.Caller, string) (string, error)
 	runtimeStatus   func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error)
 	operationStatus func(graph.Caller, string) (model.OperationStatus, error)
@@ -68,6 +69,10 @@ func (r runtimes) Hibernate(_ context.Context, caller graph.Caller, runtimeID st
 
 func (r runtimes) WakeUp(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
 	return r.wakeUp(caller, runtimeID)
+}
+
+func (r runtimes) ReconnectAgent(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {
+	return r.reconnectAgent(caller, runtimeID)
 }
 
 func (r runtimes) Deprovision(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {

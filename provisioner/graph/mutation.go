@@ -76,12 +76,22 @@ func accepted(ctx context.Context, change func(caller Caller) (model.OperationSt
 
 // DeprovisionRuntime has the removal of a runtime accepted.
 func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
+	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.Deprovision(ctx, caller, id) })
+}
+
+// ReconnectRuntimeAgent has a new connection of a runtime's agent accepted.
+func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string, error) {
+	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.ReconnectAgent(ctx, caller, id) })
+}
+
+// acceptedAs is accepted for mutations that answer with the id of the operation alone.
+func acceptedAs(ctx context.Context, change func(caller Caller) (operationID string, err error)) (string, error) {
 	caller, err := mutatingCaller(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	operationID, err := m.runtimes.Deprovision(ctx, caller, id)
+	operationID, err := change(caller)
 
 	return operationID, explained(ctx, err)
 }
@@ -109,13 +119,4 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	status.LastOperationStatus = &operation
 
 	return described(ctx, status, err)
-}
-
-// ReconnectRuntimeAgent is part of the contract and still to be built: it refuses.
-func (m mutation) ReconnectRuntimeAgent(context.Context, string) (string, error) {
-	return "", notYet("reconnectRuntimeAgent")
-}
-
-func notYet(what string) error {
-	return invalid("%s is not supported yet", what)
 }

@@ -166,9 +166,9 @@ func TestMutationsRefused(t *testing.T) {
 			message: headless,
 		},
 		"ReconnectRuntimeAgent": {
-			reason: "It is still to be built.", data: "null",
+			reason: "Whose runtime it is must be known.", data: "null",
 			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
-			message: "reconnectRuntimeAgent is not supported yet",
+			message: "the header tenant is missing: it names the account",
 		},
 	}
 
@@ -344,6 +344,24 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, cmp.Diff(tc.want, got))
 			}
 		})
+	}
+}
+
+func TestReconnectRuntimeAgent(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{
+		reconnectAgent: func(caller graph.Caller, runtimeID string) (string, error) {
+			return caller.Tenant + "/" + runtimeID + "/" + caller.IdempotencyKey, nil
+		},
+	})
+
+	keyed := asTenant(`mutation { result: reconnectRuntimeAgent(id: "rt-1") }`)
+	keyed.headers["Idempotency-Key"] = "k"
+
+	_, got := post(t, server, keyed)
+	if diff := cmp.Diff(`{"data":{"result":"acme/rt-1/k"}}`, got); diff != "" {
+		t.Errorf("the answer is the id of the operation, -want +got:\n%s", diff)
 	}
 }
 

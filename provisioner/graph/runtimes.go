@@ -26,6 +26,9 @@ type Runtimes interface {
 	// Gardener could not wake the cluster again.
 	Hibernate(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)
 	WakeUp(ctx context.Context, caller Caller, runtimeID string) (model.OperationStatus, error)
+	// ReconnectAgent has the agent in a runtime connect anew, and returns the id of the operation that does so. It refuses as
+	// UpgradeShoot does, and when the cluster sleeps, the runtime has no agent, or agents cannot connect at all.
+	ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)
 	// Deprovision accepts the removal of a runtime, cancels what else runs for it, and returns the id of the operation that
 	// removes it: the present one when there is one already.
 	Deprovision(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)

@@ -22,6 +22,7 @@ const (
 	KindWakeUp               = "WakeUp"
 	KindDeprovision          = "Deprovision"
 	KindDeprovisionNoInstall = "DeprovisionNoInstall"
+	KindReconnectRuntime     = "ReconnectRuntime"
 )
 
 // Provisions reports whether operations of the kind make runtimes.

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -45,12 +46,13 @@ func Process(options Options) process.Process[operation.Data] {
 	}
 }
 
-// WithKyma makes a cluster and installs Kyma on it.
-func WithKyma(options Options, installation kyma.Options) process.Process[operation.Data] {
+// WithKyma makes a cluster and installs Kyma on it. The stages that connect its agent follow, if there are any.
+func WithKyma(options Options, installation kyma.Options, connect ...process.Stage[operation.Data]) process.Process[operation.Data] {
 	installation.Starting = "StartingInstallation"
 
 	return process.Process[operation.Data]{
-		Kind: operation.KindProvision, Limit: options.Limit, Stages: append(options.stages(), kyma.Stages(installation)...),
+		Kind: operation.KindProvision, Limit: options.Limit,
+		Stages: slices.Concat(options.stages(), kyma.Stages(installation), connect),
 	}
 }
 

@@ -64,6 +64,8 @@ type bench struct {
 	unread     error    // why the Shoot cannot be read
 	unplanned  error    // why no plan can be made of an order of Kyma
 	asked      []string // kubeconfigs that were asked for
+	connection model.RuntimeConnectionStatus
+	looked     int // how often the connection was asked for
 }
 
 // AdminKubeconfig implements runtimes.Kubeconfigs.
@@ -83,6 +85,13 @@ func (b *bench) Plan(_ context.Context, order model.KymaConfigInput) (installati
 	return installation.Plan{Version: order.Version}, b.unplanned
 }
 
+// Status implements runtimes.Agents.
+func (b *bench) Status(context.Context, stored.Runtime) *model.RuntimeConnectionStatus {
+	b.looked++
+
+	return &b.connection
+}
+
 func newBench(t *testing.T, db *storage.DB) *bench {
 	t.Helper()
 
@@ -98,9 +107,11 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{T: t, db: db, ops: ops, store: store}
+	b := &bench{
+		T: t, db: db, ops: ops, store: store, connection: model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatusPending},
+	}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Releases: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -169,7 +180,8 @@ func (b *bench) begin() map[string]process.Record {
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
 	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
-		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindRollBack, "bulk")
+		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindRollBack,
+		operation.KindReconnectRuntime, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

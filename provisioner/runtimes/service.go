@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
@@ -30,6 +31,11 @@ type Shoots interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 }
 
+// Agents tells how the agents of runtimes are connected. It always answers: what it cannot find out stands among the errors.
+type Agents interface {
+	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
+}
+
 // Options are what the service needs.
 type Options struct {
 	DB          *storage.DB
@@ -37,7 +43,9 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
-	Clock       clock.Clock
+	// Agents is nil without Director: then no runtime has an agent that is connected.
+	Agents Agents
+	Clock  clock.Clock
 	// Releases says what an order of Kyma makes of a cluster.
 	Releases installation.Releases
 	// Check says whether a cluster can be made of the runtime's configuration.

@@ -68,6 +68,10 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(order.ClusterConfig.GardenerConfig)
 	told.RuntimeConfiguration.KymaConfig = model.KymaConfigOf(order.KymaConfig)
 
+	if want.ConnectionStatus && s.Agents != nil && hasCluster(runtime, past) {
+		told.RuntimeConnectionStatus = s.Agents.Status(ctx, runtime)
+	}
+
 	if want.Hibernation && hasCluster(runtime, past) {
 		if told.HibernationStatus, err = s.hibernation(ctx, runtime.ShootName); err != nil {
 			return told, err

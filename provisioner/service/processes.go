@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/administrators"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/changing"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -14,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -25,6 +27,9 @@ type Parts struct {
 		administrators.Clusters
 		deprovisioning.Clusters
 	}
+	Agents agent.Clusters
+	// Tokens is nil without Director.
+	Tokens   agent.Tokens
 	Runtimes interface {
 		changing.Runtimes
 		deprovisioning.Runtimes
@@ -32,6 +37,15 @@ type Parts struct {
 	Releases  installation.Releases
 	Installer installation.Installer
 	Landscape Landscape
+}
+
+// statuses tell how agents are connected. Without Director there are none, for no agent is.
+func (p Parts) statuses() runtimes.Agents {
+	if p.Tokens == nil {
+		return nil
+	}
+
+	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
 
 // installationPoll is how long it takes from one piece of work in a cluster to the next.
@@ -85,12 +99,21 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	upgrading := installing
 	upgrading.StartTimeout, upgrading.Timeout = config.ProvisioningTimeout.UpgradeTriggering, config.ProvisioningTimeout.Upgrade
 
+	agents := agent.Options{
+		Clusters:             parts.Agents,
+		Tokens:               parts.Tokens,
+		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
+		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Limit:                limit,
+	}
+
 	return []process.Process[operation.Data]{
 		provisioning.Process(creation),
-		provisioning.WithKyma(creation, installing),
+		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
+		agent.Reconnect(agents),
 		changing.UpgradeKyma(changes, upgrading),
 		changing.RollBackKyma(changes, upgrading),
 		deprovisioning.Process(removal),

@@ -94,8 +94,9 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		return err
 	}
 
+	inside := clusteraccess.New(shoots)
 	parts := Parts{
-		Shoots: shoots, Clusters: clusteraccess.New(shoots), Runtimes: runtimeStore, Landscape: landscape, Releases: releases, Installer: installer,
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape, Releases: releases, Installer: installer,
 	}
 
 	engine, err := s.engine(config, operationStore, parts)
@@ -112,7 +113,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: parts.statuses(),
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
@@ -153,7 +154,7 @@ func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
 
 	p.kyma.services = 2
 	input := order("c-first")
-	input.KymaConfig = kymaOf("1.24.0", "istio", "core", "compass-runtime-agent")
+	input.KymaConfig = kymaOf("1.24.0", "core", agent.Component)
 
 	return p.accepted(input)
 }
@@ -162,7 +163,7 @@ func (p *provisioner) upgradeKyma(runtimeID string) string {
 	p.Helper()
 
 	status, err := p.service.UpgradeRuntime(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "kyma"}, runtimeID,
-		model.UpgradeRuntimeInput{KymaConfig: kymaOf("2.0.0", "istio", "compass-runtime-agent")})
+		model.UpgradeRuntimeInput{KymaConfig: kymaOf("2.0.0", agent.Component)})
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	gardenerclient "github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
@@ -40,7 +41,8 @@ type provisioner struct {
 	// administrators are those who have rights in the cluster.
 	administrators atomic.Pointer[[]string]
 	// kyma is what is installed in the cluster.
-	kyma kymaInside
+	kyma   kymaInside
+	agents *agents
 }
 
 func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
@@ -58,10 +60,11 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 		t.Fatal(err)
 	}
 
-	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db}
+	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db, agents: newAgents()}
 	p.service = runtimes.New(runtimes.Options{
 		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
+		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
 		Wake:     func() {},
 		Check:    func(stored.Runtime) error { return nil },
 	})
@@ -90,6 +93,7 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 	return service.Processes(config, service.Parts{
 		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
 		Releases: releases{}, Installer: installer{&p.kyma, line},
+		Agents: agentsOf{p.agents, line}, Tokens: agentsOf{p.agents, line},
 	})
 }
 
@@ -224,6 +228,7 @@ type clusters struct {
 	// Kyma is what is installed, and how many services the cluster has from outside; RecordedKyma the version in the runtime's row.
 	Kyma, RecordedKyma string
 	Services           int
+	Agent              connection
 }
 
 // removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
@@ -259,7 +264,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside())}
+	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Agent: p.agents.connection()}
 	for _, shoot := range p.shoots() {
 		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
 		told.Asleep = shoot.Status.IsHibernated
@@ -367,6 +372,16 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Begin()
 
 			id := p.sleeping(p.service.WakeUp, "wake", runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+		scene("reconnect-agent", operation.KindReconnectRuntime, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.orderWithKyma()
+			play.Await(made)
+			play.Begin()
+
+			id := p.reconnect(runtimeID)
 			play.Await(id)
 
 			return []string{id}

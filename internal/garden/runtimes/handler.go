@@ -8,8 +8,6 @@ import (
 	goruntime "runtime"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -32,12 +30,14 @@ func (s *Server) handler() http.Handler {
 	for path, document := range discovery() {
 		handle("GET "+path, func(w http.ResponseWriter, _ *http.Request, _ served) { reply(w, http.StatusOK, document) })
 	}
-	for root, group := range map[string]string{"/api/v1": corev1.GroupName, "/apis/rbac.authorization.k8s.io/v1": rbacv1.GroupName} {
+	for _, served := range groups() {
+		root, group := rootOf(served), served.Group
 		for _, place := range []string{"", "/namespaces/{namespace}"} {
 			handle("GET "+root+place+"/{resource}", of(group, list))
 			handle("POST "+root+place+"/{resource}", of(group, create))
 			handle("GET "+root+place+"/{resource}/{name}", of(group, get))
 			handle("PUT "+root+place+"/{resource}/{name}", of(group, update))
+			handle("PATCH "+root+place+"/{resource}/{name}", of(group, apply))
 			handle("DELETE "+root+place+"/{resource}/{name}", of(group, remove))
 		}
 	}

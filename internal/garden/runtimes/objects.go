@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -34,13 +37,45 @@ func (k kind) path() schema.GroupVersionResource { return k.GroupVersion().WithR
 // kinds are those that access is made of, and some that one may have access to.
 func kinds() []kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
+	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
 	return []kind{
 		{core.WithKind("Namespace"), "namespaces", false},
 		{core.WithKind("ServiceAccount"), "serviceaccounts", true},
 		{core.WithKind("ConfigMap"), "configmaps", true},
 		{core.WithKind("Secret"), "secrets", true},
 		{rbac.WithKind("ClusterRoleBinding"), "clusterrolebindings", false},
+		{compass.WithKind("CompassConnection"), "compassconnections", false},
 	}
+}
+
+// groups lists the groups of the kinds, each once and in one version.
+func groups() []schema.GroupVersion {
+	var found []schema.GroupVersion
+	for _, known := range kinds() {
+		if !slices.Contains(found, known.GroupVersion()) {
+			found = append(found, known.GroupVersion())
+		}
+	}
+	return found
+}
+
+// rootOf is where the kinds of a group are served.
+func rootOf(group schema.GroupVersion) string {
+	if group.Group == "" {
+		return "/api/" + group.Version
+	}
+	return "/apis/" + group.String()
+}
+
+// custom has the scheme take all kinds for objects of no type that it does not know.
+func custom(scheme *k8sruntime.Scheme) error {
+	for _, known := range kinds() {
+		if !scheme.Recognizes(known.GroupVersionKind) {
+			scheme.AddKnownTypeWithName(known.GroupVersionKind, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(known.GroupVersion().WithKind(known.Kind+"List"), &unstructured.UnstructuredList{})
+		}
+	}
+	return nil
 }
 
 // kindOf finds a kind by the parts of a path.
@@ -59,6 +94,8 @@ type objects struct {
 
 	scheme *k8sruntime.Scheme
 	decode k8sruntime.Decoder
+	// conditional is held by changes that depend on what is there.
+	conditional sync.Mutex
 }
 
 func (s *Server) objectsDir(technicalID string) string {
@@ -68,7 +105,7 @@ func (s *Server) objectsDir(technicalID string) string {
 // openObjects reads the objects of a runtime, which has at least the namespaces that every cluster has.
 func (s *Server) openObjects(ctx context.Context, technicalID string) (*objects, error) {
 	scheme := k8sruntime.NewScheme()
-	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
+	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme, custom)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the kinds of the runtimes: %w", err)
 	}

@@ -23,29 +23,29 @@ func discovery() map[string]any {
 	byGroup := map[string][]metav1.APIResource{}
 	for _, known := range kinds() {
 		byGroup[known.Group] = append(byGroup[known.Group], metav1.APIResource{
-			Name: known.resource, Kind: known.Kind, Namespaced: known.namespaced, Verbs: metav1.Verbs{"create", "delete", "get", "list", "update"},
+			Name: known.resource, Kind: known.Kind, Namespaced: known.namespaced,
+			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update"},
 		})
 	}
-	rbac := metav1.GroupVersionForDiscovery{GroupVersion: rbacv1.SchemeGroupVersion.String(), Version: rbacv1.SchemeGroupVersion.Version}
-	list := func(groupVersion, group string) metav1.APIResourceList {
-		return metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: groupVersion, APIResources: byGroup[group],
+	documents := map[string]any{"/api": metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+	}}
+	others := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, group := range groups() {
+		documents[rootOf(group)] = metav1.APIResourceList{
+			TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+			GroupVersion: group.String(), APIResources: byGroup[group.Group],
+		}
+		if group.Group != corev1.GroupName {
+			version := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
+			others.Groups = append(others.Groups, metav1.APIGroup{
+				Name: group.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+			})
 		}
 	}
-	return map[string]any{
-		"/api": metav1.APIVersions{
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
-		},
-		"/api/v1": list("v1", corev1.GroupName),
-		"/apis": metav1.APIGroupList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups: []metav1.APIGroup{{
-				Name: rbacv1.GroupName, Versions: []metav1.GroupVersionForDiscovery{rbac}, PreferredVersion: rbac,
-			}},
-		},
-		"/apis/" + rbac.GroupVersion: list(rbac.GroupVersion, rbacv1.GroupName),
-	}
+	documents["/apis"] = others
+	return documents
 }
 
 // target is the object, or the kind of objects, that a request is about.
@@ -105,6 +105,7 @@ func sent(at target, r *http.Request) (client.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T has no metadata", empty)
 	}
+	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind) // what has no type of its own knows its kind by this alone
 	return object, at.objects.read(r, object)
 }
 
@@ -141,17 +142,23 @@ func create(at target, r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if at.namespaced {
-		if err := at.objects.Lookup(client.ObjectKey{Name: at.namespace}, &corev1.Namespace{}); err != nil {
-			return 0, nil, err
-		}
-		object.SetNamespace(at.namespace)
+	if err := at.place(object); err != nil {
+		return 0, nil, err
 	}
 	if err := at.objects.Create(at.path(), object, at.namespace); err != nil {
 		return 0, nil, err
 	}
 	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
 	return http.StatusCreated, object, nil
+}
+
+// place puts a new object where the path says, if that is there.
+func (t target) place(object client.Object) error {
+	if !t.namespaced {
+		return nil
+	}
+	object.SetNamespace(t.namespace)
+	return t.objects.Lookup(client.ObjectKey{Name: t.namespace}, &corev1.Namespace{})
 }
 
 // read decodes the body of a request, whose form may be JSON or that of protocol buffers, as typed clients send it.
@@ -170,10 +177,39 @@ func (o *objects) read(r *http.Request, into client.Object) error {
 	return nil
 }
 
-func remove(at target, _ *http.Request) (int, any, error) {
+// remove removes an object, of any or of one certain UID.
+func remove(at target, r *http.Request) (int, any, error) {
+	options, err := at.objects.deletion(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	at.objects.conditional.Lock()
+	defer at.objects.conditional.Unlock()
+	if asked := options.Preconditions; asked != nil && asked.UID != nil {
+		present, err := at.present()
+		if err == nil && present.GetUID() != *asked.UID {
+			err = apierrors.NewConflict(at.path().GroupResource(), at.name, errors.New("the UID is another one"))
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+	}
 	return http.StatusOK, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
 	}, at.objects.Delete(at.path(), at.namespace, at.name)
+}
+
+// deletion reads how an object is to be deleted; a request may leave it out.
+func (o *objects) deletion(r *http.Request) (metav1.DeleteOptions, error) {
+	var options metav1.DeleteOptions
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestObject))
+	if err == nil && len(body) > 0 {
+		_, _, err = o.decode.Decode(body, new(corev1.SchemeGroupVersion.WithKind("DeleteOptions")), &options)
+	}
+	if err != nil {
+		return options, apierrors.NewBadRequest("the body is no DeleteOptions")
+	}
+	return options, nil
 }
 
 // refuse answers with an error of the store, which knows how an API server tells it.

@@ -134,6 +134,13 @@ func (r *runtimes) Hibernate(ctx context.Context, caller graph.Caller, _ string)
 	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
 }
 
+// ReconnectAgent implements graph.Runtimes. It takes what a creation takes.
+func (r *runtimes) ReconnectAgent(ctx context.Context, caller graph.Caller, _ string) (string, error) {
+	status, err := r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+
+	return *status.ID, err
+}
+
 // WakeUp implements graph.Runtimes. It takes what a creation takes.
 func (r *runtimes) WakeUp(ctx context.Context, caller graph.Caller, _ string) (model.OperationStatus, error) {
 	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})

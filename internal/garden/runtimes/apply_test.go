@@ -1,0 +1,119 @@
+package runtimes_test
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// custom returns a client of the runtime's administrator for objects of any kind.
+func (r runtime) custom(t *testing.T) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: r.endpoint.URL, QPS: -1}, r.as(t, r.authority, admins, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func configMap(name, version string, data map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": data,
+	}}
+	object.SetResourceVersion(version)
+	return object
+}
+
+func TestServerSideApply(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	maps := startRuntime(t, server, "own").custom(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	own := metav1.ApplyOptions{FieldManager: "one", Force: true}
+	first, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1", "b": "1"}), own)
+	if err != nil || first.GetUID() == "" {
+		t.Fatalf("made %v, %v", first, err)
+	}
+	if _, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"c": "2"}),
+		metav1.ApplyOptions{FieldManager: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "3"}), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, err := unstructured.NestedStringMap(second.Object, "data")
+	if err != nil || len(data) != 2 || data["a"] != "3" || data["c"] != "2" || second.GetUID() != first.GetUID() {
+		t.Errorf("what a manager does not want any more goes, what others want stays: got %v, %v", data, err)
+	}
+	apply := func(namespace string, object *unstructured.Unstructured, options metav1.ApplyOptions) error {
+		_, err := maps.Namespace(namespace).Apply(t.Context(), object.GetName(), object, options)
+		return err
+	}
+	_, merged := maps.Namespace("default").Patch(t.Context(), "map", types.MergePatchType, []byte(`{"data":{"a":"4"}}`), metav1.PatchOptions{})
+	tests := []struct {
+		reason string
+		err    error
+		is     func(error) bool
+	}{
+		{
+			"a field of another manager is not taken by accident",
+			apply("default", configMap("map", "", map[string]any{"a": "4"}), metav1.ApplyOptions{FieldManager: "two"}), apierrors.IsConflict,
+		},
+		{"a version that has passed is refused", apply("default", configMap("map", first.GetResourceVersion(), nil), own), apierrors.IsConflict},
+		{"so is one of what is not there", apply("default", configMap("new", "1", nil), own), apierrors.IsConflict},
+		{"the present version is good", apply("default", configMap("map", second.GetResourceVersion(), nil), own), func(err error) bool { return err == nil }},
+		{"a namespace is made first", apply("nowhere", configMap("map", "", nil), own), apierrors.IsNotFound},
+		{"other patches are not simulated", merged, apierrors.IsUnsupportedMediaType},
+	}
+	for _, test := range tests {
+		if !test.is(test.err) {
+			t.Errorf("%s: %v", test.reason, test.err)
+		}
+	}
+}
+
+func TestObjectsWithoutAType(t *testing.T) {
+	dir := t.TempDir()
+	server, stop := serve(t, dir)
+	before := startRuntime(t, server, "own")
+	resource := schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}
+	made, err := before.custom(t).Resource(resource).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "compass.kyma-project.io/v1alpha1", "kind": "CompassConnection", "metadata": map[string]any{"name": "one"},
+		"status": map[string]any{"connectionState": "Connected"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	server, _ = serve(t, dir)
+	connections := startRuntime(t, server, "own").custom(t).Resource(resource)
+	made.Object["status"] = map[string]any{"connectionState": "Synchronized"}
+	if _, err := connections.Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := connections.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(listed.Items) != 1 || listed.Items[0].GetUID() != made.GetUID() {
+		t.Fatalf("listed %v, %v", listed, err)
+	}
+	if state, _, _ := unstructured.NestedString(listed.Items[0].Object, "status", "connectionState"); state != "Synchronized" {
+		t.Errorf("its state is %q", state)
+	}
+	remove := func(uid types.UID) error {
+		return connections.Delete(t.Context(), "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	}
+	if err := remove("another"); !apierrors.IsConflict(err) {
+		t.Errorf("an object with another UID stays: %v", err)
+	}
+	if err := remove(made.GetUID()); err != nil {
+		t.Error(err)
+	}
+	if err := remove(made.GetUID()); !apierrors.IsNotFound(err) {
+		t.Errorf("it is gone: %v", err)
+	}
+}

@@ -1,0 +1,252 @@
+package clusteraccess_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
+)
+
+// place is one whose namespace is still to be made.
+func place() agent.Place { return agent.Place{ShootName: "c-first", Namespace: "compass-system"} }
+
+func configuration(operationID string) agent.Configuration {
+	return agent.Configuration{
+		Token:     agent.Token{Token: secret.String("hush-" + operationID), ConnectorURL: "https://connector.example.com"},
+		RuntimeID: "runtime-1", Tenant: "tenant", WrittenBy: operationID,
+	}
+}
+
+// inside is the cluster's own view of anything.
+func (c *cluster) inside(t *testing.T) dynamic.Interface {
+	t.Helper()
+
+	config, disconnect, err := clusteraccess.New(c).Connect(t.Context(), "c-first")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(disconnect)
+
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return client
+}
+
+// connections are the cluster's CompassConnections.
+func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
+	t.Helper()
+
+	return c.inside(t).Resource(schema.GroupVersionResource{
+		Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections",
+	})
+}
+
+// connect makes a CompassConnection as an agent does, and returns its id.
+func (c *cluster) connect(t *testing.T, status map[string]any) string {
+	t.Helper()
+
+	made, err := c.connections(t).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "compass.kyma-project.io/v1alpha1", "kind": "CompassConnection",
+		"metadata": map[string]any{"name": "compass-connection"}, "status": status,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(made.GetUID())
+}
+
+// configured is what the agent finds in its Secret.
+func (c *cluster) configured(t *testing.T) map[string]string {
+	t.Helper()
+
+	found, err := c.inside(t).Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(place().Namespace).
+		Get(t.Context(), "compass-agent-configuration", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &secret); err != nil {
+		t.Fatal(err)
+	}
+
+	told := map[string]string{}
+	for key, value := range secret.Data {
+		told[key] = string(value)
+	}
+
+	return told
+}
+
+func TestAgentIsConfigured(t *testing.T) {
+	c := newCluster(t)
+	access := clusteraccess.New(c)
+
+	found, err := access.Agent(t.Context(), place())
+	if diff := cmp.Diff(agent.Agent{}, found); diff != "" || err != nil {
+		t.Fatalf("a new cluster has no agent: %v, -want +got:\n%s", err, diff)
+	}
+
+	if err := access.ConfigureAgent(t.Context(), place(), configuration("op-1")); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]string{
+		"CONNECTOR_URL": "https://connector.example.com", "RUNTIME_ID": "runtime-1", "TENANT": "tenant", "TOKEN": "hush-op-1",
+	}
+	if diff := cmp.Diff(want, c.configured(t)); diff != "" {
+		t.Errorf("agents read these keys, -want +got:\n%s", diff)
+	}
+
+	first, err := access.Agent(t.Context(), place())
+	if err != nil || first.ConfiguredBy != "op-1" || first.Replaces != "" || first.Version == "" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+
+	second := configuration("op-2")
+	second.Over, second.Replaces = first.Version, "former"
+
+	if err := access.ConfigureAgent(t.Context(), place(), second); err != nil {
+		t.Fatal(err)
+	}
+
+	late := configuration("op-1")
+	late.Over = first.Version
+
+	err = access.ConfigureAgent(t.Context(), place(), late)
+	if !failure.Is(err, failure.Transient) || strings.Contains(fmt.Sprint(err), "hush") {
+		t.Errorf("what is written late is refused, and the step looks again: got %v", err)
+	}
+
+	found, err = access.Agent(t.Context(), place())
+	if err != nil || found.ConfiguredBy != "op-2" || found.Replaces != "former" || c.configured(t)["TOKEN"] != "hush-op-2" {
+		t.Errorf("the later configuration has to stand: got %+v, %v", found, err)
+	}
+}
+
+func TestConnectionOfAnAgent(t *testing.T) {
+	c := newCluster(t)
+	access := clusteraccess.New(c)
+
+	id := c.connect(t, map[string]any{
+		"connectionState":       "SynchronizationFailed",
+		"connectionStatus":      map[string]any{"error": ""},
+		"synchronizationStatus": map[string]any{"error": "Director said no" + strings.Repeat("!", 2000)},
+	})
+
+	found, err := access.Agent(t.Context(), place())
+	if err != nil || found.Connection == nil || found.Connection.ID != id || found.Connection.State != agent.SynchronizationFailed {
+		t.Fatalf("got %+v, %v", found.Connection, err)
+	}
+
+	if problems := found.Connection.Problems; len(problems) != 1 || len(problems[0]) != 1000 || !strings.HasPrefix(problems[0], "Director said no!") {
+		t.Errorf("an agent's words are told, but not at any length: %q", problems)
+	}
+
+	for _, step := range []struct {
+		reason, id string
+		left       bool
+	}{
+		{"another connection stays", "another", true},
+		{"this one goes", id, false},
+		{"to remove it again is no harm", id, false},
+	} {
+		if err := access.RemoveConnection(t.Context(), place(), step.id); err != nil {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+
+		if found, err = access.Agent(t.Context(), place()); err != nil || (found.Connection != nil) != step.left {
+			t.Errorf("%s: got %+v, %v", step.reason, found.Connection, err)
+		}
+	}
+}
+
+func TestConnectionsThatSayLittle(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		status map[string]any
+		want   agent.Connection
+	}{
+		"nothing yet": {"the agent has not written how it is", nil, agent.Connection{}},
+		"no text":     {"what is no text is not told", map[string]any{"connectionState": map[string]any{}, "connectionStatus": "?"}, agent.Connection{}},
+		"half a rune": {
+			"a text is cut between bytes and told as text",
+			map[string]any{"connectionStatus": map[string]any{"error": "x" + strings.Repeat("é", 1000)}},
+			agent.Connection{Problems: []string{"x" + strings.Repeat("é", 499)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			tc.want.ID = c.connect(t, tc.status)
+
+			found, err := clusteraccess.New(c).Agent(t.Context(), place())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(&tc.want, found.Connection); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAgentOfAClusterThatDoesNotAnswerAsItShould(t *testing.T) {
+	quoting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no %s hush-op-1","reason":"Forbidden","code":403}`, r.Method)
+	}))
+	t.Cleanup(quoting.Close)
+
+	away := failure.New(failure.Transient, "Gardener is away").Because("away", failure.ComponentGardener)
+
+	for name, tc := range map[string]struct {
+		reason    string
+		cluster   *cluster
+		component string
+	}{
+		"no kubeconfig": {"that is not the cluster's fault", &cluster{err: away}, failure.ComponentGardener},
+		"unreachable":   {"that is", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
+		"forbidding":    {"and it may quote what it got", &cluster{kubeconfig: kubeconfig(t, quoting.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			access := clusteraccess.New(tc.cluster)
+			_, unread := access.Agent(t.Context(), place())
+
+			for call, err := range map[string]error{
+				"read": unread, "configure": access.ConfigureAgent(t.Context(), place(), configuration("op-1")),
+				"remove": access.RemoveConnection(t.Context(), place(), "id"),
+			} {
+				known := failure.Of(err)
+				if known.Kind != failure.Transient || known.Component != tc.component || strings.Contains(known.Text, "127.0.0.1") {
+					t.Errorf("%s, %s: got %s of %s, %q", tc.reason, call, known.Kind, known.Component, known.Text)
+				}
+
+				if call == "configure" && strings.Contains(fmt.Sprint(err), "hush") {
+					t.Errorf("%s: the log gets the token: %v", tc.reason, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package runtimes
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// ReconnectAgent implements graph.Runtimes.
+func (s *Service) ReconnectAgent(ctx context.Context, caller graph.Caller, runtimeID string) (string, error) {
+	known, found, err := s.Known(ctx, caller)
+	if err != nil {
+		return "", err
+	}
+
+	if found {
+		return *known.ID, nil
+	}
+
+	if s.Agents == nil {
+		return "", agent.ErrOff()
+	}
+
+	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+	if err != nil {
+		return "", err
+	}
+
+	// Only an operation could put the cluster to sleep from now on, and that would be in the way.
+	shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
+	if err != nil && !failure.Is(err, failure.NotFound) { // the runtime's operations say why there is none
+		return "", err
+	}
+
+	if shoot != nil && agent.Asleep(shoot) {
+		return "", failure.New(failure.Conflict, "the runtime %s is hibernated, and so is its agent: wake it up first", runtimeID).
+			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+	}
+
+	status, err := s.change(ctx, caller, runtimeID, operation.KindReconnectRuntime, hasAgent)
+	if err != nil {
+		return "", err
+	}
+
+	return *status.ID, nil
+}
+
+// hasAgent refuses a runtime that was ordered without an agent.
+func hasAgent(_ context.Context, _ storage.Tx, data *operation.Data) error {
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if _, found := agent.PlaceOf(data.Runtime.ShootName, order); !found {
+		return agent.ErrNone(data.Runtime.ID)
+	}
+
+	return nil
+}

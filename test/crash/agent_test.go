@@ -1,0 +1,156 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+)
+
+// connecting is how long an agent takes to connect.
+const connecting = 3 * time.Second
+
+// agents are the agent of the one cluster and Director, which gives it tokens. The agent connects when it has a configuration and no
+// connection, or another token than the one that was of no use.
+type agents struct {
+	mutex      sync.Mutex
+	configured agent.Configuration
+	present    *agent.Connection
+	version    int
+	since      time.Time // when the agent began to connect
+	issued     int
+	spent      map[secret.String]bool
+	made       int // connections
+}
+
+func newAgents() *agents { return &agents{spent: map[secret.String]bool{}} }
+
+// connection is what has become of the agent.
+type connection struct {
+	// Made counts the connections that were ever made.
+	Made  int
+	State string
+}
+
+func (a *agents) connection() connection {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.work()
+
+	told := connection{Made: a.made}
+	if a.present != nil {
+		told.State = a.present.State
+	}
+
+	return told
+}
+
+// work does what the agent has done by now.
+func (a *agents) work() {
+	if a.version == 0 || time.Since(a.since) < connecting || a.present != nil && a.present.State == agent.Synchronized {
+		return
+	}
+
+	token := a.configured.Token.Token
+	if a.spent[token] {
+		a.present = &agent.Connection{ID: "failed", State: agent.ConnectionFailed}
+
+		return
+	}
+
+	a.made++
+	a.spent[token] = true
+	a.present = &agent.Connection{ID: strconv.Itoa(a.made), State: agent.Synchronized}
+}
+
+// agentsOf are the agents at the end of a replica's line.
+type agentsOf struct {
+	*agents
+
+	line *crashtest.Line
+}
+
+// call reaches the agents, unless something goes wrong.
+func (a agentsOf) call(ctx context.Context, name string, do func() error) error {
+	err := a.line.Outside(ctx, name, func(context.Context) error {
+		a.mutex.Lock()
+		defer a.mutex.Unlock()
+		a.work()
+
+		return do()
+	})
+	if err != nil {
+		return failure.Wrap(failure.Transient, err, "nobody answers").Because(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	return nil
+}
+
+// OneTimeToken implements agent.Tokens.
+func (a agentsOf) OneTimeToken(ctx context.Context, _, _ string) (token agent.Token, err error) {
+	err = a.call(ctx, "OneTimeToken", func() error {
+		a.issued++
+		token = agent.Token{Token: secret.String(strconv.Itoa(a.issued))}
+
+		return nil
+	})
+
+	return token, err
+}
+
+// Agent implements agent.Clusters.
+func (a agentsOf) Agent(ctx context.Context, _ agent.Place) (found agent.Agent, err error) {
+	err = a.call(ctx, "Agent", func() error {
+		found = agent.Agent{ConfiguredBy: a.configured.WrittenBy, Replaces: a.configured.Replaces, Connection: a.present}
+		if a.version > 0 {
+			found.Version = strconv.Itoa(a.version)
+		}
+
+		return nil
+	})
+
+	return found, err
+}
+
+// ConfigureAgent implements agent.Clusters.
+func (a agentsOf) ConfigureAgent(ctx context.Context, _ agent.Place, configuration agent.Configuration) error {
+	return a.call(ctx, "ConfigureAgent", func() error {
+		if configuration.Over != "" && configuration.Over != strconv.Itoa(a.version) {
+			return errors.New("the Secret has been modified")
+		}
+
+		a.configured, a.since = configuration, time.Now()
+		a.version++
+
+		return nil
+	})
+}
+
+// RemoveConnection implements agent.Clusters.
+func (a agentsOf) RemoveConnection(ctx context.Context, _ agent.Place, id string) error {
+	return a.call(ctx, "RemoveConnection", func() error {
+		if a.present != nil && a.present.ID == id {
+			a.present, a.since = nil, time.Now()
+		}
+
+		return nil
+	})
+}
+
+func (p *provisioner) reconnect(runtimeID string) string {
+	p.Helper()
+
+	id, err := p.service.ReconnectAgent(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "reconnection"}, runtimeID)
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return id
+}
