@@ -115,7 +115,13 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 		err     error
 	)
 
-	running.provisioner, err = provisioner.New(ctx, config.provisioner(keys), garden, log.WithField(logging.Service, "provisioner"))
+	settings := config.provisioner(keys)
+
+	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
+		return services{}, err
+	}
+
+	running.provisioner, err = provisioner.New(ctx, settings, garden, log.WithField(logging.Service, "provisioner"))
 	if err != nil {
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}

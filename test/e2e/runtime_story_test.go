@@ -37,7 +37,7 @@ type clusters struct {
 }
 
 // newClusters runs a Provisioner on the garden.
-func newClusters(t *testing.T, api client.WithWatch) clusters {
+func newClusters(t *testing.T, api client.WithWatch, changes ...func(*provisioner.Config)) clusters {
 	t.Helper()
 
 	settings := provisioner.DefaultConfig()
@@ -45,6 +45,10 @@ func newClusters(t *testing.T, api client.WithWatch) clusters {
 	settings.ShutdownDelay = 0
 	settings.Database = onSQLite(t, "provisioner")
 	settings.Gardener.Project = garden.DefaultProject
+
+	for _, change := range changes {
+		change(&settings)
+	}
 
 	service, err := provisioner.New(t.Context(), settings, api, logging.Discard())
 	if err != nil {
@@ -176,6 +180,16 @@ type runtimeStatus struct {
 			AutoScalerMax     int
 			OIDCConfig        struct{ IssuerURL string } `json:"oidcConfig"`
 		}
+		KymaConfig *struct {
+			Version    string
+			Components []struct {
+				Component     string
+				Configuration []struct {
+					Key, Value string
+					Secret     bool
+				}
+			}
+		}
 	}
 }
 
@@ -191,8 +205,8 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	return status
 }
 
-// administrators are those whom the runtime itself gives all rights.
-func (c clusters) administrators(runtimeID string) []string {
+// inside is a client of the runtime itself.
+func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
@@ -205,7 +219,14 @@ func (c clusters) administrators(runtimeID string) []string {
 		c.Fatal(err)
 	}
 
-	binding, err := inside.RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
+	return inside
+}
+
+// administrators are those whom the runtime itself gives all rights.
+func (c clusters) administrators(runtimeID string) []string {
+	c.Helper()
+
+	binding, err := c.inside(runtimeID).RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
