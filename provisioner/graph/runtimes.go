@@ -14,6 +14,23 @@ type Runtimes interface {
 	Known(ctx context.Context, caller Caller) (model.OperationStatus, bool, error)
 	// Provision accepts the order of a new runtime and returns at once, with the ids of the runtime and of its operation.
 	Provision(ctx context.Context, caller Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error)
+	Changer
+	// Deprovision accepts the removal of a runtime, cancels what else runs for it, and returns the id of the operation that
+	// removes it: the present one when there is one already.
+	Deprovision(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)
+	// RuntimeStatus describes a runtime; what the caller does not want may be left nil, above all what is costly to get. When a
+	// part cannot be had, it returns the error and the rest: a status with a LastOperationStatus is answered beside the error.
+	RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (model.RuntimeStatus, error)
+	// OperationStatus tells how far an operation is.
+	OperationStatus(ctx context.Context, caller Caller, operationID string) (model.OperationStatus, error)
+	// Changes returns the operations of all tenants that changed after the cursor, and the cursor that stands for them. It
+	// waits for the first one as long as it may and then returns none, with a cursor that is as good. Without a cursor it
+	// returns the present one at once. A cursor that it does not know is failure.Invalid. It ends early with ctx.
+	Changes(ctx context.Context, after string, wait time.Duration) (cursor string, changes []model.OperationChange, err error)
+}
+
+// Changer is the part of Runtimes that changes runtimes which are there.
+type Changer interface {
 	// UpgradeShoot accepts the change of a runtime's cluster. While another operation is at work on the runtime, or when it has no
 	// cluster, that is failure.Conflict.
 	UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error)
@@ -29,18 +46,6 @@ type Runtimes interface {
 	// ReconnectAgent has the agent in a runtime connect anew, and returns the id of the operation that does so. It refuses as
 	// UpgradeShoot does, and when the cluster sleeps, the runtime has no agent, or agents cannot connect at all.
 	ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)
-	// Deprovision accepts the removal of a runtime, cancels what else runs for it, and returns the id of the operation that
-	// removes it: the present one when there is one already.
-	Deprovision(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error)
-	// RuntimeStatus describes a runtime; what the caller does not want may be left nil, above all what is costly to get. When a
-	// part cannot be had, it returns the error and the rest: a status with a LastOperationStatus is answered beside the error.
-	RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (model.RuntimeStatus, error)
-	// OperationStatus tells how far an operation is.
-	OperationStatus(ctx context.Context, caller Caller, operationID string) (model.OperationStatus, error)
-	// Changes returns the operations of all tenants that changed after the cursor, and the cursor that stands for them. It
-	// waits for the first one as long as it may and then returns none, with a cursor that is as good. Without a cursor it
-	// returns the present one at once. A cursor that it does not know is failure.Invalid. It ends early with ctx.
-	Changes(ctx context.Context, after string, wait time.Duration) (cursor string, changes []model.OperationChange, err error)
 }
 
 // Caller is on whose behalf a request comes, as its headers say.

@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Deprovision implements graph.Runtimes. What else runs for the runtime is cancelled at its next safe point, the removal follows.
@@ -53,14 +54,9 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		order, err := operation.OrderOf(runtime)
+		kind, err := removalOf(runtime)
 		if err != nil {
 			return err
-		}
-
-		kind := operation.KindDeprovisionNoInstall
-		if order.KymaConfig != nil {
-			kind = operation.KindDeprovision
 		}
 
 		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
@@ -72,6 +68,16 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 	s.Wake()
 
 	return operationID, nil
+}
+
+// removalOf is the kind of operation that removes the runtime: one with Kyma has more to clean up.
+func removalOf(runtime runtimes.Runtime) (string, error) {
+	order, err := operation.OrderOf(runtime)
+	if err == nil && order.KymaConfig != nil {
+		return operation.KindDeprovision, nil
+	}
+
+	return operation.KindDeprovisionNoInstall, err
 }
 
 // removes reports whether the operation removes its runtime, or has done so.

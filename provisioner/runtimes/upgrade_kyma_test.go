@@ -226,8 +226,9 @@ func TestRollBackOf(t *testing.T) {
 		"second failed":   {"the last upgrade counts", []func(*bench, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
 		"roll back again": {"one that failed may be tried again", []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
 		"upgrade after a roll back": {
-			"it found what was rolled back to",
-			[]func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)}, "1",
+			reason: "it found what was rolled back to",
+			past:   []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)},
+			want:   "1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

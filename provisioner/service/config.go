@@ -81,12 +81,12 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project                string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
+	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener"`
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
-	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval           time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
-	Calls                  int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
+	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
+	Calls                  int           `env:"CALLS"                             help:"how many calls to it may run at the same time, in one replica"`
 	Shoots                 Shoots        `envPrefix:""`
 }
 
