@@ -273,6 +273,8 @@ func (s stores) instanceCalls() map[string]call {
 }
 
 func (s stores) runtimeCalls() map[string]call {
+	registration := runtimes.Registration{Tenant: "account-10", Label: "label-10", OperationID: "p10", HeldUntil: filledAt}
+
 	return map[string]call{
 		"runtimes.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.runtimes.Insert(ctx, tx, runtimes.Runtime{ID: "new", ShootName: "new", CreatedAt: filledAt})
@@ -310,6 +312,26 @@ func (s stores) runtimeCalls() map[string]call {
 
 			return err
 		},
+		"runtimes.IntendRegistration": func(ctx context.Context) error {
+			_, err := s.runtimes.IntendRegistration(ctx, "account-10", "label-10", filledAt)
+
+			return err
+		},
+		"runtimes.AcceptRegistration": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.runtimes.AcceptRegistration(ctx, tx, registration, filledAt)
+		}),
+		"runtimes.UntoldFailures": func(ctx context.Context) error {
+			_, err := s.runtimes.UntoldFailures(ctx, 10)
+
+			return err
+		},
+		"runtimes.FailureTold": func(ctx context.Context) error { return s.runtimes.FailureTold(ctx, registration) },
+		"runtimes.HoldRegistration": func(ctx context.Context) error {
+			_, err := s.runtimes.HoldRegistration(ctx, filledAt, filledAt, filledAt.Add(time.Minute))
+
+			return err
+		},
+		"runtimes.SettleRegistration": func(ctx context.Context) error { return s.runtimes.SettleRegistration(ctx, registration) },
 		"runtimes.Remember": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.runtimes.Remember(ctx, tx, "account-10", "new", "p10", filledAt)
 

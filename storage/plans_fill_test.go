@@ -41,6 +41,8 @@ func fillTables() []string {
 			FROM sources WHERE i <= 100000`,
 		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
 			CASE WHEN i > 100000 THEN at END FROM sources`,
+		`INSERT INTO registrations SELECT 'account-' || i % 2000, 'label-' || i, 'r' || i, 'p' || i, state <> 'in progress', at
+			FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO audit SELECT 'e' || i, at, CASE WHEN i % 100 = 0 THEN 'cancel' ELSE 'provision' END, 'i' || i, '', 'user-' || i % 100, 409, '{}',
 			at + interval '400 days' FROM sources WHERE i % 3 = 0`,
 		`INSERT INTO idempotency_keys SELECT 'account-' || i % 2000, 'key-' || i, 'p' || i, at FROM sources`,

@@ -42,6 +42,9 @@ const (
 	// ReasonSystemAway and ReasonBusy: a call was not made, because the system does not answer, or answers too many others.
 	ReasonSystemAway = "err_system_unavailable"
 	ReasonBusy       = "err_too_many_calls"
+	// ReasonDirectorNilResponse and ReasonDirectorIDMismatch: Director answered without what it was asked for, or about another runtime.
+	ReasonDirectorNilResponse = "err_director_nil_response"
+	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 
 	ComponentBroker             = "keb"
 	ComponentBrokerDatabase     = "db - keb"
@@ -50,6 +53,11 @@ const (
 	ComponentGardener           = "gardener"
 	ComponentGardenerClient     = "k8s client - gardener"
 	ComponentRuntime            = "k8s client - cluster"
+	// ComponentDirector is Director's own word, ComponentDirectorClient what happens on the way to it, ComponentDirectorToken the
+	// access to it.
+	ComponentDirector       = "compass director"
+	ComponentDirectorClient = "compass director client"
+	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
 )
 
 // Error is an error that explains itself: to the engine by its kind, to a person by its text, to a machine by reason and

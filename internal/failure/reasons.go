@@ -15,5 +15,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonClusterNotFound, "the cluster is not in Gardener", "if nobody has removed it by hand, look into Gardener's log"},
 		{ReasonSystemAway, "a system has not answered several times and is not called for now", "repair that system: the operation goes on by itself"},
 		{ReasonBusy, "too many calls to a system are under way", "nothing: the operation tries again by itself"},
+		{ReasonDirectorNilResponse, "Director answered without what it was asked for", "look at Director; the operation tries again by itself"},
+		{ReasonDirectorIDMismatch, "Director answered about another runtime", "look at Director; the operation tries again by itself"},
 	}
 }

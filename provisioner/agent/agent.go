@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
@@ -20,10 +20,7 @@ const (
 )
 
 // Token lets an agent connect once.
-type Token struct {
-	Token        secret.String
-	ConnectorURL string
-}
+type Token = director.Token
 
 // Tokens makes tokens, each good for one connection within an hour or so. Its errors are of package failure.
 type Tokens interface {

@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -57,6 +58,8 @@ type Options struct {
 	Now func() time.Time
 	// DeletionTimeout bounds the wait for Gardener.
 	DeletionTimeout time.Duration
+	// OnceGone are stages that follow when the cluster is gone and before that is recorded.
+	OnceGone []process.Stage[operation.Data]
 	// Poll is how often the Shoot is looked at when no change of it is told.
 	Poll  time.Duration
 	Limit time.Duration
@@ -87,12 +90,13 @@ func WithKyma(options Options, with Kyma) process.Process[operation.Data] {
 
 // stages remove a cluster.
 func (o Options) stages() []process.Stage[operation.Data] {
-	return []process.Stage[operation.Data]{
+	return slices.Concat([]process.Stage[operation.Data]{
 		stage("DeprovisionCluster", deleteShoot{shoots: o.Shoots}),
 		stage("WaitForClusterDeletion", waitForDeletion{shoots: o.Shoots, poll: o.Poll, limit: o.DeletionTimeout}),
+	}, o.OnceGone, []process.Stage[operation.Data]{
 		stage("RecordingDeletion", markDeleted{runtimes: o.Runtimes, now: o.Now}),
 		stage("VerifyClusterDeletion", verifyGone{shoots: o.Shoots, poll: o.Poll, limit: o.DeletionTimeout}),
-	}
+	})
 }
 
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {

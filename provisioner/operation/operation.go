@@ -41,6 +41,8 @@ type Data struct {
 	Asleep bool `json:"asleep,omitempty"`
 	// FormerKyma is what an upgrade found installed, so that a later RollBack can put it back: whether the upgrade succeeds or not.
 	FormerKyma *model.KymaConfigInput `json:"formerKyma,omitempty"`
+	// Registered says that the runtime was registered in Director when the operation was accepted.
+	Registered bool `json:"registered,omitempty"`
 }
 
 // Order is what the runtime was, or is to be, ordered as.

@@ -34,6 +34,8 @@ type Options struct {
 	DomainTimeout   time.Duration
 	CreationTimeout time.Duration
 	BindingsTimeout time.Duration
+	// OnceNamed are stages that follow as soon as the cluster has its domain.
+	OnceNamed []process.Stage[operation.Data]
 	// Poll is how often the Shoot is looked at when no change of it is told.
 	Poll  time.Duration
 	Limit time.Duration
@@ -60,18 +62,19 @@ func WithKyma(options Options, installation kyma.Options, connect ...process.Sta
 func (o Options) stages() []process.Stage[operation.Data] {
 	retry := process.DefaultRetry()
 
-	return []process.Stage[operation.Data]{
+	return slices.Concat([]process.Stage[operation.Data]{
 		{Name: "CreatingCluster", Retry: retry, Steps: process.Steps[operation.Data](
 			createShoot{shoots: o.Shoots, build: o.Build},
 		)},
 		{Name: "WaitingForClusterDomain", Retry: retry, Steps: process.Steps[operation.Data](
 			waitForDomain{shoots: o.Shoots, poll: o.Poll, limit: o.DomainTimeout},
 		)},
+	}, o.OnceNamed, []process.Stage[operation.Data]{
 		{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
 			clusterwait.Settled(clusterwait.Options{
 				Name: "Wait_For_Cluster_Creation", Shoots: o.Shoots, Poll: o.Poll, Limit: o.CreationTimeout,
 			}),
 		)},
 		administrators.Stage(o.Clusters, o.BindingsTimeout),
-	}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Deprovision implements graph.Runtimes. What else runs for the runtime is cancelled at its next safe point, the removal follows.
@@ -54,7 +53,7 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		kind, err := removalOf(runtime)
+		kind, err := kindFor(runtime, operation.KindDeprovision, operation.KindDeprovisionNoInstall)
 		if err != nil {
 			return err
 		}
@@ -68,16 +67,6 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 	s.Wake()
 
 	return operationID, nil
-}
-
-// removalOf is the kind of operation that removes the runtime: one with Kyma has more to clean up.
-func removalOf(runtime runtimes.Runtime) (string, error) {
-	order, err := operation.OrderOf(runtime)
-	if err == nil && order.KymaConfig != nil {
-		return operation.KindDeprovision, nil
-	}
-
-	return operation.KindDeprovisionNoInstall, err
 }
 
 // removes reports whether the operation removes its runtime, or has done so.

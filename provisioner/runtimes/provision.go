@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
@@ -40,11 +41,7 @@ func (s *Service) Known(ctx context.Context, caller graph.Caller) (model.Operati
 // Provision implements graph.Runtimes. Nothing is made here: the runtime and its operation are rows first, in one transaction.
 func (s *Service) Provision(ctx context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
 ) (model.OperationStatus, error) {
-	kind := operation.KindProvisionNoInstall
-
 	if input.KymaConfig != nil {
-		kind = operation.KindProvision
-
 		if _, err := s.Releases.Plan(ctx, *input.KymaConfig); err != nil {
 			return model.OperationStatus{}, err
 		}
@@ -57,13 +54,19 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 
 	operationID := uuid.NewString()
 	runtime := runtimes.Runtime{
-		ID:            uuid.NewString(),
 		Tenant:        caller.Tenant,
 		SubAccount:    caller.SubAccount,
 		ShootName:     input.ClusterConfig.GardenerConfig.Name,
 		ProvisionedBy: operationID,
 		Configuration: configuration,
 		CreatedAt:     s.Clock.Now(),
+	}
+
+	order := registrationOf(caller, input)
+
+	registered, err := s.identify(ctx, order, &runtime)
+	if err != nil {
+		return model.OperationStatus{}, unavailable(err)
 	}
 
 	err = s.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -79,19 +82,26 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 			return err
 		}
 
-		free, err := s.Runtimes.Insert(ctx, tx, runtime)
+		free := runtime.ID != ""
+		if free {
+			free, err = s.Runtimes.Insert(ctx, tx, runtime)
+		}
+
 		if err != nil {
 			return err
 		}
 
 		if !free {
-			operationID, err = s.provisionAgain(ctx, tx, caller, ordered{operationID, kind, runtime})
+			operationID, err = s.provisionAgain(ctx, tx, caller, operationID, runtime, order)
 
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
+		return s.acceptProvisioning(ctx, tx, order, operationID, operation.Data{Runtime: runtime, Registered: s.Registrar != nil})
 	})
+
+	s.forgetUnused(ctx, registered, err)
+
 	if err != nil {
 		return model.OperationStatus{}, unavailable(err)
 	}
@@ -101,20 +111,15 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 	return s.OperationStatus(ctx, caller, operationID)
 }
 
-// ordered is a runtime with the operation that is to make it.
-type ordered struct {
-	operationID, kind string
-	runtime           runtimes.Runtime
-}
-
 // provisionAgain decides on an order whose cluster's name is in use. The same order of the same tenant is answered with the operation
 // that carries it, whatever its key. After a failure the order is carried out anew on the same runtime, as it is ordered now.
 // It returns the operation that the key stands for from now on.
-func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, ordered ordered) (string, error) {
+func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime, order registration.Order,
+) (string, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
-		ordered.runtime.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+		ordered.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
 
-	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.runtime.ShootName)
+	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", taken // it went this moment: the caller tries again, with the same key
 	}
@@ -135,14 +140,19 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller grap
 	case existing.Tenant != caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
 		return "", taken
 	case past[0].State == process.Failed:
-		existing.Configuration = ordered.runtime.Configuration
+		existing.Configuration = ordered.Configuration
 
 		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
 			return "", err
 		}
 
-		return ordered.operationID, s.accept(ctx, tx, ordered.operationID, ordered.kind, operation.Data{Runtime: existing})
-	case !bytes.Equal(existing.Configuration, ordered.runtime.Configuration):
+		registered, err := wasRegistered(past[0])
+		if err != nil {
+			return "", err
+		}
+
+		return operationID, s.acceptProvisioning(ctx, tx, order, operationID, operation.Data{Runtime: existing, Registered: registered})
+	case !bytes.Equal(existing.Configuration, ordered.Configuration):
 		return "", taken
 	default:
 		return past[0].ID, s.Runtimes.Reassign(ctx, tx, caller.Tenant, caller.IdempotencyKey, past[0].ID)

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -31,6 +32,16 @@ type Shoots interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 }
 
+// Registrar registers runtimes in Director before they are accepted. Its errors are of package failure but for those of the database.
+type Registrar interface {
+	// Register registers the runtime of an order, or finds what an earlier try has registered.
+	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
+	// Accept records that the order was accepted as the runtime and operation.
+	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
+	// Forget unregisters what was registered in vain.
+	Forget(ctx context.Context, registered registration.Registered)
+}
+
 // Agents tells how the agents of runtimes are connected. It always answers: what it cannot find out stands among the errors.
 type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus
@@ -43,6 +54,8 @@ type Options struct {
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
 	Shoots      Shoots
+	// Registrar gives runtimes their ids. Without one they get ids of their own.
+	Registrar Registrar
 	// Agents is nil without Director: then no runtime has an agent that is connected.
 	Agents Agents
 	Clock  clock.Clock
@@ -78,6 +91,16 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 	return s.Operations.Accept(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
 	})
+}
+
+// kindFor chooses the kind of an operation by whether the runtime was ordered with Kyma.
+func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
+	order, err := operation.OrderOf(runtime)
+	if err == nil && order.KymaConfig != nil {
+		return with, nil
+	}
+
+	return without, err
 }
 
 // owned returns the tenant's runtime. One of another tenant does not exist for the caller.

@@ -42,15 +42,17 @@ type Config struct {
 
 // Director is where runtimes are registered.
 type Director struct {
-	Enabled bool   `env:"ENABLED" help:"register runtimes in Director; not supported yet"`
-	URL     string `env:"URL"     help:"GraphQL API of Director"`
+	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
+	URL       string `env:"URL"        help:"GraphQL API of Director"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
 // OAuth is how the Provisioner proves itself to Director.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
-	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the credentials for Director"`
-	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director"`
+	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
+	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster that the Provisioner runs in"`
 }
 
 // ProvisioningTimeout bounds the waits of a provisioning.
@@ -101,7 +103,7 @@ func DefaultConfig() Config {
 		PlaygroundAPIEndpoint: "/graphql",
 		LogLevel:              "info",
 		ShutdownDelay:         replica.DefaultShutdownDelay,
-		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
+		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
@@ -137,8 +139,8 @@ func DefaultConfig() Config {
 func (c Config) check() error {
 	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
 
-	if c.Director.Enabled {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_ENABLED: Director is not supported yet, leave it false"))
+	if c.Director.Calls < 1 {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -15,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
@@ -37,6 +39,8 @@ type Parts struct {
 	Releases  installation.Releases
 	Installer installation.Installer
 	Landscape Landscape
+	// Director is nil when runtimes are not registered.
+	Director registration.Director
 }
 
 // statuses tell how agents are connected. Without Director there are none, for no agent is.
@@ -78,6 +82,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
 		CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
 		BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+		OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
 		Poll:            poll,
 		Limit:           limit,
 	}
@@ -87,6 +92,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Runtimes:        parts.Runtimes,
 		Now:             clock.RealClock{}.Now,
 		DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+		OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
 		Poll:            poll,
 		Limit:           limit,
 	}
@@ -107,9 +113,11 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Limit:                limit,
 	}
 
+	connecting := slices.Concat(agent.Stages(agents), parts.withDirector(registration.Connected(parts.Director)))
+
 	return []process.Process[operation.Data]{
 		provisioning.Process(creation),
-		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
+		provisioning.WithKyma(creation, installing, connecting...),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
@@ -122,6 +130,15 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 			CleanupTimeout: config.DeprovisioningTimeout.ClusterCleanup, Poll: installationPoll,
 		}),
 	}
+}
+
+// withDirector leaves out the stages where there is no Director.
+func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
+	if p.Director == nil {
+		return nil
+	}
+
+	return stages
 }
 
 // namespace is the project's namespace in Gardener.

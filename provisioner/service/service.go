@@ -57,6 +57,11 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
+	directory, err := connectDirector(ctx, config, log)
+	if err != nil {
+		return nil, err
+	}
+
 	base, err := replica.New(ctx, replica.Config{
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
 		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
@@ -66,15 +71,17 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
 	return service, nil
 }
 
-func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard) error {
-	s.Metrics().MustRegister(guard)
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
+	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
 
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
@@ -96,7 +103,9 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
-		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape, Releases: releases, Installer: installer,
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Director: directory.asDirector(), Tokens: directory.asTokens(),
+		Releases: releases, Installer: installer,
 	}
 
 	engine, err := s.engine(config, operationStore, parts)
@@ -113,7 +122,8 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots, Agents: parts.statuses(),
+			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
@@ -127,7 +137,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler),
+	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
@@ -146,6 +156,8 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
+
+	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {

@@ -37,7 +37,7 @@ type landscape struct {
 }
 
 // start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
-func start(t *testing.T, creation time.Duration) landscape {
+func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) landscape {
 	t.Helper()
 
 	memory, err := garden.Open(t.Context(), garden.Options{
@@ -53,6 +53,10 @@ func start(t *testing.T, creation time.Duration) landscape {
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
 	config.Database.SecretKeys = secret.NewKey("test")
 	config.Gardener.Project = garden.DefaultProject
+
+	for _, each := range change {
+		each(&config)
+	}
 
 	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
 	if err != nil {
@@ -362,16 +366,23 @@ func TestRuntimesOfOtherTenantsDoNotExist(t *testing.T) {
 }
 
 func TestRefusedConfiguration(t *testing.T) {
+	credentials := credentialsFile(t, "http://127.0.0.1/token")
 	cases := map[string]struct {
 		reason string
 		change func(*service.Config)
 		want   string
 	}{
-		"no key":       {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
-		"exposed":      {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
-		"workers":      {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
-		"director":     {"what is not there is not silently left out", func(c *service.Config) { c.Director.Enabled = true }, "APP_DIRECTOR_ENABLED"},
-		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"no key":  {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
+		"exposed": {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
+		"workers": {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
+		"director": {"what registers nothing is not taken for one that does", func(c *service.Config) {
+			c.Director.Enabled, c.Director.OAuthPath, c.Director.URL = true, credentials, "director"
+		}, "APP_DIRECTOR_URL"},
+		"credentials": {"without them nothing can be provisioned", func(c *service.Config) {
+			c.Director.Enabled, c.Director.OAuthPath = true, "/nowhere"
+		}, "APP_DIRECTOR_OAUTH_PATH"},
+		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
+		"short access":   {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {

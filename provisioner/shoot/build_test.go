@@ -276,7 +276,7 @@ func awsOrder() *model.GardenerConfigInput {
 		DiskType: new("gp3"), VolumeSizeGB: new(80),
 		WorkerCIDR: "10.250.0.0/16", PodsCIDR: new("10.96.0.0/13"), ServicesCIDR: new("10.104.0.0/13"),
 		AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
-		LicenceType: new("TestDevelopmentAndDemo"),
+		LicenceType:                  new("TestDevelopmentAndDemo"),
 		ControlPlaneFailureTolerance: new("zone"), EUAccess: new(true),
 		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
 			VpcCIDR: "10.250.0.0/16",

@@ -231,7 +231,9 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 				provider.Workers[0].ProviderConfig.Raw = bytes.Replace(provider.Workers[0].ProviderConfig.Raw,
 					[]byte(`"kind":`), []byte(`"volume":{"iops":"by-hand"},"kind":`), 1)
 			},
-			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.Workers[0].ProviderConfig },
+			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension {
+				return provider.Workers[0].ProviderConfig
+			},
 		},
 		"NoConfiguration": {
 			reason: "What cannot be read is replaced.",

@@ -41,9 +41,15 @@ func apply(at target, r *http.Request) (int, any, error) {
 		return 0, nil, apierrors.NewConflict(at.path().GroupResource(), at.name, errors.New("the object has been modified"))
 	}
 	query := r.URL.Query()
-	if err := at.objects.Apply(at.path(), wanted, at.namespace, metav1.PatchOptions{
-		FieldManager: query.Get("fieldManager"), Force: new(query.Get("force") == "true"),
-	}); err != nil {
+	options := metav1.PatchOptions{FieldManager: query.Get("fieldManager"), Force: new(query.Get("force") == "true")}
+	if query.Get("dryRun") == metav1.DryRunAll {
+		shown, err := at.objects.Preview(at.path(), wanted, at.namespace, options)
+		if err == nil {
+			shown.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+		}
+		return status, shown, err
+	}
+	if err := at.objects.Apply(at.path(), wanted, at.namespace, options); err != nil {
 		return 0, nil, err
 	}
 	applied, err := at.present()

@@ -117,3 +117,28 @@ func TestObjectsWithoutAType(t *testing.T) {
 		t.Errorf("it is gone: %v", err)
 	}
 }
+
+func TestServerSideApplyThatIsOnlyTried(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	maps := startRuntime(t, server, "own").custom(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	own, try := metav1.ApplyOptions{FieldManager: "one"}, metav1.ApplyOptions{FieldManager: "one", DryRun: []string{metav1.DryRunAll}}
+	shown, err := maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1"}), try)
+	if err != nil || shown.GetResourceVersion() != "" {
+		t.Errorf("shown %v, %v", shown, err)
+	}
+	if _, err := maps.Get(t.Context(), "map", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was only tried is there: %v", err)
+	}
+	made, err := maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1"}), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err = maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "2"}), try)
+	if data, _, _ := unstructured.NestedString(shown.Object, "data", "a"); err != nil || data != "2" {
+		t.Errorf("shown %v, %v", shown, err)
+	}
+	left, err := maps.Get(t.Context(), "map", metav1.GetOptions{})
+	if err != nil || left.GetResourceVersion() != made.GetResourceVersion() {
+		t.Errorf("what was only tried has changed it: %v, %v", left, err)
+	}
+}

@@ -85,29 +85,10 @@ func (s *Store) change(
 	if err != nil {
 		return fmt.Errorf("change %T: %w", given, err)
 	}
-	name := accessor.GetName()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	old, err := s.find(resource, namespace, name)
+	old, object, err := s.merged(resource, namespace, accessor.GetName(), merge)
 	if err != nil {
-		return err
-	}
-	scratch, err := s.scratch(old)
-	if err != nil {
-		return err
-	}
-	if err := merge(scratch); err != nil {
-		return err
-	}
-	merged, err := scratch.Get(resource, namespace, name)
-	if err != nil {
-		return err
-	}
-	object, ok := merged.(client.Object)
-	if !ok {
-		return fmt.Errorf("change %T: it has no metadata", merged)
-	}
-	if err := s.admit(old, object); err != nil {
 		return err
 	}
 	stored, err := s.commit(resource, old, object)
@@ -118,6 +99,44 @@ func (s *Store) change(
 		return copyInto(stored, given)
 	}
 	return nil
+}
+
+// Preview returns what Apply would store, and stores nothing.
+func (s *Store) Preview(
+	resource schema.GroupVersionResource, configuration client.Object, namespace string, options ...metav1.PatchOptions,
+) (client.Object, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_, object, err := s.merged(resource, namespace, configuration.GetName(), func(scratch testing.ObjectTracker) error {
+		return scratch.Apply(resource, configuration, namespace, options...)
+	})
+	return object, err
+}
+
+// merged returns an object as it is, nil when there is none, and as it would be after the change.
+func (s *Store) merged(
+	resource schema.GroupVersionResource, namespace, name string, merge func(scratch testing.ObjectTracker) error,
+) (old, object client.Object, err error) {
+	old, err = s.find(resource, namespace, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	scratch, err := s.scratch(old)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := merge(scratch); err != nil {
+		return nil, nil, err
+	}
+	found, err := scratch.Get(resource, namespace, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, ok := found.(client.Object)
+	if !ok {
+		return nil, nil, fmt.Errorf("change %T: it has no metadata", found)
+	}
+	return old, object, s.admit(old, object)
 }
 
 // scratch returns a tracker that knows about field managers and holds only the old object, if there is one.

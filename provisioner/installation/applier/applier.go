@@ -99,14 +99,14 @@ func (a *Applier) component(ctx context.Context, work *work, component installat
 		return "", nil
 	}
 	if entry.Applied != digest {
-		objects, unknown, err := work.render(ctx, component, files)
+		content, unknown, err := work.render(ctx, component, files)
 		if err != nil || unknown != "" {
 			return unknown, err
 		}
-		if err := work.intend(ctx, entry, objects); err != nil {
+		if err := work.intend(ctx, entry, content.refs); err != nil {
 			return "", err
 		}
-		if waiting, err := work.apply(ctx, objects); err != nil || waiting != "" {
+		if waiting, err := work.apply(ctx, content.objects); err != nil || waiting != "" {
 			return waiting, err
 		}
 		entry.Applied = digest

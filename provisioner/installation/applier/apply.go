@@ -21,14 +21,9 @@ import (
 const concurrency = 4
 
 // intend stores which objects a component is about to have, before the first of them is applied: no crash leaves one that nobody knows.
-func (w *work) intend(ctx context.Context, entry *entry, objects []*unstructured.Unstructured) error {
-	refs := make([]ref, 0, len(objects))
-	for _, object := range objects {
-		refs = append(refs, refOf(object))
-	}
-	if !entry.intend(refs) {
-		return nil
-	}
+// It stores also where nothing is new, and so fails when somebody else has gone on since the inventory was read.
+func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
+	entry.intend(refs)
 	return w.store(ctx)
 }
 

@@ -219,3 +219,20 @@ func (c *cluster) namespace() string { return c.part("").Namespace }
 func configMap(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  key: %q\n---\n", name, value)
 }
+
+// finalize ends a namespace that is to go.
+func (c *cluster) finalize(name string) {
+	c.Helper()
+	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
+	if err != nil {
+		c.Fatal(err)
+	}
+	namespace, err := clients.CoreV1().Namespaces().Get(c.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	namespace.Spec.Finalizers = nil
+	if _, err := clients.CoreV1().Namespaces().Finalize(c.Context(), namespace, metav1.UpdateOptions{}); err != nil {
+		c.Fatal(err)
+	}
+}

@@ -34,8 +34,10 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 			return "", false, failure.Wrap(failure.Permanent, err, "the status of %s cannot be understood", ref)
 		}
 		switch {
+		case ref.isJob() && found.Status == status.CurrentStatus && !complete(object):
+			return fmt.Sprintf("waiting for %s: it runs", ref), false, nil
 		case found.Status == status.CurrentStatus:
-		case found.Status == status.FailedStatus && ref.Kind == "Job":
+		case found.Status == status.FailedStatus && ref.isJob():
 			return "", false, failure.New(failure.Permanent, "%s has failed: %s", ref, found.Message)
 		case found.Status == status.TerminatingStatus:
 			return goingAway(ref, object.GetFinalizers()), false, nil
@@ -46,6 +48,17 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		}
 	}
 	return "", false, nil
+}
+
+func (r ref) isJob() bool { return r.Group == "batch" && r.Kind == "Job" }
+
+// complete tells whether a Job has done what it is for.
+func complete(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(one any) bool {
+		condition, _ := one.(map[string]any)
+		return condition["type"] == "Complete" && condition["status"] == "True"
+	})
 }
 
 // readyByExistence tells of kinds that nothing has to happen to: to read them would cost a call each.

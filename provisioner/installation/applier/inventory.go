@@ -89,15 +89,14 @@ func (i *inventory) forget() {
 	}
 }
 
-// intend writes down what an entry is about to have. It tells whether that was new.
-func (e *entry) intend(objects []ref) (changed bool) {
+// intend writes down what an entry is about to have.
+func (e *entry) intend(objects []ref) {
 	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 	if slices.Equal(e.Objects, objects) {
-		return false
+		return
 	}
 	e.Former = without(union(e.Former, e.Objects), objects)
 	e.Objects, e.Applied, e.Ready = objects, "", false
-	return true
 }
 
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.same) }

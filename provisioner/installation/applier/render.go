@@ -38,28 +38,37 @@ func digestOf(component installation.Component, files []manifest.File) (string, 
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// rendered is what a component consists of.
+type rendered struct {
+	// objects are what is applied.
+	objects []*unstructured.Unstructured
+	// refs name these, and the namespace where it is there already.
+	refs []ref
+}
+
 // render returns the objects of a component as they are applied. unknown says which kind the cluster does not know yet.
 func (w *work) render(ctx context.Context, component installation.Component, files []manifest.File,
-) (objects []*unstructured.Unstructured, unknown string, err error) {
+) (result rendered, unknown string, err error) {
 	values := maps.Clone(component.Values)
 	if values == nil {
 		values = map[string]string{}
 	}
 	values[namespaceKey] = component.Namespace
-	objects, err = manifest.Objects(files, values)
+	objects, err := manifest.Objects(files, values)
 	if err != nil {
-		return nil, "", failure.Wrap(failure.Permanent, err, "the manifests of component %q cannot be read", component.Name).
+		return rendered{}, "", failure.Wrap(failure.Permanent, err, "the manifests of component %q cannot be read", component.Name).
 			Because(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	defined := definitions(objects)
 	namespaces := map[string]bool{}
+	var refs []ref
 	for _, object := range objects {
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
-			return nil, fmt.Sprintf("the cluster does not know the kind %s yet", object.GroupVersionKind()), nil
+			return rendered{}, fmt.Sprintf("the cluster does not know the kind %s yet", object.GroupVersionKind()), nil
 		case err != nil:
-			return nil, "", err
+			return rendered{}, "", err
 		case !namespaced:
 			object.SetNamespace("")
 		case object.GetNamespace() == "":
@@ -70,11 +79,13 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		}
 	}
 	if !namespaces[component.Namespace] {
-		own, err := w.ownNamespace(ctx, component.Namespace)
-		if err != nil {
-			return nil, "", err
-		}
-		if own != nil {
+		own, there, err := w.ownNamespace(ctx, component.Namespace)
+		switch {
+		case err != nil:
+			return rendered{}, "", err
+		case there:
+			refs = append(refs, refOf(own))
+		case own != nil:
 			objects = append(objects, own)
 		}
 	}
@@ -85,8 +96,9 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		}
 		labels[LabelInstallation] = w.runtimeID
 		object.SetLabels(labels)
+		refs = append(refs, refOf(object))
 	}
-	return objects, "", nil
+	return rendered{objects, refs}, "", nil
 }
 
 // definitions lists the kinds that the objects themselves define, and whether they live in namespaces.
@@ -116,17 +128,22 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace of a component that does not bring it. One that somebody else has made stays his: then it is nil.
-func (w *work) ownNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	found := &corev1.Namespace{}
-	err := w.client.Get(ctx, client.ObjectKey{Name: name}, found)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
-	}
-	if err == nil && found.Labels[LabelInstallation] != w.runtimeID {
-		return nil, nil
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
+// ownNamespace returns the namespace of a component that does not bring it, and whether it is there already: another component may have
+// brought it, with fields that are not to be taken away. One that somebody else has made stays his: then it is nil.
+func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
+	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
-	}}, nil
+	}}
+	found := &corev1.Namespace{}
+	err = w.client.Get(ctx, client.ObjectKey{Name: name}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return own, false, nil
+	case err != nil:
+		return nil, false, err
+	case found.Labels[LabelInstallation] != w.runtimeID:
+		return nil, false, nil
+	default:
+		return own, true, nil
+	}
 }

@@ -12,10 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -25,6 +28,8 @@ const (
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
+	// keyWrite is another one at each write: an API server takes a write that changes nothing for none.
+	keyWrite = "write"
 
 	// largestPart is how much of an inventory one Secret takes; etcd takes 1.5 MiB with all that is around it, encoded.
 	largestPart = 900 << 10
@@ -58,12 +63,15 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	for _, name := range before.rest {
 		part := &corev1.Secret{}
 		if err := from.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, part); err != nil {
+			if apierrors.IsNotFound(err) {
+				err = broken(err)
+			}
 			return nil, err
 		}
 		content = append(content, part.Data[keyContent]...)
 	}
 	if err := unpack(content, found); err != nil {
-		return nil, fmt.Errorf("the Secret %s/%s holds no inventory any more: %w", metav1.NamespaceSystem, Inventory, err)
+		return nil, broken(err)
 	}
 	if found.Runtime != runtimeID {
 		found = &inventory{Runtime: runtimeID}
@@ -74,6 +82,13 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found.stored = before
 	return found, nil
+}
+
+// broken says what to do where somebody has changed the inventory by hand.
+func broken(err error) error {
+	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s holds no inventory any more: delete it and try again; what was installed "+
+		"and is not wanted any more is then to be removed by hand", metav1.NamespaceSystem, Inventory).
+		Because(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
 // save stores the inventory, over nothing but what was read: two that work at once do not overwrite each other.
@@ -93,7 +108,9 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 		}
 		rest = append(rest, name)
 	}
-	head := newSecret(Inventory, map[string][]byte{keyContent: parts[0], keyRest: []byte(strings.Join(rest, " "))})
+	head := newSecret(Inventory, map[string][]byte{
+		keyContent: parts[0], keyRest: []byte(strings.Join(rest, " ")), keyWrite: []byte(uuid.NewString()),
+	})
 	if i.stored.secret == nil {
 		err = to.Create(ctx, head)
 	} else {

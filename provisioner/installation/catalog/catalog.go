@@ -84,9 +84,7 @@ func sourceOf(version, component string) string { return version + separator + c
 var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, read := c.releases[version]; read {
+	if known := c.known(version); known != nil {
 		return known, nil
 	}
 	if !versions.MatchString(version) {
@@ -100,11 +98,19 @@ func (c *Catalog) release(ctx context.Context, version string) (*release, error)
 	if err != nil {
 		return nil, &brokenError{err}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.releases[version] = found
 	return found, nil
 }
 
-// brokenError tells that a release was found and is wrong.
+func (c *Catalog) known(version string) *release {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.releases[version]
+}
+
+// brokenError tells that a release was found and is wrong. A store returns it for what is no release at all.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }

@@ -125,6 +125,14 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": text("kind: X\nmetadata: {name: x}")},
 			[]string{`component "a": a/a.yaml: line 1: the object has no apiVersion`},
 		},
+		"fleeting job": {
+			"an installation would start it again and again",
+			fstest.MapFS{
+				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"),
+				"1.0.0/a/a.yaml":     text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {ttlSecondsAfterFinished: 1}"),
+			},
+			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: leave it out`},
+		},
 		"object twice": {
 			"each would take it from the other",
 			fstest.MapFS{

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
@@ -180,6 +181,10 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 				wrong("component %q: %s %q stands in component %q too", component.Name, object.GetKind(), object.GetName(), owner)
 			}
 			owners[id] = component.Name
+			if _, fleeting, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); fleeting {
+				wrong("component %q: Job %q has ttlSecondsAfterFinished: leave it out, or nobody could tell that it was done from that it is missing",
+					component.Name, object.GetName())
+			}
 		}
 	}
 }

@@ -1,0 +1,285 @@
+package director
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/Khan/genqlient/graphql"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/provisioner/director/wire"
+)
+
+const defaultTimeout = 30 * time.Second
+
+// Options say where Director is and how to get in.
+type Options struct {
+	// URL is the address of its GraphQL API.
+	URL string
+	// Timeout limits each call, that for an access token included; 0 means 30 s.
+	Timeout time.Duration
+	// Credentials are read for each access token that is asked for.
+	Credentials Credentials
+	// Transport sends the requests; nil means the standard one.
+	Transport http.RoundTripper
+	// Guard and TokenGuard, if set, wrap what sends the requests to Director and to the token endpoint.
+	Guard, TokenGuard func(http.RoundTripper) http.RoundTripper
+}
+
+// Client asks one Director. It may be used by many goroutines.
+type Client struct {
+	url     string
+	timeout time.Duration
+	http    *http.Client
+	tokens  *tokens
+}
+
+// Runtime is what Director knows of a runtime.
+type Runtime struct {
+	ID          string
+	Name        string
+	Description string
+	Labels      map[string]any
+}
+
+// Condition is how a runtime is, in Director's words.
+type Condition = wire.RuntimeStatusCondition
+
+// The conditions that the Provisioner tells.
+const (
+	Provisioning = wire.RuntimeStatusConditionProvisioning
+	Connected    = wire.RuntimeStatusConditionConnected
+	Failed       = wire.RuntimeStatusConditionFailed
+)
+
+// Change is what Update changes. What it does not name stays as it is.
+type Change struct {
+	// Labels are set, beside those that are there.
+	Labels    map[string]any
+	Condition Condition
+}
+
+// Token lets the agent of a runtime fetch its certificate, once.
+type Token struct {
+	Token        secret.String
+	ConnectorURL string
+}
+
+// New returns a client, or an error when the options cannot be right. It calls nobody.
+func New(options Options) (*Client, error) {
+	if err := checkAddress(options.URL); err != nil {
+		return nil, fmt.Errorf("the URL of Director %w", err)
+	}
+
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+
+	if options.Transport == nil {
+		options.Transport = http.DefaultTransport
+	}
+
+	return &Client{
+		url: options.URL, timeout: options.Timeout,
+		http:   guarded(options.Transport, options.Guard),
+		tokens: newTokens(options.Credentials, guarded(options.Transport, options.TokenGuard)),
+	}, nil
+}
+
+// guarded returns a client that follows no redirects, which would carry tokens and secrets to a stranger.
+func guarded(transport http.RoundTripper, guard func(http.RoundTripper) http.RoundTripper) *http.Client {
+	if guard != nil {
+		transport = guard(transport)
+	}
+
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func checkAddress(text string) error {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return errors.New("has to be like https://host/path")
+	}
+
+	return nil
+}
+
+// Probe asks what any GraphQL server can answer.
+func (c *Client) Probe(ctx context.Context) error {
+	var answer struct{}
+
+	return c.call("answer", "").MakeRequest(ctx, &graphql.Request{Query: "query Probe { __typename }", OpName: "Probe"},
+		&graphql.Response{Data: &answer})
+}
+
+// ProbeToken gets an access token, a new one.
+func (c *Client) ProbeToken(ctx context.Context) error {
+	c.tokens.discard("")
+
+	_, err := c.tokens.get(ctx)
+
+	return err
+}
+
+// Register registers the runtime and returns the id that Director has given it. Repeated, it makes another one: look with Find before.
+func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (string, error) {
+	call := c.call("register the runtime", tenant)
+
+	answer, err := wire.RegisterRuntime(ctx, call, &wire.RuntimeRegisterInput{
+		Name: runtime.Name, Description: optional(runtime.Description), Labels: &runtime.Labels,
+	})
+	if err != nil {
+		return "", err
+	}
+
+	if answer.Result == nil || answer.Result.Id == "" {
+		return "", call.nothing()
+	}
+
+	return answer.Result.Id, nil
+}
+
+// Find returns the tenant's runtimes whose label has the value.
+func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
+	call := c.call("look for runtimes", tenant)
+
+	query, err := json.Marshal(value)
+	if err != nil {
+		return nil, failure.Wrap(failure.Internal, err, "the label to look for cannot be written")
+	}
+
+	text := string(query)
+
+	answer, err := wire.FindRuntimes(ctx, call, []*wire.LabelFilter{{Key: label, Query: &text}})
+	if err != nil {
+		return nil, err
+	}
+
+	if answer.Result == nil {
+		return nil, call.nothing()
+	}
+
+	found := make([]Runtime, 0, len(answer.Result.Data))
+	for _, runtime := range answer.Result.Data {
+		found = append(found, runtimeOf(runtime))
+	}
+
+	return found, nil
+}
+
+// Get returns a runtime, or failure.NotFound.
+func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
+	call := c.call("tell about the runtime", tenant)
+
+	answer, err := wire.GetRuntime(ctx, call, id)
+	if err != nil {
+		return Runtime{}, err
+	}
+
+	if answer.Result == nil {
+		return Runtime{}, failure.New(failure.NotFound, "Director knows no runtime %s of tenant %q", id, tenant).
+			Because(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
+	}
+
+	return runtimeOf(answer.Result), call.same(answer.Result.Id, id)
+}
+
+// Update changes a runtime. Director replaces all of a runtime's labels at once, so they are read before.
+func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
+	runtime, err := c.Get(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+
+	labels := maps.Clone(runtime.Labels)
+	if labels == nil {
+		labels = map[string]any{}
+	}
+
+	maps.Copy(labels, change.Labels)
+
+	input := &wire.RuntimeUpdateInput{Name: runtime.Name, Description: optional(runtime.Description), Labels: &labels}
+	if change.Condition != "" {
+		input.StatusCondition = &change.Condition
+	}
+
+	call := c.call("update the runtime", tenant)
+
+	answer, err := wire.UpdateRuntime(ctx, call, id, input)
+	if err != nil {
+		return err
+	}
+
+	if answer.Result == nil {
+		return call.nothing()
+	}
+
+	return call.same(answer.Result.Id, id)
+}
+
+// Unregister has Director forget a runtime. One that it does not know, or whose tenant it does not know, is forgotten already.
+func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
+	call := c.call("unregister the runtime", tenant)
+
+	answer, err := wire.UnregisterRuntime(ctx, call, id)
+
+	switch {
+	case errors.Is(err, ErrTenantUnknown) || failure.Is(err, failure.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case answer.Result == nil:
+		return nil
+	}
+
+	return call.same(answer.Result.Id, id)
+}
+
+// OneTimeToken returns a new token for the agent of the runtime.
+func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error) {
+	call := c.call("give a token for the runtime agent", tenant)
+	call.confidential = true
+
+	answer, err := wire.OneTimeToken(ctx, call, runtimeID)
+	if err != nil {
+		return Token{}, err
+	}
+
+	if answer.Result == nil || answer.Result.Token == "" || answer.Result.ConnectorURL == "" {
+		return Token{}, call.nothing()
+	}
+
+	return Token{Token: secret.String(answer.Result.Token), ConnectorURL: answer.Result.ConnectorURL}, nil
+}
+
+func runtimeOf(answer *wire.RuntimeFields) Runtime {
+	runtime := Runtime{ID: answer.Id, Name: answer.Name}
+
+	if answer.Description != nil {
+		runtime.Description = *answer.Description
+	}
+
+	if answer.Labels != nil {
+		runtime.Labels = *answer.Labels
+	}
+
+	return runtime
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	return &text
+}

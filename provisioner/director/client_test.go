@@ -1,0 +1,242 @@
+package director_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+)
+
+func TestRuntimeFromRegistrationToItsEnd(t *testing.T) {
+	l := begin(t, simulator.Options{})
+	id := l.register("c-first")
+	l.register("c-second")
+
+	want := director.Runtime{
+		ID: id, Name: "c-first", Description: "one of ours", Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}},
+	}
+
+	found, err := l.client.Find(t.Context(), tenant, label, "c-first")
+	if diff := cmp.Diff([]director.Runtime{want}, found); diff != "" || err != nil {
+		t.Errorf("found by its label: %v, -want +got:\n%s", err, diff)
+	}
+
+	for label, value := range map[string]string{label: `c-"third"`, "other": "c-first"} {
+		if found, err := l.client.Find(t.Context(), tenant, label, value); err != nil || len(found) > 0 {
+			t.Errorf("label %s with value %s: found %v, %v", label, value, found, err)
+		}
+	}
+
+	if found, err := l.client.Find(t.Context(), "tenant-2", label, "c-first"); err != nil || len(found) > 0 {
+		t.Errorf("another tenant finds %v, %v", found, err)
+	}
+
+	change := director.Change{Labels: map[string]any{"gardenerClusterName": "c-first"}, Condition: director.Provisioning}
+	if err := l.client.Update(t.Context(), tenant, id, change); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := l.client.Update(t.Context(), tenant, id, director.Change{Labels: map[string]any{"more": true}}); err != nil {
+		t.Fatal(err)
+	}
+
+	told := simulator.Runtime{
+		ID: id, Tenant: tenant, Name: "c-first", Description: "one of ours", Condition: "PROVISIONING",
+		Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}, "gardenerClusterName": "c-first", "more": true},
+	}
+	if diff := cmp.Diff(told, l.director.Runtimes()[0], cmpopts.IgnoreTypes(time.Time{})); diff != "" {
+		t.Errorf("an update keeps what it does not name, -want +got:\n%s", diff)
+	}
+
+	for range 2 { // what is gone is unregistered already
+		if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if _, err := l.client.Get(t.Context(), tenant, id); !failure.Is(err, failure.NotFound) {
+		t.Errorf("the runtime is still told: %v", err)
+	}
+
+	l.director.Forget(tenant)
+
+	if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
+		t.Errorf("a tenant that is gone has no runtimes: %v", err)
+	}
+}
+
+func TestOneTimeToken(t *testing.T) {
+	l := begin(t, simulator.Options{})
+	id := l.register("c-first")
+
+	one, err := l.client.OneTimeToken(t.Context(), tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	given := l.director.Runtimes()[0].OneTimeTokens
+	if len(given) != 1 || one.Token.Reveal() != given[0] || one.ConnectorURL != "https://connector.example.com/graphql" {
+		t.Errorf("got a token with connector %s, %d were given out", one.ConnectorURL, len(given))
+	}
+
+	l.director.Order(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
+
+	if _, err := l.client.OneTimeToken(t.Context(), tenant, id); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("an answer with a token is quoted: %v", err)
+	}
+}
+
+func TestErrorsOfDirector(t *testing.T) {
+	own := func(kind failure.Kind, reason string) failure.Error {
+		return failure.Error{Kind: kind, Reason: reason, Component: failure.ComponentDirector}
+	}
+	onTheWay := func(reason string) failure.Error {
+		return failure.Error{Kind: failure.Transient, Reason: reason, Component: failure.ComponentDirectorClient}
+	}
+	another := `{"data":{"result":{"id":"another","name":"n"}}}`
+
+	cases := map[string]struct {
+		reason string
+		fault  simulator.Fault
+		want   failure.Error
+		says   string
+	}{
+		"internal":     {"it may pass", simulator.Fault{Code: simulator.InternalError}, own(failure.Transient, "InternalError"), ""},
+		"unknown":      {"it may pass", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
+		"undocumented": {"what nobody knows may pass", simulator.Fault{Code: 99}, own(failure.Transient, "Error99"), ""},
+		"no code": {
+			"it may pass", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "100% wrong",
+		},
+		"odd extensions": {
+			"they are read as far as they can be",
+			simulator.Fault{Body: `{"errors":[{"message":"m","extensions":[1]}]}`},
+			own(failure.Transient, failure.ReasonInternal), "",
+		},
+		"not found":          {"it stays away", simulator.Fault{Code: simulator.NotFound}, own(failure.NotFound, "NotFound"), ""},
+		"not unique":         {"it has to be another one", simulator.Fault{Code: simulator.NotUnique}, own(failure.Conflict, "NotUnique"), ""},
+		"invalid":            {"the order is wrong", simulator.Fault{Code: simulator.InvalidData}, own(failure.Invalid, "InvalidData"), ""},
+		"invalid operation":  {"the order is wrong", simulator.Fault{Code: simulator.InvalidOperation}, own(failure.Invalid, "InvalidOperation"), ""},
+		"scopes":             {"an operator repairs them", simulator.Fault{Code: simulator.InsufficientScopes}, own(failure.Transient, "InsufficientScopes"), "runtime:write"},
+		"tenant required":    {"the caller has none", simulator.Fault{Code: simulator.TenantRequired}, own(failure.Invalid, "TenantRequired"), ""},
+		"tenant not found":   {"the caller is a stranger", simulator.Fault{Code: simulator.TenantNotFound}, own(failure.Invalid, "TenantNotFound"), ""},
+		"unauthorized twice": {"a new token does not help", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
+		"401 twice":          {"as unauthorized", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
+		"503":                {"it is being restarted", simulator.Fault{Status: 503}, onTheWay(failure.ReasonHTTPStatus), "503"},
+		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, onTheWay(failure.ReasonHTTPStatus), "<html>"},
+		"too long":           {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, onTheWay(failure.ReasonHTTPStatus), "bytes"},
+		"no data":            {"an answer has to answer", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
+		"other data":         {"it cannot be meant", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "other data"},
+		"another runtime":    {"ours is not that one", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
+		"broken":             {"networks break", simulator.Fault{Unsent: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
+		"lost":               {"networks break", simulator.Fault{Lost: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
+		"slow":               {"nobody waits for ever", simulator.Fault{Delay: time.Hour}, onTheWay(failure.ReasonTimeout), "in time"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, simulator.Options{}, func(o *director.Options) {
+				if c.fault.Delay > 0 {
+					o.Timeout = 100 * time.Millisecond
+				}
+			})
+			id := l.register("c-first")
+
+			c.fault.Operation = "updateRuntime"
+			l.director.Order(c.fault)
+
+			err := l.client.Update(t.Context(), tenant, id, director.Change{})
+			if diff := cmp.Diff(c.want, *failure.Of(err), cmpopts.IgnoreFields(failure.Error{}, "Text", "Cause")); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+			}
+
+			if text := failure.Of(err).Text; !strings.Contains(text, c.says) || strings.Contains(text, "127.0.0.1") {
+				t.Errorf("%s: says %q", c.reason, text)
+			}
+
+			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Code == simulator.TenantNotFound) {
+				t.Errorf("taken for an unknown tenant: %t", got)
+			}
+		})
+	}
+}
+
+func TestAnswersWithNothing(t *testing.T) {
+	nothing := simulator.Fault{Body: `{"data":{"result":null}}`, Times: -1}
+
+	calls := map[string]struct {
+		call func(l landscape) error
+		want failure.Kind
+	}{
+		"register": {func(l landscape) error {
+			_, err := l.client.Register(t.Context(), tenant, director.Runtime{Name: "n"})
+
+			return err
+		}, failure.Transient},
+		"find": {func(l landscape) error {
+			_, err := l.client.Find(t.Context(), tenant, label, "v")
+
+			return err
+		}, failure.Transient},
+		"get": {func(l landscape) error {
+			_, err := l.client.Get(t.Context(), tenant, "id")
+
+			return err
+		}, failure.NotFound},
+		"token": {func(l landscape) error {
+			_, err := l.client.OneTimeToken(t.Context(), tenant, "id")
+
+			return err
+		}, failure.Transient},
+	}
+
+	for name, c := range calls {
+		l := begin(t, simulator.Options{})
+		if err := l.client.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		l.director.Order(nothing)
+
+		err := c.call(l)
+		if !failure.Is(err, c.want) || failure.Of(err).Reason != failure.ReasonDirectorNilResponse {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	l := begin(t, simulator.Options{})
+	l.director.Order(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
+
+	if err := l.client.Unregister(t.Context(), tenant, "id"); err != nil {
+		t.Errorf("what Director has nothing of is unregistered: %v", err)
+	}
+}
+
+func TestRefusedOptions(t *testing.T) {
+	for _, url := range []string{"", "director", "ftp://director/graphql", "http://"} {
+		if _, err := director.New(director.Options{URL: url}); err == nil {
+			t.Errorf("URL %q is taken", url)
+		}
+	}
+}
+
+func TestCallsAreNamedAndFew(t *testing.T) {
+	l := begin(t, simulator.Options{})
+	id := l.register("c-first")
+
+	if err := l.client.Update(t.Context(), tenant, id, director.Change{Condition: director.Failed}); err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{simulator.TokenOperation, "registerRuntime", "runtime", "updateRuntime"}
+	if calls := l.director.Calls(); !slices.Equal(calls, want) {
+		t.Errorf("calls: %v, want %v", calls, want)
+	}
+}

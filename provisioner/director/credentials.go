@@ -1,0 +1,124 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// ClientCredentials are what the Provisioner proves itself to the token endpoint with.
+type ClientCredentials struct {
+	ClientID       string
+	ClientSecret   secret.String
+	TokensEndpoint string
+}
+
+// Credentials reads the credentials as they are now: they may be exchanged while the Provisioner runs.
+type Credentials interface {
+	Read(ctx context.Context) (ClientCredentials, error)
+}
+
+// The names of the credentials, in a Secret and in a file.
+const (
+	keyClientID       = "client_id"
+	keyClientSecret   = "client_secret"
+	keyTokensEndpoint = "tokens_endpoint"
+)
+
+func credentialsOf(values map[string]string) (ClientCredentials, error) {
+	found := ClientCredentials{
+		ClientID: values[keyClientID], ClientSecret: secret.String(values[keyClientSecret]), TokensEndpoint: values[keyTokensEndpoint],
+	}
+
+	if found.ClientID == "" || found.ClientSecret == "" {
+		return ClientCredentials{}, fmt.Errorf("%s or %s is missing", keyClientID, keyClientSecret)
+	}
+
+	if err := checkAddress(found.TokensEndpoint); err != nil {
+		return ClientCredentials{}, fmt.Errorf("%s %w", keyTokensEndpoint, err)
+	}
+
+	return found, nil
+}
+
+// File is a YAML file whose field data holds client_id, client_secret and tokens_endpoint.
+type File string
+
+// Read implements Credentials.
+func (f File) Read(context.Context) (ClientCredentials, error) {
+	text, err := os.ReadFile(string(f))
+	if err != nil {
+		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director: %w", err)
+	}
+
+	var content struct {
+		Data map[string]string `json:"data"`
+	}
+
+	// An error of the parser quotes what it does not understand.
+	if yaml.Unmarshal(text, &content) != nil {
+		return ClientCredentials{}, fmt.Errorf("%s is not YAML with a field data of texts", string(f))
+	}
+
+	credentials, err := credentialsOf(content.Data)
+	if err != nil {
+		return ClientCredentials{}, fmt.Errorf("in %s: %w", string(f), err)
+	}
+
+	return credentials, nil
+}
+
+// Secret is a Secret with the keys client_id, client_secret and tokens_endpoint.
+type Secret struct {
+	API             client.Reader
+	Namespace, Name string
+}
+
+// InCluster returns a Secret of the cluster that the Provisioner runs in or, outside of any, of the one that the user's kubeconfig names.
+func InCluster(namespace, name string) (Secret, error) {
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+			clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	}
+
+	if err != nil {
+		return Secret{}, fmt.Errorf("reaching the cluster with Secret %s/%s: %w", namespace, name, err)
+	}
+
+	api, err := client.New(config, client.Options{})
+	if err != nil {
+		return Secret{}, fmt.Errorf("reaching the cluster with Secret %s/%s: %w", namespace, name, err)
+	}
+
+	return Secret{API: api, Namespace: namespace, Name: name}, nil
+}
+
+// Read implements Credentials.
+func (s Secret) Read(ctx context.Context) (ClientCredentials, error) {
+	var found corev1.Secret
+	if err := s.API.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, &found); err != nil {
+		return ClientCredentials{}, fmt.Errorf("reading Secret %s/%s with the credentials for Director: %w", s.Namespace, s.Name, err)
+	}
+
+	values := make(map[string]string, len(found.Data))
+	for key, value := range found.Data {
+		values[key] = string(value)
+	}
+
+	credentials, err := credentialsOf(values)
+	if err != nil {
+		return ClientCredentials{}, fmt.Errorf("in Secret %s/%s: %w", s.Namespace, s.Name, err)
+	}
+
+	return credentials, nil
+}

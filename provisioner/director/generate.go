@@ -1,0 +1,3 @@
+package director
+
+//go:generate go tool genqlient genqlient.yaml

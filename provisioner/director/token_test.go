@@ -1,0 +1,154 @@
+package director_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+)
+
+// tokens counts the access tokens that were asked for.
+func (l landscape) tokens() int {
+	count := 0
+
+	for _, call := range l.director.Calls() {
+		if call == simulator.TokenOperation {
+			count++
+		}
+	}
+
+	return count
+}
+
+func TestTokenIsSharedAndRenewed(t *testing.T) {
+	now := time.Now()
+	l := begin(t, simulator.Options{TokenLifetime: 2 * time.Second, Now: func() time.Time { return now }})
+
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			if err := l.client.Probe(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	calls.Wait()
+
+	if got := l.tokens(); got != 1 {
+		t.Errorf("20 calls at the same time got %d tokens, want 1", got)
+	}
+
+	l.director.RevokeTokens()
+
+	if err := l.client.Probe(t.Context()); err != nil {
+		t.Errorf("a token that Director refuses is exchanged: %v", err)
+	}
+
+	l.director.Order(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
+
+	if err := l.client.Probe(t.Context()); err != nil {
+		t.Errorf("so is one that a gateway refuses: %v", err)
+	}
+
+	if got := l.tokens(); got != 3 {
+		t.Errorf("%d tokens, want 3", got)
+	}
+
+	if err := l.client.ProbeToken(t.Context()); err != nil || l.tokens() != 4 {
+		t.Errorf("a trial of the token endpoint gets a new one: %v, %d", err, l.tokens())
+	}
+}
+
+func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
+	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 10 * time.Second: 1, time.Second: 3} {
+		l := begin(t, simulator.Options{TokenLifetime: lifetime})
+
+		for range 3 {
+			if err := l.client.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			if lifetime == time.Second {
+				l.director.RevokeTokens() // as its end would
+			}
+		}
+
+		if got := l.tokens(); got != want {
+			t.Errorf("tokens of %s: %d were asked for, want %d", lifetime, got, want)
+		}
+	}
+}
+
+func TestErrorsOfTheTokenEndpoint(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		fault      simulator.Fault
+		secret     string
+		wantReason string
+		says       string
+	}{
+		"refused":        {"an operator repairs the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
+		"away":           {"it comes back", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
+		"in trouble":     {"it comes back", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
+		"slow":           {"nobody waits for ever", simulator.Fault{Delay: time.Hour}, "", failure.ReasonTimeout, "in time"},
+		"no token":       {"it cannot be meant", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "gives no token"},
+		"no JSON":        {"it cannot be meant", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "gives no token"},
+		"too much of it": {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "gives no token"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, simulator.Options{}, func(o *director.Options) {
+				if c.secret != "" {
+					wrong, _ := o.Credentials.(fixed)
+					wrong.ClientSecret = "wrong-secret"
+					o.Credentials = wrong
+				}
+
+				if c.fault.Delay > 0 {
+					o.Timeout = 100 * time.Millisecond
+				}
+			})
+			c.fault.Operation = simulator.TokenOperation
+			l.director.Order(c.fault)
+
+			_, err := l.client.Find(t.Context(), tenant, label, "v")
+
+			got := failure.Of(err)
+			if got.Kind != failure.Transient || got.Reason != c.wantReason || got.Component != failure.ComponentDirectorToken {
+				t.Errorf("%s: got %s, %s of %q", c.reason, got.Kind, got.Reason, got.Component)
+			}
+
+			if !strings.Contains(got.Text, c.says) || strings.Contains(err.Error(), "wrong-secret") || strings.Contains(got.Text, "127.0.0.1") {
+				t.Errorf("%s: says %q", c.reason, err)
+			}
+		})
+	}
+}
+
+func TestGuardsKeepAnOutageShort(t *testing.T) {
+	guard := outside.New(outside.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
+	l := begin(t, simulator.Options{}, func(o *director.Options) { o.Guard = guard.Transport })
+	l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
+
+	var err error
+	for range 6 {
+		_, err = l.client.Find(t.Context(), tenant, label, "v")
+	}
+
+	if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != outside.Open || !strings.Contains(got.Text, "502") {
+		t.Errorf("after six failures: %s, the breaker is %s", err, guard.Status().State)
+	}
+
+	if _, known := errors.AsType[*failure.Error](err); !known {
+		t.Error("a call that is not made explains itself")
+	}
+}

@@ -1,0 +1,151 @@
+package applier
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+func newCluster(uid types.UID, objects ...client.Object) client.Client {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: uid}}
+	return fake.NewClientBuilder().WithObjects(append(objects, system)...).Build()
+}
+
+func (i *inventory) mustSave(t *testing.T, to client.Client) {
+	t.Helper()
+	if err := i.save(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustLoad(t *testing.T, from client.Client, runtimeID string) *inventory {
+	t.Helper()
+	found, err := load(t.Context(), from, runtimeID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func secrets(t *testing.T, of client.Client) []corev1.Secret {
+	t.Helper()
+	list := &corev1.SecretList{}
+	if err := of.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func some(count int) []ref {
+	refs := make([]ref, 0, count)
+	for range count {
+		refs = append(refs, ref{Version: "v1", Kind: "ConfigMap", Namespace: "n", Name: uuid.NewString()})
+	}
+	return refs
+}
+
+func TestInventoryIsReadAsItWasStored(t *testing.T) {
+	for _, count := range []int{0, 1, 100_000, 3, 60_000} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			cluster := newCluster("here")
+			before := mustLoad(t, cluster, "r")
+			before.Entries = []*entry{{Name: "a", Objects: some(count), Former: some(1), Applied: "d", Ready: true}}
+			before.mustSave(t, cluster)
+			after := mustLoad(t, cluster, "r")
+			if diff := cmp.Diff(before, after, cmpopts.IgnoreUnexported(inventory{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, secret := range secrets(t, cluster) {
+				if len(secret.Data[keyContent]) > 1<<20 {
+					t.Errorf("Secret %s has %d bytes", secret.Name, len(secret.Data[keyContent]))
+				}
+			}
+			if parts := len(secrets(t, cluster)); (count >= 60_000) != (parts > 1) {
+				t.Errorf("it takes %d Secrets", parts)
+			}
+			after.Entries = nil
+			after.mustSave(t, cluster)
+			if parts := len(secrets(t, cluster)); parts != 1 {
+				t.Errorf("%d Secrets are left when one is enough", parts)
+			}
+			if err := after.drop(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
+			if left := secrets(t, cluster); len(left) != 0 {
+				t.Errorf("%d Secrets are left", len(left))
+			}
+		})
+	}
+}
+
+func TestInventoryThatComesFromElsewhere(t *testing.T) {
+	objects := some(2)
+	for name, tc := range map[string]struct {
+		reason  string
+		cluster types.UID
+		runtime string
+		want    []*entry
+	}{
+		"the same":        {"it tells how far it is", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
+		"another cluster": {"a cluster that was made anew, with Secrets from a backup, has none of it", "there", "r", []*entry{{Name: "a", Objects: objects}}},
+		"another runtime": {"what belongs to another runtime is no business of this one", "here", "other", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newCluster("here")
+			before := mustLoad(t, first, "r")
+			before.Entries = []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}
+			before.mustSave(t, first)
+			restored := secrets(t, first)[0]
+			restored.ResourceVersion = ""
+			second := newCluster(tc.cluster, &restored)
+			found := mustLoad(t, second, tc.runtime)
+			if diff := cmp.Diff(tc.want, found.Entries); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+			found.mustSave(t, second)
+			if again := mustLoad(t, second, tc.runtime); again.Cluster != tc.cluster || again.Runtime != tc.runtime {
+				t.Errorf("%s: it is stored as of cluster %s and runtime %s", tc.reason, again.Cluster, again.Runtime)
+			}
+		})
+	}
+}
+
+func TestTwoDoNotOverwriteEachOther(t *testing.T) {
+	cluster := newCluster("here")
+	first, second := mustLoad(t, cluster, "r"), mustLoad(t, cluster, "r")
+	first.mustSave(t, cluster)
+	if err := second.save(t.Context(), cluster); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a second first one: %v", err)
+	}
+	third := mustLoad(t, cluster, "r")
+	first.entry("a")
+	first.mustSave(t, cluster)
+	if err := third.save(t.Context(), cluster); !apierrors.IsConflict(err) {
+		t.Errorf("one that is behind: %v", err)
+	}
+}
+
+func TestInventoryThatIsBroken(t *testing.T) {
+	part := newSecret(Inventory, map[string][]byte{keyContent: []byte("nothing"), keyRest: []byte("lost")})
+	for name, head := range map[string]*corev1.Secret{"no content": newSecret(Inventory, nil), "a part is lost": part} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t.Context(), newCluster("here", head), "r")
+			want := "the Secret kube-system/environment-broker-installation holds no inventory any more: delete it"
+			if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
+	}
+}

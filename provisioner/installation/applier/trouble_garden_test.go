@@ -1,0 +1,277 @@
+//go:build garden
+
+package applier_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+)
+
+// TestInstallationThatDiesAnywhere lets the n-th write of an installation, an upgrade and a removal be the last, once after it was done
+// and once before. Whoever goes on from there ends at the same.
+func TestInstallationThatDiesAnywhere(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		t.Run(map[bool]string{false: "before", true: "after"}[done], func(t *testing.T) {
+			c := newCluster(t)
+			install := func(release release, names ...string) func() (installation.Progress, error) {
+				var parts []installation.Component
+				for _, name := range names {
+					parts = append(parts, c.part(name))
+				}
+				return func() (installation.Progress, error) { return c.step(release, plan(parts...)) }
+			}
+			first := install(release{"a": configMap("one", "1") + configMap("two", "1")}, "a")
+			second := install(release{"a": configMap("one", "2"), "b": c.definition("Thing") + c.instance("Thing", "three")}, "a", "b")
+			uninstall := func() (installation.Progress, error) {
+				return c.applier(nil).Uninstall(t.Context(), c.config, c.runtime)
+			}
+			n, died := 0, true
+			for died {
+				n++
+				died = c.survives(n, done, first)
+				if c.data(c.namespace(), "one")["key"] != "1" || c.data(c.namespace(), "two") == nil {
+					t.Errorf("write %d: it is not what was installed", n)
+				}
+				died = c.survives(n, done, second) || died
+				if c.data(c.namespace(), "one")["key"] != "2" || c.data(c.namespace(), "two") != nil || !c.there("Thing", "three") {
+					t.Errorf("write %d: it is not what it was upgraded to", n)
+				}
+				died = c.survives(n, done, uninstall) || died
+				c.nothingIsLeft()
+			}
+			if n < 8 {
+				t.Errorf("there were only %d writes", n-1)
+			}
+		})
+	}
+}
+
+// survives has a call die at its n-th write, and then goes on with it until it is done. It tells whether there were so many writes.
+func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
+	c.Helper()
+	dead := c.dieAt(n, done)
+	if _, err := until(call); err != nil && failure.KindOf(err) != failure.Transient {
+		c.Errorf("write %d: %v", n, err)
+	}
+	c.calls.meddle(nil)
+	if progress, err := until(call); err != nil || !progress.Done {
+		c.Errorf("after write %d: %+v, %v", n, progress, err)
+	}
+	return dead()
+}
+
+func (c *cluster) nothingIsLeft() {
+	c.Helper()
+	for _, kind := range []string{"NamespaceList", "ConfigMapList", "SecretList"} {
+		found := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		if err := c.List(c.Context(), found); err != nil {
+			c.Fatal(err)
+		}
+		for _, object := range found.Items {
+			if object.GetLabels()[applier.LabelInstallation] == c.runtime || strings.HasPrefix(object.GetName(), applier.Inventory) {
+				c.Errorf("%s %s is left", object.GetKind(), object.GetName())
+			}
+		}
+	}
+}
+
+// dieAt has the n-th write from now on fail, once it was done or without it, and all calls after it.
+func (c *cluster) dieAt(n int, done bool) (died func() bool) {
+	count, dead := 0, false
+	unavailable := func() *http.Response {
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("dead")), Header: http.Header{}}
+	}
+	c.calls.meddle(func(request *http.Request) *http.Response {
+		if dead {
+			return unavailable()
+		}
+		if request.Method == http.MethodGet || request.URL.Query().Has("dryRun") {
+			return nil
+		}
+		if count++; count < n {
+			return nil
+		}
+		dead = true
+		if done {
+			return nil
+		}
+		return unavailable()
+	})
+	return func() bool { return dead }
+}
+
+// TestReplicaThatWasFrozen has one replica read the inventory and stand still there while another one upgrades.
+func TestReplicaThatWasFrozen(t *testing.T) {
+	c := newCluster(t)
+	wanted := plan(c.part("a"))
+	c.install(release{"a": configMap("one", "1")}, wanted)
+	other := &counter{}
+	frozen := rest.CopyConfig(api)
+	frozen.Wrap(other.count)
+	upgraded := false
+	other.meddle(func(request *http.Request) *http.Response {
+		if request.Method != http.MethodGet && !upgraded {
+			upgraded = true
+			c.install(release{"a": configMap("one", "2")}, wanted)
+		}
+		return nil
+	})
+	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), frozen, c.runtime, wanted)
+	if !failure.Is(err, failure.Transient) {
+		t.Errorf("it goes on with what is out of date: %v", err)
+	}
+	if c.data(c.namespace(), "one")["key"] != "2" {
+		t.Error("it has undone what was done since")
+	}
+}
+
+func TestKindThatNobodyDefines(t *testing.T) {
+	c := newCluster(t)
+	progress, err := c.step(release{"a": c.instance("Thing", "one")}, plan(c.part("a")))
+	if want := "component 1 of 1 (a): the cluster does not know the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
+		t.Errorf("%+v, %v, want %q", progress, err, want)
+	}
+}
+
+func TestWhatCannotBeChanged(t *testing.T) {
+	c := newCluster(t)
+	fixed := func(value, annotations string) release {
+		return release{"a": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, annotations: {" + annotations + "}}\nimmutable: true\ndata: {key: \"" + value + "\"}\n"}
+	}
+	wanted := plan(c.part("a"))
+	c.install(fixed("1", ""), wanted)
+	_, err := c.step(fixed("2", ""), wanted)
+	want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one cannot be changed into what the release wants: "
+	if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) || !strings.Contains(failure.Of(err).Text, applier.AnnotationRecreate) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if c.data(c.namespace(), "one")["key"] != "1" {
+		t.Error("it was touched")
+	}
+	annotated := applier.AnnotationRecreate + `: "true"`
+	progress, err := c.step(fixed("2", annotated), wanted)
+	if want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one is made anew, because it cannot be changed"; err != nil || progress.Message != want {
+		t.Errorf("%+v, %v, want %q", progress, err, want)
+	}
+	c.install(fixed("2", annotated), wanted)
+	if c.data(c.namespace(), "one")["key"] != "2" {
+		t.Error("it was not made anew")
+	}
+}
+
+func TestObjectThatIsInvalidIsNotMadeAnew(t *testing.T) {
+	c := newCluster(t)
+	port := func(number string) release {
+		return release{"a": "apiVersion: v1\nkind: Service\nmetadata: {name: one, annotations: {" + applier.AnnotationRecreate + ": \"true\"}}\n" +
+			"spec: {ports: [{port: " + number + "}]}\n"}
+	}
+	c.install(port("80"), plan(c.part("a")))
+	before := c.object("", "v1", "Service", c.namespace(), "one").GetUID()
+	_, err := c.step(port("99999"), plan(c.part("a")))
+	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, "Service "+c.namespace()+"/one: ") {
+		t.Errorf("%v", err)
+	}
+	if after := c.object("", "v1", "Service", c.namespace(), "one"); after == nil || after.GetUID() != before {
+		t.Error("what works was deleted for something that cannot be")
+	}
+}
+
+func TestSecretsStandInNoError(t *testing.T) {
+	c := newCluster(t)
+	component := c.part("a")
+	component.Values, component.SecretKeys = map[string]string{"password": "hunter2_\"X\""}, []string{"password"}
+	_, err := c.step(release{"a": "apiVersion: v1\nkind: Service\nmetadata: {name: one}\nspec: {ports: [{port: 80, name: \"${password}\"}]}\n"}, plan(component))
+	if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), "***") {
+		t.Errorf("it is not refused as it should be: %v", err)
+	}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		if text := fmt.Sprintf("%+v", cause); strings.Contains(text, "hunter2") {
+			t.Errorf("the secret is in %s", text)
+		}
+	}
+}
+
+func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
+	c := newCluster(t)
+	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
+	webhook := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: " + c.group() + "}\nwebhooks:\n" +
+		"- name: it." + c.group() + "\n  sideEffects: None\n  admissionReviewVersions: [v1]\n  timeoutSeconds: 1\n  clientConfig: {url: \"https://127.0.0.1:1/\"}\n" +
+		"  namespaceSelector: {matchLabels: {" + applier.LabelInstallation + ": " + c.runtime + "}}\n" +
+		"  rules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]\n"
+	parts, wanted := release{"a": configMap("one", "1"), "w": webhook, "b": configMap("two", "1")}, plan(c.part("a"), c.part("w"), c.part("b"))
+	progress, err := until(func() (installation.Progress, error) { return c.step(parts, wanted) })
+	if want := "component 3 of 3 (b): ConfigMap "; !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, want) ||
+		!strings.Contains(failure.Of(err).Text, "failed calling webhook") {
+		t.Fatalf("%+v, %v, want %q", progress, err, want)
+	}
+	if err := c.Delete(t.Context(), c.object("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", c.group())); err != nil {
+		t.Fatal(err)
+	}
+	progress, err = until(func() (installation.Progress, error) {
+		progress, err := c.step(parts, wanted)
+		if failure.Is(err, failure.Transient) { // the API server forgets it after a moment
+			err = nil
+		}
+		return progress, err
+	})
+	if err != nil || !progress.Done {
+		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+func TestNamespaceThatIsGoingAway(t *testing.T) {
+	c := newCluster(t)
+	parts, wanted := release{"a": configMap("one", "1")}, plan(c.part("a"))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace()}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), namespace); err != nil { // without the label nobody plays the controller that ends it
+		t.Fatal(err)
+	}
+	progress, err := c.step(parts, wanted)
+	if want := "component 1 of 1 (a): waiting until its namespace, which is going away, is gone and can be made anew"; err != nil || progress.Message != want {
+		t.Errorf("%+v, %v, want %q", progress, err, want)
+	}
+	c.finalize(namespace.Name)
+	c.install(parts, wanted)
+}
+
+func TestClusterThatDoesNotAnswer(t *testing.T) {
+	c := newCluster(t)
+	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
+	for name, tc := range map[string]struct {
+		reason string
+		code   int
+		body   string
+		want   string
+	}{
+		"nothing":   {"a proxy answers instead", http.StatusBadGateway, "<html>", "the inventory of the installation cannot be read: "},
+		"forbidden": {"the rights of a new cluster come some moments later", http.StatusForbidden, "", "the inventory of the installation cannot be read: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.calls.meddle(func(*http.Request) *http.Response {
+				header := http.Header{"Content-Type": {"application/json"}}
+				return &http.Response{StatusCode: tc.code, Body: io.NopCloser(strings.NewReader(tc.body)), Header: header}
+			})
+			defer c.calls.meddle(nil)
+			_, err := c.step(release{}, plan())
+			if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, tc.want) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}

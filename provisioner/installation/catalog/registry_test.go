@@ -1,0 +1,213 @@
+package catalog_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+)
+
+// registry is an OCI registry with one repository that can be read.
+type registry struct {
+	*httptest.Server
+
+	tags, blobs map[string][]byte
+	calls       int
+}
+
+func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	r := &registry{tags: map[string][]byte{}, blobs: map[string][]byte{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v2/team/releases/tags/list", func(w http.ResponseWriter, _ *http.Request) {
+		var tags []string
+		for tag := range r.tags {
+			tags = append(tags, tag)
+		}
+		json.NewEncoder(w).Encode(map[string]any{"name": "team/releases", "tags": tags})
+	})
+	mux.HandleFunc("GET /v2/team/releases/manifests/{reference}", func(w http.ResponseWriter, request *http.Request) {
+		manifest, known := r.tags[request.PathValue("reference")]
+		if !known {
+			manifest, known = r.blobs[request.PathValue("reference")]
+		}
+		r.send(w, manifest, known, "application/vnd.oci.image.manifest.v1+json")
+	})
+	mux.HandleFunc("GET /v2/team/releases/blobs/{digest}", func(w http.ResponseWriter, request *http.Request) {
+		blob, known := r.blobs[request.PathValue("digest")]
+		r.send(w, blob, known, "application/octet-stream")
+	})
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.calls++
+		if user, password, _ := request.BasicAuth(); user != "reader" || password != "hush" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, request)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind string) {
+	if !known {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+	w.Header().Set("Docker-Content-Digest", digest(content))
+	w.Write(content)
+}
+
+func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
+
+// push stores an artifact whose layers are these.
+func (r *registry) push(tag, kind string, layers ...[]byte) {
+	described := []map[string]any{}
+	for _, layer := range layers {
+		r.blobs[digest(layer)] = layer
+		described = append(described, map[string]any{"mediaType": kind, "digest": digest(layer), "size": len(layer)})
+	}
+	manifest, _ := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": described,
+		"config": map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest([]byte("{}")), "size": 2},
+	})
+	r.tags[tag], r.blobs[digest(manifest)] = manifest, manifest
+}
+
+func (r *registry) store(t *testing.T, cache string) *catalog.Registry {
+	t.Helper()
+	store, err := catalog.NewRegistry(catalog.RegistryOptions{
+		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: "reader", Password: "hush", Insecure: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// packed is a tar.gz of files; a name that ends with an arrow is a link.
+func packed(t *testing.T, prefix string, files map[string]string) []byte {
+	t.Helper()
+	content := &bytes.Buffer{}
+	zipped := gzip.NewWriter(content)
+	archive := tar.NewWriter(zipped)
+	for name, text := range files {
+		header := &tar.Header{Name: prefix + name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}
+		if target, link := strings.CutSuffix(name, "->"); link {
+			header = &tar.Header{Name: target, Linkname: text, Typeflag: tar.TypeSymlink}
+			text = ""
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		archive.Write([]byte(text))
+	}
+	archive.Close()
+	zipped.Close()
+	return content.Bytes()
+}
+
+const folderType = "application/vnd.oci.image.layer.v1.tar+gzip"
+
+func release(t *testing.T, prefix string) []byte {
+	t.Helper()
+	files := map[string]string{}
+	for name, file := range sample() {
+		files[strings.TrimPrefix(name, "1.0.0/")] = string(file.Data)
+	}
+	return packed(t, prefix, files)
+}
+
+func TestReleasesOfARegistry(t *testing.T) {
+	for name, prefix := range map[string]string{"the folder's content": "", "the folder itself": "1.0.0/", "with a dot": "./"} {
+		t.Run(name, func(t *testing.T) {
+			registry, cache := newRegistry(t), t.TempDir()
+			registry.push("1.0.0", folderType, release(t, prefix))
+			releases := catalog.New(registry.store(t, cache))
+			if err := releases.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			registry.push("1.0.0", folderType, []byte("moved"))
+			registry.calls = 0
+			again, err := catalog.New(registry.store(t, cache)).Plan(t.Context(), wants())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("base agent", names(again)); diff != "" || registry.calls > 0 {
+				t.Errorf("a release that was fetched is not fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
+			}
+			_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "2.0.0"})
+			if want := `there is no release "2.0.0"; there are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestArtifactsThatAreNoRelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		kind   string
+		layers [][]byte
+		want   string
+	}{
+		"image":      {"somebody may tag an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is no artifact with one layer: it has 2"},
+		"other type": {"or a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is no tar.gz of a folder"},
+		"no gzip":    {"what it says it is, it must be", folderType, [][]byte{[]byte("a")}, "it is no gzip"},
+		"elsewhere":  {"a file must not land outside of the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the file "../x" leads elsewhere`},
+		"absolute":   {"nor anywhere", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the file "/tmp/x" leads elsewhere`},
+		"link":       {"nor by a detour", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry, cache := newRegistry(t), t.TempDir()
+			registry.push("1.0.0", tc.kind, tc.layers...)
+			_, err := catalog.New(registry.store(t, cache)).Plan(t.Context(), wants())
+			if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+			left, err := os.ReadDir(cache)
+			if err != nil || len(left) > 0 {
+				t.Errorf("%s: the cache holds %v, %v", tc.reason, left, err)
+			}
+		})
+	}
+}
+
+func TestReleaseThatIsDamagedOnTheWay(t *testing.T) {
+	registry, cache := newRegistry(t), t.TempDir()
+	whole := release(t, "")
+	registry.push("1.0.0", folderType, whole)
+	releases := catalog.New(registry.store(t, cache))
+	for _, at := range []int{0, len(whole) / 2, len(whole) - 1} {
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 1
+		registry.blobs[digest(whole)] = damaged
+		if _, err := releases.Plan(t.Context(), wants()); !failure.Is(err, failure.Transient) {
+			t.Errorf("damaged at %d, which may go well the next time: %v", at, err)
+		}
+		if _, err := os.Stat(filepath.Join(cache, "1.0.0")); err == nil {
+			t.Errorf("damaged at %d, it is in the cache", at)
+		}
+	}
+	registry.blobs[digest(whole)] = whole
+	if _, err := releases.Plan(t.Context(), wants()); err != nil {
+		t.Errorf("it is whole again: %v", err)
+	}
+}

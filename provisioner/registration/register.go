@@ -1,0 +1,168 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// LabelOrder is the label that says which order a runtime was registered for.
+const LabelOrder = "environment_broker_order"
+
+// forgetTimeout bounds what is done for a caller who has his answer already.
+const forgetTimeout = 10 * time.Second
+
+// Director is what is needed of Director. Its errors are of package failure.
+type Director interface {
+	Register(ctx context.Context, tenant string, runtime director.Runtime) (string, error)
+	Find(ctx context.Context, tenant, label, value string) ([]director.Runtime, error)
+	Update(ctx context.Context, tenant, id string, change director.Change) error
+	Unregister(ctx context.Context, tenant, id string) error
+}
+
+// Rows is where registrations and runtimes are recorded.
+type Rows interface {
+	IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error)
+	AcceptRegistration(ctx context.Context, tx storage.Tx, registration runtimes.Registration, now time.Time) error
+	UntoldFailures(ctx context.Context, limit int) ([]runtimes.Registration, error)
+	FailureTold(ctx context.Context, registration runtimes.Registration) error
+	HoldRegistration(ctx context.Context, before, now, until time.Time) (runtimes.Registration, error)
+	SettleRegistration(ctx context.Context, registration runtimes.Registration) error
+	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
+	Reader() storage.Tx
+}
+
+// Registrar registers the runtimes of orders.
+type Registrar struct {
+	Director Director
+	Rows     Rows
+	// Project is the project in Gardener. It tells apart what several Provisioners register in one Director.
+	Project string
+	Clock   clock.Clock
+	Log     logrus.FieldLogger
+}
+
+// Order is an order for a runtime.
+type Order struct {
+	Tenant string
+	// Key is the idempotency key, or empty: then the cluster's name says which orders are the same.
+	Key       string
+	ShootName string
+
+	Name, Description string
+	Labels            map[string]any
+}
+
+// Registered is a runtime that stands in Director.
+type Registered struct {
+	Tenant, Label string
+	RuntimeID     string
+	// made says that this try has registered it, and no earlier one.
+	made bool
+}
+
+// Register registers the runtime of an order, or finds it registered by an earlier try.
+func (r *Registrar) Register(ctx context.Context, order Order) (Registered, error) {
+	registered := Registered{Tenant: order.Tenant, Label: r.label(order)}
+
+	free, err := r.Rows.IntendRegistration(ctx, order.Tenant, registered.Label, r.Clock.Now())
+	if err != nil {
+		return Registered{}, err
+	}
+
+	if !free {
+		return Registered{}, failure.New(failure.Transient, "what an earlier try of this order has left in Director is being removed: try again in a minute").
+			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+	}
+
+	found, err := r.Director.Find(ctx, order.Tenant, LabelOrder, registered.Label)
+	if err != nil {
+		return Registered{}, err
+	}
+
+	if len(found) > 0 {
+		// Tries at the same time may have registered several. All take the same one, the Caretaker removes the others.
+		first := slices.MinFunc(found, func(a, b director.Runtime) int { return cmp.Compare(a.ID, b.ID) })
+		registered.RuntimeID = first.ID
+
+		return registered, nil
+	}
+
+	labels := maps.Clone(order.Labels)
+	if labels == nil {
+		labels = map[string]any{}
+	}
+
+	labels[LabelOrder] = registered.Label
+
+	registered.made = true
+	registered.RuntimeID, err = r.Director.Register(ctx, order.Tenant, director.Runtime{
+		Name: order.Name, Description: order.Description, Labels: labels,
+	})
+
+	return registered, err
+}
+
+// Accept records, inside the caller's transaction, that the order was accepted as this runtime and operation. The runtime may be one that an
+// earlier order has registered.
+func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
+	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
+		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
+	}, r.Clock.Now())
+}
+
+// Forget unregisters a runtime that was registered in vain. It need not succeed: the Caretaker finds what is left.
+func (r *Registrar) Forget(ctx context.Context, registered Registered) {
+	if !registered.made {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
+	defer cancel()
+
+	live, err := alive(ctx, r.Rows, registered.RuntimeID)
+	if err == nil && !live {
+		err = r.Director.Unregister(ctx, registered.Tenant, registered.RuntimeID)
+	}
+
+	if err != nil {
+		r.Log.WithError(err).WithField(logging.RuntimeID, registered.RuntimeID).
+			Warn("a runtime that was registered in vain is unregistered later")
+	}
+}
+
+// label is the same for all tries of an order. It is a hash, for keys and names have characters that the filters of Director do not take.
+func (r *Registrar) label(order Order) string {
+	kind, what := "name", order.ShootName
+	if order.Key != "" {
+		kind, what = "key", order.Key
+	}
+
+	hash := sha256.Sum256([]byte(r.Project + "\x00" + kind + "\x00" + what))
+
+	return hex.EncodeToString(hash[:16])
+}
+
+// alive reports whether there is a runtime of the id that is not deleted.
+func alive(ctx context.Context, rows Rows, runtimeID string) (bool, error) {
+	runtime, err := rows.Get(ctx, rows.Reader(), runtimeID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+
+	return err == nil && runtime.DeletedAt.IsZero(), err
+}

@@ -1,0 +1,97 @@
+package registration
+
+import (
+	"context"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// Shoots is where the steps learn what Director is told.
+type Shoots interface {
+	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
+}
+
+// Labels that tell the cluster of a runtime.
+const (
+	labelClusterName   = "gardenerClusterName"
+	labelClusterDomain = "gardenerClusterDomain"
+)
+
+// Described is the stage that tells Director which cluster the runtime is, as soon as it has its domain.
+func Described(d Director, shoots Shoots) process.Stage[operation.Data] {
+	return stage("DescribingRuntime", describe{d, shoots})
+}
+
+// Connected is the stage that tells Director that the runtime is ready: its agent is connected.
+func Connected(d Director) process.Stage[operation.Data] {
+	return stage("TellingConnection", tellConnected{d})
+}
+
+// Forgotten is the stage that has Director forget a runtime whose cluster is gone.
+func Forgotten(d Director) process.Stage[operation.Data] {
+	return process.Stage[operation.Data]{
+		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(), Steps: process.Steps[operation.Data](unregister{d}),
+	}
+}
+
+// stage is one for runtimes that stand in Director. Those that were ordered before there was one do not.
+func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
+	return process.Stage[operation.Data]{
+		Name: name, Retry: process.DefaultRetry(),
+		Steps: []process.Task[operation.Data]{{Step: step, When: func(op operation.Operation) bool { return op.Data.Registered }}},
+	}
+}
+
+type describe struct {
+	director Director
+	shoots   Shoots
+}
+
+// Name implements process.Step.
+func (describe) Name() string { return "Describe_Runtime" }
+
+// Run implements process.Step.
+func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	runtime := op.Data.Runtime
+
+	shoot, err := s.shoots.Get(ctx, runtime.ShootName)
+	if err != nil {
+		return op, 0, err
+	}
+
+	labels := map[string]any{labelClusterName: runtime.ShootName}
+	if shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil {
+		labels[labelClusterDomain] = *shoot.Spec.DNS.Domain
+	}
+
+	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, director.Change{Labels: labels, Condition: director.Provisioning})
+}
+
+type tellConnected struct{ director Director }
+
+// Name implements process.Step.
+func (tellConnected) Name() string { return "Tell_Connection" }
+
+// Run implements process.Step.
+func (s tellConnected) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	return op, 0, s.director.Update(ctx, op.Data.Runtime.Tenant, op.Data.Runtime.ID, director.Change{Condition: director.Connected})
+}
+
+type unregister struct{ director Director }
+
+// Name implements process.Step.
+func (unregister) Name() string { return "Unregister_Runtime" }
+
+// Run implements process.Step.
+func (s unregister) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	return op, 0, s.director.Unregister(ctx, op.Data.Runtime.Tenant, op.Data.Runtime.ID)
+}

@@ -1,0 +1,147 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/runtimes"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// directory is Director, with what stands between it and the Provisioner. Without Director it is nil, and so are its parts.
+type directory struct {
+	client        *director.Client
+	guard, tokens *outside.Guard
+	project       string
+	log           logrus.FieldLogger
+}
+
+// connectDirector makes the client that the configuration asks for. It calls nobody.
+func connectDirector(ctx context.Context, config Config, log logrus.FieldLogger) (*directory, error) {
+	if !config.Director.Enabled {
+		return nil, nil
+	}
+
+	d := &directory{
+		guard: outside.New(outside.Options{
+			System: "director", Title: "Director", Component: failure.ComponentDirectorClient,
+			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
+		}),
+		tokens: outside.New(outside.Options{
+			System: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
+			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
+		}),
+		project: config.Gardener.Project, log: log,
+	}
+
+	credentials, err := config.directorCredentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	transport := tlsfiles.Transport(nil)
+
+	if config.OAuth.SkipDirectorCertVerification {
+		log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever answers in Director's place is believed")
+
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as configured
+	}
+
+	d.client, err = director.New(director.Options{
+		URL: config.Director.URL, Credentials: credentials, Transport: transport,
+		Guard: d.guard.Transport, TokenGuard: d.tokens.Transport,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("APP_DIRECTOR_URL: %w", err)
+	}
+
+	return d, nil
+}
+
+// directorCredentials are those of the file, if one is named, else those of the Secret.
+func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
+	if file := director.File(c.Director.OAuthPath); file != "" {
+		if _, err := file.Read(ctx); err != nil { // it is read again for each token: the file may be exchanged
+			return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH: %w", err)
+		}
+
+		return file, nil
+	}
+
+	credentials, err := director.InCluster(c.OAuth.CredentialsNamespace, c.OAuth.CredentialsSecretName)
+	if err != nil {
+		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH names no file, so the credentials are looked for in a Secret: %w", err)
+	}
+
+	return credentials, nil
+}
+
+// asDirector is what the processes tell of runtimes, or nil.
+func (d *directory) asDirector() registration.Director {
+	if d == nil {
+		return nil
+	}
+
+	return d.client
+}
+
+// asTokens is nil when there is no Director.
+func (d *directory) asTokens() agent.Tokens {
+	if d == nil {
+		return nil
+	}
+
+	return d.client
+}
+
+// registrar gives runtimes their ids, or is nil.
+func (d *directory) registrar(rows *stored.Store) runtimes.Registrar {
+	if d == nil {
+		return nil
+	}
+
+	return &registration.Registrar{Director: d.client, Rows: rows, Project: d.project, Clock: clock.RealClock{}, Log: d.log}
+}
+
+// collectors are what is measured.
+func (d *directory) collectors() []prometheus.Collector {
+	if d == nil {
+		return nil
+	}
+
+	return []prometheus.Collector{d.guard, d.tokens}
+}
+
+// parts are what runs for it.
+func (d *directory) parts(rows *stored.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
+	if d == nil {
+		return nil
+	}
+
+	recovery := func(name string, guard *outside.Guard, probe func(context.Context) error) lifecycle.Part {
+		return lifecycle.Part{Name: name, Run: outside.Recovery{
+			Guard: guard, Probe: probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: d.log,
+		}.Run}
+	}
+
+	return []lifecycle.Part{
+		recovery("recovery of Director", d.guard, d.client.Probe),
+		recovery("recovery of Director's tokens", d.tokens, d.client.ProbeToken),
+		{Name: "caretaker of registrations", Run: registration.Caretaker{
+			Director: d.client, Rows: rows, Clock: clock.RealClock{}, Log: d.log,
+		}.Run},
+	}
+}

@@ -1,0 +1,123 @@
+package service_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+// credentialsFile holds the credentials that a simulated Director takes.
+func credentialsFile(t *testing.T, endpoint string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "director.yaml")
+	text := fmt.Sprintf("data: {client_id: %s, client_secret: %s, tokens_endpoint: %q}",
+		simulator.DefaultClientID, simulator.DefaultClientSecret, endpoint)
+
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}
+
+// startWithDirector runs a Provisioner that registers its runtimes.
+func startWithDirector(t *testing.T) (landscape, *simulator.Director) {
+	t.Helper()
+
+	director, err := simulator.New(simulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	server := httptest.NewServer(director)
+	t.Cleanup(server.Close)
+
+	return start(t, 200*time.Millisecond, func(c *service.Config) {
+		c.Director.Enabled, c.Director.URL = true, server.URL+simulator.GraphQLPath
+		c.Director.OAuthPath = credentialsFile(t, server.URL+simulator.TokenPath)
+	}), director
+}
+
+func TestRuntimeStandsInDirectorForAsLongAsItIs(t *testing.T) {
+	l, director := startWithDirector(t)
+
+	ordered := l.provision("key-1", "c-first")
+	l.succeeded(ordered.ID)
+
+	shoot, _ := l.shoot("c-first")
+	told := director.Runtimes()[0]
+	want := simulator.Runtime{
+		ID: ordered.RuntimeID, Tenant: tenant, Name: "c-first", Condition: "PROVISIONING", Labels: map[string]any{
+			"gardenerClusterName": "c-first", "gardenerClusterDomain": *shoot.Spec.DNS.Domain,
+			registration.LabelOrder: told.Labels[registration.LabelOrder],
+		},
+	}
+
+	if diff := cmp.Diff(want, told, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
+		t.Errorf("Director knows, -want +got:\n%s", diff)
+	}
+
+	_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
+	if failure.Of(err).Reason != failure.ReasonAlreadyExists || len(director.Runtimes()) != 1 {
+		t.Errorf("an order that is refused gives %v, and %d runtimes are registered", err, len(director.Runtimes()))
+	}
+
+	l.succeeded(l.deprovision(ordered.RuntimeID))
+
+	if left := director.Runtimes(); len(left) > 0 {
+		t.Errorf("Director still knows %v", left)
+	}
+}
+
+func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
+	l, director := startWithDirector(t)
+	l.order(gardenlet.FaultQuota)
+
+	if status := l.await(l.provision("", "c-faulty").ID); status.State != wire.OperationStateFailed {
+		t.Fatalf("ended as %s", status.State)
+	}
+
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+		if director.Runtimes()[0].Condition == "FAILED" {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatalf("Director has not been told: %v", director.Runtimes())
+		}
+	}
+}
+
+func TestOrderThatDirectorRefusesLeavesNothing(t *testing.T) {
+	l, director := startWithDirector(t)
+	director.Order(simulator.Fault{Operation: "registerRuntime", Code: simulator.InvalidData}, simulator.Fault{Operation: "runtimes", Code: simulator.TenantNotFound})
+
+	for _, reason := range []string{"TenantNotFound", "InvalidData"} {
+		_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-first"))
+
+		got := failure.Of(err)
+		if got.Kind != failure.Permanent || got.Reason != reason || got.Component != failure.ComponentDirector {
+			t.Errorf("got %s, %s of %q: %v", got.Kind, got.Reason, got.Component, err)
+		}
+	}
+
+	l.succeeded(l.provision("", "c-first").ID)
+}

@@ -1,0 +1,185 @@
+package runtimes_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+const hold = 2 * time.Minute
+
+// registrations is a bench whose database has operations too.
+type registrations struct {
+	bench
+
+	operations *operations.Store
+}
+
+// eachWithOperations runs the case on both databases.
+func eachWithOperations(t *testing.T, test func(b registrations)) {
+	t.Helper()
+
+	each(t, func(b bench) {
+		store, err := operations.Open(t.Context(), b.db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(registrations{bench: b, operations: store})
+	})
+}
+
+// intend records the intent of an order at a moment after the start.
+func (b registrations) intend(label string, after time.Duration) bool {
+	b.Helper()
+
+	free, err := b.store.IntendRegistration(b.Context(), "tenant", label, start.Add(after))
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return free
+}
+
+// accept has the order accepted as an operation that is in the state.
+func (b registrations) accept(label, operationID string, state process.State) runtimes.Registration {
+	b.Helper()
+
+	registration := runtimes.Registration{Tenant: "tenant", Label: label, RuntimeID: "runtime of " + label, OperationID: operationID}
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		if err := b.operations.Accept(b.Context(), tx, process.New{
+			ID: operationID, Kind: "kind", InstanceID: operationID, Payload: []byte("{}"), At: start,
+		}); err != nil {
+			return err
+		}
+
+		_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET state = ?, finished_at = ? WHERE id = ?`,
+			string(state), storage.At(map[bool]time.Time{true: start}[state == process.Failed || state == process.Succeeded]), operationID)
+		if err != nil {
+			return err
+		}
+
+		return b.store.AcceptRegistration(b.Context(), tx, registration, start)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return registration
+}
+
+// held takes the registration that is next to be settled an hour later, if any.
+func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
+	b.Helper()
+
+	now := start.Add(after)
+
+	held, err := b.store.HoldRegistration(b.Context(), now.Add(-time.Hour), now, now.Add(hold))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		b.Fatal(err)
+	}
+
+	return held, err == nil
+}
+
+func TestRegistrationIsSettledOnce(t *testing.T) {
+	eachWithOperations(t, func(b registrations) {
+		if !b.intend("one", 0) || !b.intend("one", time.Minute) {
+			b.Fatal("an order that is sent again may be registered again")
+		}
+
+		if got, there := b.held(time.Hour); there {
+			b.Errorf("%v is settled while it is tried", got)
+		}
+
+		const late = 2 * time.Hour
+
+		first, there := b.held(late)
+		if want := (runtimes.Registration{Tenant: "tenant", Label: "one", HeldUntil: start.Add(late + hold)}); !there || !cmp.Equal(want, first) {
+			b.Fatalf("held %v, %t", first, there)
+		}
+
+		if got, there := b.held(late + time.Second); there || b.intend("one", late+time.Second) {
+			b.Errorf("what is held is taken by others: %v", got)
+		}
+
+		second, there := b.held(late + hold + time.Second)
+		if !there {
+			b.Fatal("a hold ends, for its replica may have died")
+		}
+
+		for _, settled := range []runtimes.Registration{first, second} {
+			if err := b.store.SettleRegistration(b.Context(), settled); err != nil {
+				b.Fatal(err)
+			}
+
+			if left := b.count(); left != map[bool]int{true: 1}[settled == first] {
+				b.Errorf("%d rows are left: only who holds a registration ends it", left)
+			}
+		}
+	})
+}
+
+func (b registrations) count() int {
+	b.Helper()
+
+	count, err := storage.Get[int](b.Context(), b.store.Reader(), `SELECT count(*) FROM registrations`)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return count
+}
+
+func TestRegistrationsOfOperations(t *testing.T) {
+	eachWithOperations(t, func(b registrations) {
+		b.intend("failed", 0)
+		failed := b.accept("failed", "op-1", process.Failed)
+		b.accept("running", "op-2", process.InProgress)
+		b.accept("succeeded", "op-3", process.Succeeded)
+
+		untold, err := b.store.UntoldFailures(b.Context(), 10)
+		if diff := cmp.Diff([]runtimes.Registration{failed}, untold); err != nil || diff != "" {
+			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
+		}
+
+		if got, _ := b.held(2 * time.Hour); got.Label != "succeeded" {
+			b.Errorf("held %v: neither what runs nor what is to be told may be settled", got)
+		}
+
+		older := failed
+		older.OperationID = "op-0"
+
+		for _, told := range []struct {
+			registration runtimes.Registration
+			left         int
+		}{{older, 1}, {failed, 0}} {
+			if err := b.store.FailureTold(b.Context(), told.registration); err != nil {
+				b.Fatal(err)
+			}
+
+			if untold, err := b.store.UntoldFailures(b.Context(), 10); err != nil || len(untold) != told.left {
+				b.Errorf("told of %s: %v, %v", told.registration.OperationID, untold, err)
+			}
+		}
+
+		if got, _ := b.held(2 * time.Hour); got.Label != "failed" {
+			b.Errorf("held %v: what is told is settled", got)
+		}
+
+		again := b.accept("failed", "op-4", process.Failed)
+
+		if untold, err := b.store.UntoldFailures(b.Context(), 10); err != nil || !cmp.Equal(untold[0].OperationID, again.OperationID) {
+			b.Errorf("an order that failed anew is told anew: %v, %v", untold, err)
+		}
+	})
+}
