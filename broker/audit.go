@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -29,7 +30,7 @@ func ordered(ctx context.Context, operation process.New, before, after *environm
 
 	var err error
 
-	operation.OrderedBy = entry.By.Name()
+	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Carry(ctx)
 	operation.Audit, err = entry.Encode()
 
 	return operation, err

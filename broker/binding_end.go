@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -48,7 +49,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 // instance.
 func (o Options) orderedBinding(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry audit.Entry,
 ) (process.New, error) {
-	operation.OrderedBy = audit.ActorOf(ctx).Name()
+	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
 	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
 	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
 

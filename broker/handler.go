@@ -126,6 +126,7 @@ func (a *api) router() http.Handler {
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
+	router.Use(rest.Traced)
 
 	for _, prefix := range []string{"/v2", "/oauth/v2", "/oauth/{region}/v2"} {
 		for path, methods := range paths {

@@ -31,6 +31,8 @@ type Config struct {
 	Grace time.Duration
 	// Observer is told what the engine does; nil for nobody.
 	Observer Observer
+	// Tracer follows operations across systems; nil for nobody.
+	Tracer Tracer
 }
 
 // DefaultConfig has the values that the services start from.
@@ -86,6 +88,10 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 	if config.Observer == nil {
 		config.Observer = unobserved{}
+	}
+
+	if config.Tracer == nil {
+		config.Tracer = untraced{}
 	}
 
 	engine := &Engine[D]{

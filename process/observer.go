@@ -1,6 +1,9 @@
 package process
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Observer is told what an engine does, for metrics. It must not block.
 type Observer interface {
@@ -13,7 +16,7 @@ type Observer interface {
 	// Attempted tells what came of a run of a step.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
 	// Ended tells that an operation came to its end.
-	Ended(kind string, state State)
+	Ended(record Record)
 	// ClaimFailed tells that the store could not be asked for work.
 	ClaimFailed()
 	// LeaseLost tells that a run ended because another replica has claimed its operation.
@@ -27,6 +30,24 @@ func (unobserved) Began(string)                                     {}
 func (unobserved) PickedUp(string, time.Duration)                   {}
 func (unobserved) Left(string)                                      {}
 func (unobserved) Attempted(string, string, Outcome, time.Duration) {}
-func (unobserved) Ended(string, State)                              {}
+func (unobserved) Ended(Record)                                     {}
 func (unobserved) ClaimFailed()                                     {}
 func (unobserved) LeaseLost()                                       {}
+
+// Tracer follows operations across systems: it knows to which operation the calls of a step belong. It must not block.
+type Tracer interface {
+	// Attempt is called before a run of a step, which then has the context that it returns. The function is called once: when it is
+	// known what came of the run.
+	Attempt(ctx context.Context, record Record, attempt Attempt) (context.Context, func(outcome Outcome, message string))
+	// Ended tells of an operation that came to its end.
+	Ended(record Record)
+}
+
+// untraced is the tracer of an engine that has none.
+type untraced struct{}
+
+func (untraced) Attempt(ctx context.Context, _ Record, _ Attempt) (context.Context, func(Outcome, string)) {
+	return ctx, func(Outcome, string) {}
+}
+
+func (untraced) Ended(Record) {}

@@ -47,7 +47,7 @@ func (d *diary) Attempted(_, step string, outcome process.Outcome, took time.Dur
 	d.write(step + " " + string(outcome) + " after " + took.String())
 }
 
-func (d *diary) Ended(kind string, state process.State) { d.write(kind + " " + string(state)) }
+func (d *diary) Ended(record process.Record) { d.write(record.Kind + " " + string(record.State)) }
 
 func (d *diary) ClaimFailed() { d.write("claim failed") }
 

@@ -44,7 +44,9 @@ type Record struct {
 	// OrderedBy is on whose behalf it was accepted, Audit what else is told of that, as JSON. The engine does not look at them.
 	OrderedBy string
 	Audit     string
-	State     State
+	// Trace is where a Tracer has it belong, as a line. The engine does not look at it.
+	Trace string
+	State State
 	// Description is a line for people.
 	Description string
 	// Problem is what its last run failed at, Progress what that run said instead when it waits.
@@ -147,6 +149,8 @@ type New struct {
 	// OrderedBy and Audit are those of the Record. They never change.
 	OrderedBy string
 	Audit     string
+	// Trace is that of the Record.
+	Trace string
 	// Why is told in the first line of its timeline; without it, its kind is.
 	Why            string
 	FinishedStages []string

@@ -25,6 +25,9 @@ type run[D any] struct {
 	progress  Progress
 	log       logrus.FieldLogger
 
+	// traced ends what the tracer was told of the attempt that runs.
+	traced func(Outcome, string)
+
 	unreadable  error
 	keepPayload bool
 	uncertain   bool // a write has failed: nothing more is written
@@ -43,6 +46,7 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 		takenFrom: work.TakenFrom,
 		attempts:  attempts,
 
+		traced:     func(Outcome, string) {},
 		unreadable: work.Unreadable,
 		log: e.log.WithFields(logrus.Fields{
 			logging.OperationID: work.Record.ID,
@@ -172,7 +176,10 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 		logging.Stage: stage.Name, logging.Step: step.Name(), logging.Attempt: attempt.Number,
 	})
 
-	result, wait, err := call(ctx, step, r.operation, log)
+	traced, ended := r.engine.config.Tracer.Attempt(ctx, r.operation.Record, attempt)
+	r.traced = ended
+
+	result, wait, err := call(traced, step, r.operation, log)
 	if ctx.Err() != nil && err != nil {
 		r.interrupted(attempt)
 		r.release(ctx, r.engine.clock.Now())
@@ -344,6 +351,10 @@ func (r *run[D]) entry(attempt Attempt, outcome Outcome, message string, next ti
 		Began: attempt.Last, End: now, Outcome: outcome, Message: presentable(message), NextRun: next,
 	})
 	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, now.Sub(attempt.Last))
+
+	ended := r.traced
+	r.traced = func(Outcome, string) {} // a step that is left out has no attempt
+	ended(outcome, presentable(message))
 }
 
 // note adds a line about the operation as a whole.

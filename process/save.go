@@ -44,7 +44,8 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.note(outcome, message)
 
 	if r.write(ctx) {
-		r.engine.config.Observer.Ended(r.operation.Kind, r.operation.State)
+		r.engine.config.Observer.Ended(r.operation.Record)
+		r.engine.config.Tracer.Ended(r.operation.Record)
 		r.log.WithFields(map[string]any{logging.State: r.operation.State, logging.Reason: message}).Info("operation ended")
 	}
 }

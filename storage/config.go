@@ -34,6 +34,8 @@ type Config struct {
 	Port     int
 	Name     string
 	SSLMode  string
+	// SSLRootCert is the file of the authorities whom the server's certificate has to come from; empty for those of the system.
+	SSLRootCert string
 }
 
 // postgresDSN returns the connection string, password included. It is made of quoted words, which can always be read: an error
@@ -43,7 +45,7 @@ func (c Config) postgresDSN() string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 	}
 
-	return strings.Join([]string{
+	words := []string{
 		"user=" + quote(c.User),
 		"password=" + quote(c.Password.Reveal()),
 		"host=" + quote(c.Host),
@@ -53,7 +55,12 @@ func (c Config) postgresDSN() string {
 		"connect_timeout=5",
 		"timezone=UTC",
 		"idle_in_transaction_session_timeout=" + strconv.FormatInt(idleInTransaction.Milliseconds(), 10),
-	}, " ")
+	}
+	if c.SSLRootCert != "" {
+		words = append(words, "sslrootcert="+quote(c.SSLRootCert))
+	}
+
+	return strings.Join(words, " ")
 }
 
 // sqliteDSN returns the file with its settings: writers wait for each other, a commit is on disk before it is reported.

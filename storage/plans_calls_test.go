@@ -159,6 +159,11 @@ func (s stores) operationCalls() map[string]call {
 // engineCalls are what an engine does again and again.
 func (s stores) engineCalls() map[string]call {
 	return map[string]call{
+		"operations.Standing": func(ctx context.Context) error {
+			_, err := s.operations.Standing(ctx)
+
+			return err
+		},
 		"operations.UnfinishedKinds": func(ctx context.Context) error {
 			_, err := s.operations.UnfinishedKinds(ctx)
 

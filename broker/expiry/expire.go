@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -141,7 +142,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 		return "", err
 	}
 
-	suspension.Why, suspension.OrderedBy = why, audit.ActorOf(ctx).Name()
+	suspension.Why, suspension.OrderedBy, suspension.Trace = why, audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
 
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }

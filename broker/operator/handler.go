@@ -100,6 +100,7 @@ func NewHandler(options Options) http.Handler {
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
+	router.Use(rest.Traced)
 
 	if options.Otherwise != nil {
 		router.NotFoundHandler = options.Otherwise

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -139,7 +140,7 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 	next.Why = "retry of " + former.ID + " " + wanted.why()
 
 	by := audit.Entry{By: audit.ActorOf(ctx)}
-	next.OrderedBy = by.By.Name()
+	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
 
 	if next.Audit, err = by.Encode(); err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -21,6 +22,7 @@ type Config struct {
 
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
+	Tracing  tracing.Config  `envPrefix:""`
 
 	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
@@ -81,6 +83,7 @@ func DefaultConfig() Config {
 		ShutdownDelay: replica.DefaultShutdownDelay,
 		Access:        access.Default(),
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
+		Tracing:       tracing.DefaultConfig(),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,

@@ -63,8 +63,9 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	}
 
 	base, err := replica.New(ctx, replica.Config{
+		Name:    "broker",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard, offer.Metric())
+	s.Metrics().MustRegister(guard, offer.Metric(), enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -144,7 +145,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
-	limits.Observer = enginemetrics.New(s.Metrics())
+	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {

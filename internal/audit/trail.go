@@ -100,6 +100,13 @@ func (t *Trail) Refusals(of func(*http.Request) Target) rest.Middleware {
 	}
 }
 
+// Refused writes down a change that is not carried out, of a protocol whose answers Refusals cannot read: not all of them where there are
+// many. Who and when are filled in.
+func (t *Trail) Refused(ctx context.Context, entry Entry) {
+	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
+	t.refused(ctx, &t.changes, entry)
+}
+
 // refused writes an entry unless there were too many of late. The answer is as it is: where the entry cannot be written, the log says so.
 func (t *Trail) refused(ctx context.Context, sampler *sampler, entry Entry) {
 	missed, chosen := sampler.take(t.clock.Now())

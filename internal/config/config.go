@@ -80,14 +80,15 @@ func wrong(name string, err error) []string {
 
 // Database is where a service keeps its rows.
 type Database struct {
-	Driver   string        `env:"DRIVER"   help:"sqlite or postgres"`
-	Path     string        `env:"PATH"     help:"the file of SQLite"`
-	User     string        `env:"USER"     help:"user of PostgreSQL"`
-	Password secret.String `env:"PASSWORD" help:"password of the user; password unless it is set"`
-	Host     string        `env:"HOST"     help:"host of PostgreSQL"`
-	Port     string        `env:"PORT"     help:"port of PostgreSQL"`
-	Name     string        `env:"NAME"     help:"database of PostgreSQL"`
-	SSLMode  string        `env:"SSL_MODE" help:"disable, require, verify-ca or verify-full"`
+	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
+	Path        string        `env:"PATH"          help:"the file of SQLite"`
+	User        string        `env:"USER"          help:"user of PostgreSQL"`
+	Password    secret.String `env:"PASSWORD"      help:"password of the user; password unless it is set"`
+	Host        string        `env:"HOST"          help:"host of PostgreSQL"`
+	Port        string        `env:"PORT"          help:"port of PostgreSQL"`
+	Name        string        `env:"NAME"          help:"database of PostgreSQL"`
+	SSLMode     string        `env:"SSL_MODE"      help:"disable, require, verify-ca or verify-full"`
+	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the authorities of PostgreSQL's certificate; empty for those of the system"`
 	// SecretKeys has no default: a service without keys refuses to start.
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"id:base64,… of 32 bytes each; the first encrypts, all decrypt"`
 }
@@ -114,7 +115,7 @@ func (d Database) Storage() (storage.Config, error) {
 
 	return storage.Config{
 		Driver: d.Driver, Path: d.Path, User: d.User, Password: d.Password, Host: d.Host, Port: port,
-		Name: d.Name, SSLMode: d.SSLMode,
+		Name: d.Name, SSLMode: d.SSLMode, SSLRootCert: d.SSLRootCert,
 	}, nil
 }
 

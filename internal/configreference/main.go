@@ -1,4 +1,5 @@
-// Command configreference writes the reference page of the environment variables from the structs that they are read into.
+// Command configreference writes the reference page of the environment variables from the structs that they are read into, and the page
+// that tells what has become of the former Provisioner's.
 package main
 
 import (
@@ -13,12 +14,14 @@ import (
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-//go:generate go run . ../../docs/operator/configuration.md
+//go:generate go run . ../../docs/operator/configuration.md ../../docs/operator/former-variables.md
 
 func main() {
-	if err := os.WriteFile(os.Args[1], page(), 0o644); err != nil { //nolint:gosec // documentation is for everybody
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for i, text := range [][]byte{page(), formerPage()} {
+		if err := os.WriteFile(os.Args[1+i], text, 0o644); err != nil { //nolint:gosec // documentation is for everybody
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 }
 
@@ -40,11 +43,6 @@ func table(page *bytes.Buffer, service string, variables []config.Variable) {
 	fmt.Fprintf(page, "\n## %s\n\n| variable | default | meaning |\n| --- | --- | --- |\n", service)
 
 	for _, variable := range variables {
-		value := variable.Default
-		if value != "" {
-			value = "`" + value + "`"
-		}
-
-		fmt.Fprintf(page, "| %s | %s | %s |\n", variable.Name, value, strings.ReplaceAll(variable.Help, "|", `\|`))
+		fmt.Fprintf(page, "| %s | %s | %s |\n", variable.Name, code(variable.Default), strings.ReplaceAll(variable.Help, "|", `\|`))
 	}
 }

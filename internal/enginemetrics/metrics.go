@@ -9,11 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
+const namespace = "environment_broker_engine"
+
 const (
 	labelKind    = "kind"
 	labelStep    = "step"
 	labelOutcome = "outcome"
 	labelState   = "state"
+	labelReason  = "reason"
 )
 
 // Metrics is a process.Observer. No label names an instance or an operation, so there are as many series as there are steps.
@@ -23,6 +26,8 @@ type Metrics struct {
 	attempts     *prometheus.CounterVec
 	stepTime     *prometheus.HistogramVec
 	ended        *prometheus.CounterVec
+	failed       *prometheus.CounterVec
+	lasted       *prometheus.HistogramVec
 	claimsFailed prometheus.Counter
 	leasesLost   prometheus.Counter
 }
@@ -31,8 +36,6 @@ var _ process.Observer = (*Metrics)(nil)
 
 // New registers the metrics of one engine.
 func New(registerer prometheus.Registerer) *Metrics {
-	const namespace = "environment_broker_engine"
-
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}
 	}
@@ -54,13 +57,19 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"How long runs of steps took.", .001, .005, .025, .1, .5, 1, 5, 10, 30, 60, 120), []string{labelKind, labelStep}),
 		ended: prometheus.NewCounterVec(counter("operations_ended_total",
 			"Operations that came to their end, by state: succeeded, failed, canceled."), []string{labelKind, labelState}),
+		failed: prometheus.NewCounterVec(counter("operations_failed_total",
+			"Operations that failed, by the reason that their users are told; empty where they are told none."), []string{labelKind, labelReason}),
+		lasted: prometheus.NewHistogramVec(histogram("operation_duration_seconds",
+			"How long operations took from their acceptance to their end, by state.",
+			1, 5, 15, 60, 180, 300, 600, 900, 1800, 3600, 7200, 21600, 86400), []string{labelKind, labelState}),
 		claimsFailed: prometheus.NewCounter(counter("claims_failed_total",
 			"How often the database could not be asked for work.")),
 		leasesLost: prometheus.NewCounter(counter("leases_lost_total",
 			"Runs that ended because another replica had taken their operation over.")),
 	}
 
-	registerer.MustRegister(made.running, made.pickUp, made.attempts, made.stepTime, made.ended, made.claimsFailed, made.leasesLost)
+	registerer.MustRegister(made.running, made.pickUp, made.attempts, made.stepTime, made.ended, made.failed, made.lasted,
+		made.claimsFailed, made.leasesLost)
 
 	return made
 }
@@ -83,8 +92,15 @@ func (m *Metrics) Attempted(kind, step string, outcome process.Outcome, took tim
 }
 
 // Ended implements process.Observer.
-func (m *Metrics) Ended(kind string, state process.State) {
-	m.ended.WithLabelValues(kind, string(state)).Inc()
+func (m *Metrics) Ended(record process.Record) {
+	state := string(record.State)
+
+	m.ended.WithLabelValues(record.Kind, state).Inc()
+	m.lasted.WithLabelValues(record.Kind, state).Observe(record.FinishedAt.Sub(record.CreatedAt).Seconds())
+
+	if record.State == process.Failed {
+		m.failed.WithLabelValues(record.Kind, record.Problem.Reason).Inc()
+	}
 }
 
 // ClaimFailed implements process.Observer.

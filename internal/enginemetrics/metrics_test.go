@@ -1,16 +1,25 @@
 package enginemetrics_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
+
+var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
@@ -22,7 +31,11 @@ func TestMetrics(t *testing.T) {
 	metrics.Attempted("provision", "Order", process.Retrying, 2*time.Second)
 	metrics.Attempted("provision", "Order", process.Done, 3*time.Second)
 	metrics.Left("deprovision")
-	metrics.Ended("deprovision", process.Canceled)
+	metrics.Ended(process.Record{Kind: "deprovision", State: process.Canceled})
+	metrics.Ended(process.Record{
+		Kind: "provision", State: process.Failed, Problem: process.Problem{Reason: "ERR_INFRA_QUOTA_EXCEEDED"},
+		CreatedAt: began, FinishedAt: began.Add(time.Minute),
+	})
 	metrics.ClaimFailed()
 	metrics.LeaseLost()
 
@@ -36,6 +49,10 @@ environment_broker_engine_leases_lost_total 1
 # HELP environment_broker_engine_operations_ended_total Operations that came to their end, by state: succeeded, failed, canceled.
 # TYPE environment_broker_engine_operations_ended_total counter
 environment_broker_engine_operations_ended_total{kind="deprovision",state="canceled"} 1
+environment_broker_engine_operations_ended_total{kind="provision",state="failed"} 1
+# HELP environment_broker_engine_operations_failed_total Operations that failed, by the reason that their users are told; empty where they are told none.
+# TYPE environment_broker_engine_operations_failed_total counter
+environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
 # HELP environment_broker_engine_operations_running Operations that this replica's workers carry at this moment.
 # TYPE environment_broker_engine_operations_running gauge
 environment_broker_engine_operations_running{kind="deprovision"} 0
@@ -48,7 +65,7 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"environment_broker_engine_claims_failed_total", "environment_broker_engine_leases_lost_total",
-		"environment_broker_engine_operations_ended_total", "environment_broker_engine_operations_running",
+		"environment_broker_engine_operations_ended_total", "environment_broker_engine_operations_running", "environment_broker_engine_operations_failed_total",
 		"environment_broker_engine_step_attempts_total"); err != nil {
 		t.Error(err)
 	}
@@ -68,7 +85,43 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 		}
 	}
 
-	if sums["environment_broker_engine_step_duration_seconds"] != 5 || sums["environment_broker_engine_pickup_delay_seconds"] != 0.02 {
+	if sums["environment_broker_engine_operation_duration_seconds"] != 60 || sums["environment_broker_engine_step_duration_seconds"] != 5 || sums["environment_broker_engine_pickup_delay_seconds"] != 0.02 {
 		t.Errorf("durations add up to %v", sums)
+	}
+}
+
+// standings are what a database has, or why it does not say.
+type standings struct {
+	found []operations.Standing
+	err   error
+}
+
+// Standing implements enginemetrics.Standings.
+func (s standings) Standing(context.Context) ([]operations.Standing, error) { return s.found, s.err }
+
+func TestQueue(t *testing.T) {
+	const want = `
+# HELP environment_broker_engine_operations_oldest_seconds How long ago the oldest operation was accepted of those that have not ended, by state. All replicas tell the same.
+# TYPE environment_broker_engine_operations_oldest_seconds gauge
+environment_broker_engine_operations_oldest_seconds{kind="provision",state="pending"} 90
+# HELP environment_broker_engine_operations_unfinished Operations in the database that have not ended, by state: pending, in progress, canceling. All replicas tell the same.
+# TYPE environment_broker_engine_operations_unfinished gauge
+environment_broker_engine_operations_unfinished{kind="provision",state="pending"} 3
+`
+
+	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
+	some := standings{found: []operations.Standing{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
+
+	if err := testutil.CollectAndCompare(enginemetrics.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+
+	log, lines := logtest.NewNullLogger()
+	if told := testutil.CollectAndCount(enginemetrics.Queue(standings{err: errors.New("the database is away")}, now, log)); told != 0 {
+		t.Errorf("want no figures of a database that is away, got %d", told)
+	}
+
+	if len(lines.AllEntries()) != 1 {
+		t.Errorf("want a line that says why, got %v", lines.AllEntries())
 	}
 }

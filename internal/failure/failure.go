@@ -70,6 +70,8 @@ type Error struct {
 	Component string
 	// Text is for the user: what happened and what to do. It never holds a secret.
 	Text string
+	// Fields are where in the request what is wrong stands, as paths such as a.b[0].c; empty where that is not known.
+	Fields []string
 	// Cause is for the log.
 	Cause error
 }
@@ -87,6 +89,13 @@ func Wrap(kind Kind, cause error, format string, args ...any) *Error {
 // Because sets the machine-readable cause and returns the same error.
 func (e *Error) Because(reason, component string) *Error {
 	e.Reason, e.Component = reason, component
+
+	return e
+}
+
+// At sets the fields of the request that are wrong and returns the same error.
+func (e *Error) At(fields ...string) *Error {
+	e.Fields = fields
 
 	return e
 }

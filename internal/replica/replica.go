@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/serving"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -31,6 +32,8 @@ const stopLimit = 25 * time.Second
 
 // Config is what every service is told.
 type Config struct {
+	// Name is the service's, in traces.
+	Name          string
 	Address       string
 	StatusAddress string
 	// ShutdownDelay is how long a replica that was told to stop goes on answering, so that load balancers notice.
@@ -39,6 +42,7 @@ type Config struct {
 	Users    secret.String
 	Access   access.Config
 	Database config.Database
+	Tracing  tracing.Config
 }
 
 // Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
@@ -49,6 +53,8 @@ type Replica struct {
 	// Keys are for what is secret at rest.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
+	// Tracing is where spans are told; nil when nobody wants them.
+	Tracing *tracing.Tracing
 
 	config Config
 	health *health.Health
@@ -85,8 +91,12 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
-	if replica.DB, err = storage.Open(ctx, database); err != nil {
+	if replica.Tracing, err = tracing.New(ctx, config.Name, config.Tracing, log); err != nil {
 		return nil, err
+	}
+
+	if replica.DB, err = storage.Open(ctx, database); err != nil {
+		return nil, errors.Join(err, replica.Tracing.Close(ctx))
 	}
 
 	return replica, nil
@@ -101,7 +111,7 @@ func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
-	if r.api, err = serving.Listen(ctx, r.config.Address, handler, r.config.ShutdownDelay); err != nil {
+	if r.api, err = serving.Listen(ctx, r.config.Address, r.Tracing.Receive(handler), r.config.ShutdownDelay); err != nil {
 		return err
 	}
 
@@ -111,7 +121,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
-	r.parts = slices.Concat([]lifecycle.Part{{Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{
+	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{
 		{Name: "api server", Run: r.api.Run},
 		{Name: "readiness", Run: r.health.Run},
 	})
@@ -134,7 +144,7 @@ func (r *Replica) Run(ctx context.Context) error {
 
 // Close gives back what a replica that was never run has taken.
 func (r *Replica) Close() error {
-	errs := []error{r.DB.Close()}
+	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 
 	for _, server := range []*serving.Server{r.api, r.status} {
 		if server != nil {

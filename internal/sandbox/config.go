@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -36,6 +37,7 @@ type Config struct {
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"where the Provisioner listens"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"where the broker tells health and metrics"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"where the Provisioner tells health and metrics"`
+	Director                 bool          `env:"DIRECTOR"                   help:"register runtimes in a simulated Director, whose data is kept in the folder too"`
 	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
 }
 
@@ -70,13 +72,18 @@ func (c Config) check() error {
 	return nil
 }
 
-func (c Config) provisioner(keys secret.String) provisioner.Config {
+func (c Config) provisioner(keys secret.String, director string) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
 	config.ShutdownDelay = 0 // no load balancer stands before it
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
 	config.Gardener.Project = garden.DefaultProject
+
+	if director != "" {
+		config.Director.Enabled, config.Director.URL = true, "http://"+director+simulator.GraphQLPath
+		config.Director.OAuthPath = filepath.Join(c.Dir, directorCredentials)
+	}
 
 	return config
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/serving"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -80,8 +81,19 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	parts := []lifecycle.Part{gardenPart}
+	around := surroundings{garden: garden}
 
-	services, err := start(ctx, config, keys, garden, log)
+	if config.Director {
+		around.director, err = startDirector(ctx, config)
+	}
+
+	var services services
+
+	if err == nil {
+		parts = append(parts, around.directorParts()...)
+		services, err = start(ctx, config, keys, around, log)
+	}
+
 	if err != nil {
 		// The garden's part has to run to be stopped.
 		canceled, cancel := context.WithCancel(ctx)
@@ -101,6 +113,13 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
+// surroundings are what the services work with.
+type surroundings struct {
+	garden client.WithWatch
+	// director is nil when runtimes are not registered.
+	director *serving.Server
+}
+
 // services are what the sandbox runs.
 type services struct {
 	provisioner *provisioner.Service
@@ -108,20 +127,20 @@ type services struct {
 }
 
 // start puts the services together. Both write to the one log, each under its name.
-func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, log logrus.FieldLogger,
+func start(ctx context.Context, config Config, keys secret.String, around surroundings, log logrus.FieldLogger,
 ) (services, error) {
 	var (
 		running services
 		err     error
 	)
 
-	settings := config.provisioner(keys)
+	settings := config.provisioner(keys, around.directorAddress())
 
 	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
 		return services{}, err
 	}
 
-	running.provisioner, err = provisioner.New(ctx, settings, garden, log.WithField(logging.Service, "provisioner"))
+	running.provisioner, err = provisioner.New(ctx, settings, around.garden, log.WithField(logging.Service, "provisioner"))
 	if err != nil {
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}

@@ -74,26 +74,33 @@ type Options struct {
 	// take to connect.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
+	// Connected are stages that follow when the agent is connected.
+	Connected []process.Stage[operation.Data]
 	// Limit bounds a whole reconnection.
 	Limit time.Duration
 }
 
-// Stages are those that connect the agent of a runtime that was ordered with one. Without Director there are none.
+// Stages are those that connect the agent of a runtime that was ordered with one. Without Director there are none, and a runtime that
+// was ordered before there was one is left alone.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
 	}
 
-	return options.stages()
+	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
 // Reconnect has the agent of a runtime connect anew.
 func Reconnect(options Options) process.Process[operation.Data] {
-	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages()}
+	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
 
-func (o Options) stages() []process.Stage[operation.Data] {
+func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
+
+	only := func(step process.Step[operation.Data]) []process.Task[operation.Data] {
+		return []process.Task[operation.Data]{{Step: step, When: when}}
+	}
 
 	within := func(window time.Duration) process.RetryPolicy {
 		retry := process.DefaultRetry()
@@ -102,13 +109,13 @@ func (o Options) stages() []process.Stage[operation.Data] {
 		return retry
 	}
 
-	return []process.Stage[operation.Data]{
-		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: process.Steps[operation.Data](connect{o})},
+	return append([]process.Stage[operation.Data]{
+		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: only(connect{o})},
 		{
 			Name: "WaitForAgentToConnect", Retry: within(o.ConnectionTimeout), RetryFrom: connecting,
-			Steps: process.Steps[operation.Data](await{o}),
+			Steps: only(await{o}),
 		},
-	}
+	}, o.Connected...)
 }
 
 // PlaceOf finds the agent of a runtime by its order, if it was ordered with one.

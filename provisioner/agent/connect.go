@@ -53,6 +53,8 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		}
 	}
 
+	op.Data.Registered = true // else Director would have had no token
+
 	log.WithField("shoot", at.ShootName).Info("runtime agent configured")
 
 	return op, 0, nil

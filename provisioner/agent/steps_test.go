@@ -9,6 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
 func TestStages(t *testing.T) {
@@ -27,6 +28,22 @@ func TestStages(t *testing.T) {
 		t.Errorf("a provisioning connects its agent in the same stages, got %d", len(got))
 	}
 
+	for _, stage := range Stages(w.options()) {
+		for _, registered := range []bool{false, true} {
+			op := process.NewOperation(process.Record{}, operation.Data{Registered: registered}, time.Time{})
+			if got := stage.Steps[0].When(op); got != registered {
+				t.Errorf("%s is run: %t, for a runtime that Director knows: %t", stage.Name, got, registered)
+			}
+		}
+	}
+
+	followed := w.options()
+	followed.Connected = []process.Stage[operation.Data]{{Name: "TellingConnection"}}
+
+	if names := Reconnect(followed).StageNames(); names[len(names)-1] != "TellingConnection" {
+		t.Errorf("what follows a connection comes last: %v", names)
+	}
+
 	without := w.options()
 	without.Tokens = nil
 
@@ -43,8 +60,8 @@ func TestFirstConnection(t *testing.T) {
 	w := &world{}
 
 	for range 2 {
-		if _, wait, err := w.run(t, "ConnectRuntimeAgent", "op-1"); err != nil || wait != 0 {
-			t.Fatalf("comes back after %s, %v", wait, err)
+		if op, wait, err := w.run(t, "ConnectRuntimeAgent", "op-1"); err != nil || wait != 0 || !op.Data.Registered {
+			t.Fatalf("comes back after %s, known to Director: %t, %v", wait, op.Data.Registered, err)
 		}
 	}
 

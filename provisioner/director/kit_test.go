@@ -38,8 +38,6 @@ type landscape struct {
 func begin(t *testing.T, options simulator.Options, change ...func(*director.Options)) landscape {
 	t.Helper()
 
-	options.ConnectorURL = "https://connector.example.com/graphql"
-
 	simulated, err := simulator.New(options)
 	if err != nil {
 		t.Fatal(err)

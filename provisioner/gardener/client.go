@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +50,9 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
 
 	config.QPS, config.Burst = perSecond, burst
+
+	// They are about fields that Gardener will retire: for whoever changes package shoot, whose golden files are asked about them.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 
 	for _, guard := range guards {
 		config.Wrap(aroundWatches(guard))

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// rest is how long a Shoot is left alone that Gardener has given up, before it is asked to go on.
-const rest = time.Minute
+// breather is how long a Shoot is left alone that Gardener has given up, before it is asked to go on.
+const breather = time.Minute
 
 // Progress is how far Gardener is with a Shoot.
 type Progress struct {
@@ -29,7 +29,7 @@ type Progress struct {
 }
 
 // Rested reports whether it is time to ask Gardener to go on: what has just gone wrong has had time to pass.
-func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(rest)) }
+func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
 // TakenUp reports whether Gardener works, or has worked, on the newest generation of the Shoot.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/sirupsen/logrus"
+	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -22,6 +23,8 @@ const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"
 	extensionComponent = "error_component"
+	// extensionFields is there only where fields of the request are wrong. Clients of the former Provisioner pass it by.
+	extensionFields = "error_fields"
 )
 
 const (
@@ -55,7 +58,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 
 		var known *failure.Error
 		if !errors.As(err, &known) {
-			known = failure.New(failure.Invalid, "%s", requestProblem(presented.Message))
+			known = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
 		}
 
 		presented.Message = known.Text
@@ -108,6 +111,15 @@ func requestProblem(message string) string {
 	return message
 }
 
+// argument is the part of a request that gqlgen's path of an error leads to: below the field that was asked for, or in a variable.
+func argument(path ast.Path) []string {
+	if len(path) < 2 {
+		return nil
+	}
+
+	return []string{path[1:].String()}
+}
+
 // extended returns the extensions, which gqlgen may have set already, with what clients decide by.
 func extended(extensions map[string]any, known *failure.Error) map[string]any {
 	reason := reasonInternal
@@ -119,6 +131,10 @@ func extended(extensions map[string]any, known *failure.Error) map[string]any {
 		extensionCode:      failure.MappingOf(known.Kind).GraphQL,
 		extensionReason:    cmp.Or(known.Reason, reason),
 		extensionComponent: cmp.Or(known.Component, failure.ComponentProvisioner),
+	}
+
+	if len(known.Fields) > 0 {
+		all[extensionFields] = known.Fields
 	}
 
 	maps.Copy(all, extensions)

@@ -8,11 +8,11 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/99designs/gqlgen/graphql/handler/lru"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
-	"github.com/99designs/gqlgen/graphql/playground"
 	"github.com/sirupsen/logrus"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/generated"
+	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -23,6 +23,7 @@ const (
 	maxTokens = 10_000
 	maxFields = 1000
 	maxDepth  = 20
+	maxCost   = 100
 
 	cachedQueries = 500
 )
@@ -33,6 +34,8 @@ type Options struct {
 	// Rules are what orders have to obey in this landscape.
 	Rules validation.Rules
 	Log   logrus.FieldLogger
+	// Trail is told of changes that are refused; nil for nobody.
+	Trail Trail
 	// Endpoint is the path of the API.
 	Endpoint string
 	// PlaygroundEndpoint is where the playground, at /, finds the API: the path that a browser sees, which differs from
@@ -47,7 +50,7 @@ type Options struct {
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), http.MaxBytesHandler(newServer(options), maxBody))
-	mux.Handle("GET /{$}", playground.Handler("Provisioner", options.PlaygroundEndpoint))
+	playground.Register(mux, options.PlaygroundEndpoint)
 
 	return mux
 }
@@ -67,7 +70,12 @@ func newServer(options Options) *handler.Server {
 	server.SetParserTokenLimit(maxTokens)
 	server.SetQueryCache(lru.New[*ast.QueryDocument](cachedQueries))
 	server.Use(extension.Introspection{})
-	server.Use(limits{fields: maxFields, depth: maxDepth})
+	server.Use(limits{fields: maxFields, depth: maxDepth, cost: maxCost})
+	server.AroundResponses(traced)
+
+	if options.Trail != nil {
+		server.AroundFields(audited(options.Trail))
+	}
 
 	return server
 }

@@ -146,6 +146,31 @@ func TestRequestsRefused(t *testing.T) {
 			query:  "{" + strings.Repeat(strings.Trim(askOperation, "{}"), 501) + "}", status: http.StatusOK,
 			want: "the request selects more than 1000 fields",
 		},
+		"ManyKubeconfigs": {
+			reason: "Aliases could have Gardener sign kubeconfigs without end.",
+			query: `{ a: runtimeStatus(id: "rt") { ...k } b: runtimeStatus(id: "rt") { ...k } c: runtimeStatus(id: "rt") { ...k }
+				d: runtimeStatus(id: "rt") { ...k } } fragment k on RuntimeStatus { ... on RuntimeStatus { runtimeConfiguration { kubeconfig } } }`,
+			status: http.StatusOK, want: "the request costs more than 100: a kubeconfig costs 25",
+		},
+		"AliasedKubeconfigs": {
+			reason: "So could aliases within one runtime.",
+			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { a: kubeconfig b: kubeconfig c: kubeconfig d: kubeconfig } } }`,
+			status: http.StatusOK, want: "the request costs more than 100",
+		},
+		"ManyMutations": {
+			reason: "A request does not order a fleet.",
+			query:  "mutation {" + many(11, `a%d: deprovisionRuntime(id: "rt")`) + "}", status: http.StatusOK,
+			want: "the request costs more than 100",
+		},
+		"ManyFeeds": {
+			reason: "Nor does it wait in many places.",
+			query:  "{" + many(5, `a%d: operationChanges { cursor }`) + "}", status: http.StatusOK, want: "the request costs more than 100",
+		},
+		"ManyRuntimes": {
+			reason: "What is read from the database is not free either.",
+			query:  "{" + many(101, `a%d: runtimeStatus(id: "rt") { hibernationStatus @skip(if: true) { hibernated } }`) + "}",
+			status: http.StatusOK, want: "the request costs more than 100",
+		},
 		"Depth": {
 			reason: "Introspection cannot be nested without end.",
 			query:  "{ __schema { types { " + strings.Repeat("ofType { ", 18) + "name" + strings.Repeat(" }", 21), status: http.StatusOK,

@@ -93,8 +93,6 @@ func TestMutationsRefused(t *testing.T) {
 
 	upgradeShoot := `mutation { result: upgradeShoot(id: "rt-1", config: {gardenerConfig: {machineType: "big"}}) { id } }`
 	upgradeRuntime := `mutation { result: upgradeRuntime(id: "rt-1", config: {kymaConfig: {version: "2", components: []}}) { id } }`
-	kyma := strings.Replace(provision, "{\n\truntimeInput",
-		`{kymaConfig: {version: "1.24.0", components: [{component: "istio", namespace: "kyma-system"}]}, runtimeInput`, 1)
 
 	cases := map[string]struct {
 		reason  string
@@ -136,18 +134,6 @@ func TestMutationsRefused(t *testing.T) {
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
 			message: "the header Idempotency-Key holds a character that is not printable ASCII",
-		},
-		"InvalidOrder": {
-			reason:  "An order that Gardener would refuse is refused at once, with the field's name.",
-			query:   strings.Replace(provision, "1.33.2", "%s%d", 1),
-			headers: map[string]string{"tenant": "acme"},
-			message: `the runtime cannot be ordered like this: kubernetesVersion must look like 1.33 or 1.33.2, not \"%s%d\"`,
-		},
-		"Kyma": {
-			reason:  "An order of Kyma that could not be connected is refused at once, with the field's name.",
-			query:   kyma,
-			headers: map[string]string{"tenant": "acme"},
-			message: "the runtime cannot be ordered like this: kymaConfig.components must hold compass-runtime-agent",
 		},
 		"UpgradeRuntime": {
 			reason: "Whose runtime it is must be known.", query: upgradeRuntime, message: headless,

@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,6 +41,7 @@ type Rows interface {
 	FailureTold(ctx context.Context, registration runtimes.Registration) error
 	HoldRegistration(ctx context.Context, before, now, until time.Time) (runtimes.Registration, error)
 	SettleRegistration(ctx context.Context, registration runtimes.Registration) error
+	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
 	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
 	Reader() storage.Tx
 }
@@ -89,17 +89,9 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 			Because(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
-	found, err := r.Director.Find(ctx, order.Tenant, LabelOrder, registered.Label)
-	if err != nil {
-		return Registered{}, err
-	}
-
-	if len(found) > 0 {
-		// Tries at the same time may have registered several. All take the same one, the Caretaker removes the others.
-		first := slices.MinFunc(found, func(a, b director.Runtime) int { return cmp.Compare(a.ID, b.ID) })
-		registered.RuntimeID = first.ID
-
-		return registered, nil
+	registered.RuntimeID, err = r.earlier(ctx, registered)
+	if err != nil || registered.RuntimeID != "" {
+		return registered, err
 	}
 
 	labels := maps.Clone(order.Labels)
@@ -115,6 +107,35 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	})
 
 	return registered, err
+}
+
+// earlier is the id that an earlier try of the order was given, or empty. Tries at the same time may have registered several: all take the
+// same one, the Caretaker removes the others. It also removes what stands there of a runtime that is deleted, whose id is used up.
+func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
+	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
+	if err != nil {
+		return "", err
+	}
+
+	ids := make([]string, 0, len(found))
+	for _, runtime := range found {
+		ids = append(ids, runtime.ID)
+	}
+
+	deleted, err := r.Rows.DeletedAmong(ctx, ids)
+	if err != nil {
+		return "", err
+	}
+
+	slices.Sort(ids)
+
+	for _, id := range ids {
+		if !slices.Contains(deleted, id) {
+			return id, nil
+		}
+	}
+
+	return "", nil
 }
 
 // Accept records, inside the caller's transaction, that the order was accepted as this runtime and operation. The runtime may be one that an

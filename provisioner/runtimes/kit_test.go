@@ -15,7 +15,9 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
@@ -27,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
@@ -56,6 +59,7 @@ type bench struct {
 	db      *storage.DB
 	ops     *operations.Store
 	store   *stored.Store
+	entries *trail.Store
 
 	refused    atomic.Pointer[failure.Error] // what Check says
 	woken      atomic.Int64
@@ -63,6 +67,7 @@ type bench struct {
 	shoot      gardencorev1beta1.Shoot
 	unread     error    // why the Shoot cannot be read
 	unplanned  error    // why no plan can be made of an order of Kyma
+	unwritten  error    // why the audit trail cannot be written
 	asked      []string // kubeconfigs that were asked for
 	connection model.RuntimeConnectionStatus
 	looked     int // how often the connection was asked for
@@ -92,6 +97,15 @@ func (b *bench) Status(context.Context, stored.Runtime) *model.RuntimeConnection
 	return &b.connection
 }
 
+// RecordAlone implements runtimes.Trail.
+func (b *bench) RecordAlone(ctx context.Context, entry audit.Entry) error {
+	if b.unwritten != nil {
+		return b.unwritten
+	}
+
+	return audit.NewTrail(b.entries, b.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
+}
+
 func newBench(t *testing.T, db *storage.DB) *bench {
 	t.Helper()
 
@@ -107,11 +121,17 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
+	entries, err := trail.Open(t.Context(), db, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	b := &bench{
-		T: t, db: db, ops: ops, store: store, connection: model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatusPending},
+		T: t, db: db, ops: ops, store: store, entries: entries,
+		connection: model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatusPending},
 	}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Trail: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {

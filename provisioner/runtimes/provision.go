@@ -146,7 +146,7 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller grap
 			return "", err
 		}
 
-		registered, err := wasRegistered(past[0])
+		registered, err := s.wasRegistered(ctx, tx, past[0].ID)
 		if err != nil {
 			return "", err
 		}

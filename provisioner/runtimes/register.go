@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -81,11 +80,16 @@ func (s *Service) forgetUnused(ctx context.Context, registered registration.Regi
 	}
 }
 
-// wasRegistered reports whether the runtime of an operation is registered in Director.
-func wasRegistered(record process.Record) (bool, error) {
+// wasRegistered reports whether the runtime of an operation was registered in Director when that was accepted.
+func (s *Service) wasRegistered(ctx context.Context, tx storage.Tx, operationID string) (bool, error) {
+	payload, err := s.Operations.Payload(ctx, tx, operationID)
+	if err != nil {
+		return false, err
+	}
+
 	var data operation.Data
-	if err := json.Unmarshal(record.Payload, &data); err != nil {
-		return false, fmt.Errorf("reading the data of operation %s: %w", record.ID, err)
+	if err := json.Unmarshal(payload, &data); err != nil {
+		return false, fmt.Errorf("reading the data of operation %s: %w", operationID, err)
 	}
 
 	return data.Registered, nil

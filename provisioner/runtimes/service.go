@@ -58,7 +58,9 @@ type Options struct {
 	Registrar Registrar
 	// Agents is nil without Director: then no runtime has an agent that is connected.
 	Agents Agents
-	Clock  clock.Clock
+	// Trail is where reads of kubeconfigs are written down.
+	Trail Trail
+	Clock clock.Clock
 	// Releases says what an order of Kyma makes of a cluster.
 	Releases installation.Releases
 	// Check says whether a cluster can be made of the runtime's configuration.
@@ -88,9 +90,14 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		return fmt.Errorf("encoding the data of operation %s: %w", id, err)
 	}
 
-	return s.Operations.Accept(ctx, tx, process.New{
+	accepted, err := s.ordered(ctx, tx, process.New{
 		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
-	})
+	}, data.Runtime)
+	if err != nil {
+		return err
+	}
+
+	return s.Operations.Accept(ctx, tx, accepted)
 }
 
 // kindFor chooses the kind of an operation by whether the runtime was ordered with Kyma.

@@ -84,6 +84,10 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 			return told, err
 		}
 
+		if err := s.handedOut(ctx, runtime); err != nil {
+			return told, err
+		}
+
 		text := string(kubeconfig)
 		told.RuntimeConfiguration.Kubeconfig = &text
 	}

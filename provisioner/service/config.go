@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
@@ -30,6 +31,7 @@ type Config struct {
 	OAuth    OAuth           `envPrefix:""`
 	Database config.Database `envPrefix:"DATABASE_"`
 	Engine   config.Engine   `envPrefix:""`
+	Tracing  tracing.Config  `envPrefix:""`
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
@@ -37,7 +39,9 @@ type Config struct {
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 	Kyma                  Kyma                  `envPrefix:"KYMA_"`
 
-	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"whether operations of a former process are gone on with"`
+	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false leaves operations alone that were accepted before the start of the replica"`
+
+	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
 }
 
 // Director is where runtimes are registered.
@@ -107,6 +111,7 @@ func DefaultConfig() Config {
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
+		Tracing:               tracing.DefaultConfig(),
 		Engine: config.Engine{
 			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
@@ -132,6 +137,7 @@ func DefaultConfig() Config {
 			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
+		AuditRetention:              400 * 24 * time.Hour,
 	}
 }
 
@@ -145,6 +151,10 @@ func (c Config) check() error {
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {
 		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
+	}
+
+	if c.AuditRetention < 0 {
+		wrong = append(wrong, errors.New("APP_AUDIT_RETENTION: it cannot be less than nothing, 0 keeps entries for ever"))
 	}
 
 	if c.Gardener.Calls < 1 {

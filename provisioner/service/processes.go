@@ -1,7 +1,6 @@
 package service
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -110,14 +109,13 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Tokens:               parts.Tokens,
 		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
 		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		Connected:            parts.withDirector(registration.Connected(parts.Director)),
 		Limit:                limit,
 	}
 
-	connecting := slices.Concat(agent.Stages(agents), parts.withDirector(registration.Connected(parts.Director)))
-
 	return []process.Process[operation.Data]{
 		provisioning.Process(creation),
-		provisioning.WithKyma(creation, installing, connecting...),
+		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),

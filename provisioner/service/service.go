@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -26,6 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/reseal"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // Service is a Provisioner that is ready to run: its addresses are bound, its database is open and up to date.
@@ -63,8 +67,9 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	base, err := replica.New(ctx, replica.Config{
+		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database,
+		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
 	}, log)
 	if err != nil {
 		return nil, err
@@ -81,18 +86,24 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 func (s *Service) build(
 	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
 ) error {
-	s.Metrics().MustRegister(append(directory.collectors(), guard)...)
-
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics().MustRegister(append(directory.collectors(), guard, enginemetrics.Queue(operationStore, clock.RealClock{}, s.Log))...)
 
 	runtimeStore, err := stored.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return err
 	}
 
+	entries, err := trail.Open(ctx, s.DB, config.AuditRetention)
+	if err != nil {
+		return err
+	}
+
+	kept := audit.NewTrail(entries, s.DB, clock.RealClock{}, s.Log)
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config, landscape)
 
@@ -123,7 +134,7 @@ func (s *Service) build(
 	handler := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(),
+			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(), Trail: kept,
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
@@ -133,9 +144,14 @@ func (s *Service) build(
 		}),
 		Rules:              validation.Rules{Project: config.Gardener.Project},
 		Log:                s.Log,
+		Trail:              kept,
 		Endpoint:           config.APIEndpoint,
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
+
+	// What is no mutation changes nothing; of those the API itself tells the trail.
+	guarded := rest.Wrap(handler, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+		s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator))
 
 	background := append(directory.parts(runtimeStore, operationStore, wake),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
@@ -154,17 +170,18 @@ func (s *Service) build(
 		operations.Retention{
 			Store: operationStore, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
+		trail.Retention{Store: entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 
-	return s.Serve(ctx, s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator)(handler), background...)
+	return s.Serve(ctx, guarded, background...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := process.DefaultConfig()
 	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
 	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
-	limits.Observer = enginemetrics.New(s.Metrics())
+	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()

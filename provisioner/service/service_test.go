@@ -2,11 +2,15 @@ package service_test
 
 import (
 	"context"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
@@ -17,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/trail"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +37,7 @@ type landscape struct {
 	*testing.T
 
 	client *provisionerclient.Client
+	url    string
 	garden *garden.Memory
 	config service.Config
 }
@@ -66,12 +72,14 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 	run(t, memory.Run)
 	run(t, provisioner.Run)
 
-	client, err := provisionerclient.New(provisionerclient.Options{URL: "http://" + provisioner.Address() + "/graphql"})
+	url := "http://" + provisioner.Address() + "/graphql"
+
+	client, err := provisionerclient.New(provisionerclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, client: client, garden: memory, config: config}
+	return landscape{T: t, client: client, url: url, garden: memory, config: config}
 }
 
 // run runs the part until the test ends.
@@ -429,5 +437,71 @@ func TestStuckClusterExplainsItself(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it says %q", status.Message)
 		}
+	}
+}
+
+// TestWhoIsNotLetInIsInTheTrail asks without credentials, and with those of somebody who may not.
+func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
+	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := service.DefaultConfig()
+	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
+	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
+	config.Database.SecretKeys = secret.NewKey("test")
+	config.AuthBasicUsers = "looker:secret:viewer"
+
+	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, provisioner.Run)
+
+	for user, want := range map[string]int{"": http.StatusUnauthorized, "looker": http.StatusForbidden} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+provisioner.Address()+"/graphql",
+			strings.NewReader(`{"query":"mutation { deprovisionRuntime(id: \"r1\") }"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if user != "" {
+			request.SetBasicAuth(user, "secret")
+		}
+
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		response.Body.Close()
+
+		if response.StatusCode != want {
+			t.Errorf("%q is answered %d, want %d", user, response.StatusCode, want)
+		}
+	}
+
+	entries, err := trail.Open(t.Context(), provisioner.DB, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	found, err := entries.List(t.Context(), trail.Filter{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := map[string]int{}
+
+	for _, entry := range found {
+		if entry.Action == audit.Access {
+			got[entry.By.User] = entry.Status
+		}
+	}
+
+	if diff := cmp.Diff(map[string]int{"": http.StatusUnauthorized, "looker": http.StatusForbidden}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -118,6 +118,7 @@ func TestBuild(t *testing.T) {
 		reason: "A domain of one's own is served by the DNS provider whose Secret the order names.",
 		config: func() *model.GardenerConfigInput {
 			order := gcpOrder()
+			order.KubernetesVersion = "1.36.3"
 			order.DNSConfig = &model.DNSConfigInput{Domain: "c.example.com", Providers: []*model.DNSProviderInput{
 				{DomainsInclude: []string{"c.example.com"}, Primary: true, SecretName: "dns", Type: "aws-route53"},
 				{DomainsInclude: []string{}, SecretName: "other", Type: "google-clouddns"},
@@ -126,6 +127,25 @@ func TestBuild(t *testing.T) {
 			return order
 		},
 		options: nothing,
+	}
+	cases["aws-worker-pools"] = goldenCase{
+		reason: "Further pools have machines and zones of their own, and the image of the first one unless they name another.",
+		config: func() *model.GardenerConfigInput {
+			order := awsOrder()
+			order.AdditionalWorkers = []*model.WorkerPoolInput{
+				{
+					Name: "gpu", MachineType: "m6i.4xlarge", DiskType: new("io1"), VolumeSizeGB: new(200), Zones: []string{"eu-central-1b"},
+					AutoScalerMax: 5, MaxUnavailable: 1,
+				},
+				{
+					Name: "batch", MachineType: "m6i.large", MachineImage: new("gardenlinux"), MachineImageVersion: new("1877.2.0"),
+					AutoScalerMin: 2, AutoScalerMax: 8, MaxSurge: 2,
+				},
+			}
+
+			return order
+		},
+		options: everything,
 	}
 	cases["openstack"] = goldenCase{
 		reason: "OpenStack has a floating pool, a load balancer provider, and the exposure class of its landscape.",

@@ -1,13 +1,13 @@
 package validation
 
 import (
-	"math"
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
 // maxNames is how long the names of Shoot and project may be together: Gardener builds the names of cloud resources of them.
@@ -15,15 +15,19 @@ const maxNames = 21
 
 // cluster finds what is wrong with the Shoot. Its fields stand in clusterConfig.gardenerConfig, which the messages leave out.
 func (p *problems) cluster(config *model.GardenerConfigInput, rules Rules) {
+	p.within = "clusterConfig.gardenerConfig."
+	defer func() { p.within = "" }()
+
+	first := shoot.FirstPool(config)
 	p.name(config.Name, rules.Project)
 	p.version(config.KubernetesVersion)
 	p.present("region", config.Region)
 	p.binding(config.TargetSecret)
-	p.machines(config)
-	p.workers(config)
+	p.machines("", first, config.Provider)
+	p.workers("", first)
 	p.oneOf("purpose", config.Purpose, purposes()...)
 	p.oneOf("controlPlaneFailureTolerance", config.ControlPlaneFailureTolerance, "node", "zone")
-	p.provider(config)
+	p.additionalWorkers(config, p.provider(config))
 	p.identityProvider(config.OIDCConfig)
 	p.domain(config.DNSConfig)
 }
@@ -53,51 +57,6 @@ func (p *problems) version(version string) {
 func (p *problems) binding(name string) {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
-	}
-}
-
-func (p *problems) machines(config *model.GardenerConfigInput) {
-	p.present("machineType", config.MachineType)
-
-	if given(config.MachineImageVersion) && !given(config.MachineImage) {
-		p.add("machineImageVersion", "needs machineImage")
-	}
-
-	if config.Provider == openstack {
-		if given(config.DiskType) || config.VolumeSizeGB != nil {
-			p.add("diskType", "and volumeSizeGB cannot be chosen with openstack")
-		}
-
-		return
-	}
-
-	if given(config.DiskType) != (config.VolumeSizeGB != nil) {
-		p.add("diskType", "and volumeSizeGB need each other")
-	}
-
-	if config.VolumeSizeGB != nil {
-		p.count("volumeSizeGB", *config.VolumeSizeGB, 1)
-	}
-}
-
-func (p *problems) workers(config *model.GardenerConfigInput) {
-	p.count("autoScalerMin", config.AutoScalerMin, 0)
-	p.count("autoScalerMax", config.AutoScalerMax, 1)
-	p.count("maxSurge", config.MaxSurge, 0)
-	p.count("maxUnavailable", config.MaxUnavailable, 0)
-
-	if config.AutoScalerMin > config.AutoScalerMax {
-		p.add("autoScalerMin", "must not be more than autoScalerMax")
-	}
-
-	if config.MaxSurge == 0 && config.MaxUnavailable == 0 {
-		p.add("maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
-	}
-}
-
-func (p *problems) count(field string, count, least int) {
-	if count < least || count > math.MaxInt32 {
-		p.add(field, "must be between %d and %d", least, math.MaxInt32)
 	}
 }
 

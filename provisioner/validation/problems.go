@@ -15,25 +15,52 @@ const maxProblems = 10
 type problems struct {
 	// what begins the text that tells them.
 	what string
-	told []string
+	// within is the object of the request whose fields are looked at. The text leaves it out.
+	within string
+	told   []string
+	paths  []string
 }
 
 func (p *problems) add(field, format string, args ...any) {
 	p.told = append(p.told, field+" "+fmt.Sprintf(format, args...))
+	p.paths = append(p.paths, p.path(field))
+}
+
+// path is where in the arguments of a mutation the field stands.
+func (p *problems) path(field string) string {
+	if part, _, _ := strings.Cut(field, "."); slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
+		field = "providerSpecificConfig." + field
+	}
+
+	return "config." + p.within + field
 }
 
 // err returns all problems as one error, nil when there are none.
 func (p *problems) err() error {
-	told := p.told
+	told, paths := p.told, p.paths
 	if len(told) == 0 {
 		return nil
 	}
 
 	if more := len(told) - maxProblems; more > 0 {
 		told = append(told[:maxProblems:maxProblems], fmt.Sprintf("and %d problems more", more))
+		paths = paths[:maxProblems]
 	}
 
-	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(told, "; "))
+	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(told, "; ")).At(unrepeated(paths)...)
+}
+
+// unrepeated returns the paths in their order, each once.
+func unrepeated(paths []string) []string {
+	var once []string
+
+	for _, path := range paths {
+		if !slices.Contains(once, path) {
+			once = append(once, path)
+		}
+	}
+
+	return once
 }
 
 // present finds a text that is empty.

@@ -22,8 +22,9 @@ const (
 	maxIdleTimeout = 120
 )
 
-// provider finds what is wrong with the provider, its part of the order, and the networks, whose shape is the provider's.
-func (p *problems) provider(config *model.GardenerConfigInput) {
+// provider finds what is wrong with the provider, its part of the order, and the networks, whose shape is the provider's. It returns the
+// names of the zones.
+func (p *problems) provider(config *model.GardenerConfigInput) []string {
 	workers := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
 	services := p.parseOptional("servicesCidr", config.ServicesCIDR)
@@ -31,17 +32,17 @@ func (p *problems) provider(config *model.GardenerConfigInput) {
 	if !slices.Contains([]string{aws, azure, gcp, openstack}, config.Provider) {
 		p.add("provider", "must be one of aws, azure, gcp, openstack, not %q", config.Provider)
 
-		return
+		return nil
 	}
 
 	parts := config.ProviderSpecificConfig
 	if !slices.Equal(givenParts(parts), []string{config.Provider}) {
 		p.add("providerSpecificConfig", "must hold the part for provider %s and no other", config.Provider)
 
-		return
+		return nil
 	}
 
-	nodes, zones := workers, 0
+	nodes, zones := workers, []string(nil)
 
 	switch config.Provider {
 	case aws:
@@ -56,32 +57,9 @@ func (p *problems) provider(config *model.GardenerConfigInput) {
 
 	p.disjoint(nodes, pods, services)
 
-	p.enoughMachines(config.AutoScalerMax, zones)
-}
+	p.enoughMachines("", config.AutoScalerMax, len(zones))
 
-// enoughMachines finds a limit of machines under which a zone would stay empty.
-func (p *problems) enoughMachines(most, zones int) {
-	if most > 0 && most < zones {
-		p.add("autoScalerMax", "must be at least the number of zones, which is %d", zones)
-	}
-}
-
-// zoneCount is how many zones an order that was checked has.
-func zoneCount(parts *model.ProviderSpecificInput) int {
-	switch {
-	case parts == nil:
-		return 0
-	case parts.AWSConfig != nil:
-		return len(parts.AWSConfig.AWSZones)
-	case parts.AzureConfig != nil:
-		return len(parts.AzureConfig.Zones) + len(parts.AzureConfig.AzureZones)
-	case parts.GCPConfig != nil:
-		return len(parts.GCPConfig.Zones)
-	case parts.OpenStackConfig != nil:
-		return len(parts.OpenStackConfig.Zones)
-	default:
-		return 0
-	}
+	return zones
 }
 
 // givenParts returns the providers that the order has a part for.
@@ -111,19 +89,19 @@ func givenParts(parts *model.ProviderSpecificInput) []string {
 	return providers
 }
 
-// zones looks at zones that share one network and returns their number.
-func (p *problems) zones(field string, names []string) int {
+// zones looks at zones that share one network and returns them.
+func (p *problems) zones(field string, names []string) []string {
 	if len(names) == 0 {
 		p.add(field, "must not be empty")
 	}
 
 	p.unique(field, names)
 
-	return len(names)
+	return names
 }
 
-// aws returns the network that holds all nodes, and the number of zones.
-func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) (addresses, int) {
+// aws returns the network that holds all nodes, and the zones.
+func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"
 
 	network := p.parse("awsConfig.vpcCidr", config.VpcCIDR)
@@ -157,11 +135,11 @@ func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) 
 	p.inside(network, subnets...)
 	p.disjoint(subnets...)
 
-	return network, len(names)
+	return network, names
 }
 
-// azure returns the network that holds all nodes, and the number of zones.
-func (p *problems) azure(config *model.AzureProviderConfigInput, workers addresses) (addresses, int) {
+// azure returns the network that holds all nodes, and the zones.
+func (p *problems) azure(config *model.AzureProviderConfigInput, workers addresses) (addresses, []string) {
 	const field = "azureConfig.azureZones"
 
 	network := p.parse("azureConfig.vnetCidr", config.VnetCIDR)
@@ -193,7 +171,7 @@ func (p *problems) azure(config *model.AzureProviderConfigInput, workers address
 	p.inside(network, subnets...)
 	p.disjoint(subnets...)
 
-	return network, len(config.Zones) + len(config.AzureZones)
+	return network, slices.Concat(config.Zones, names)
 }
 
 func (p *problems) idleTimeout(minutes *int) {

@@ -23,6 +23,7 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 		return present, found.err()
 	}
 
+	found.within = "gardenerConfig."
 	found.noEmptyTexts(upgrade.GardenerConfig)
 
 	if err := found.err(); err != nil {
@@ -37,13 +38,18 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 		found.noDowngrade(present.GardenerConfig.KubernetesVersion, config.KubernetesVersion)
 	}
 
-	found.machines(&config)
-	found.workers(&config)
-	found.enoughMachines(config.AutoScalerMax, zoneCount(config.ProviderSpecificConfig))
+	first, zones := shoot.FirstPool(&config), shoot.Zones(&config)
+	found.machines("", first, config.Provider)
+	found.workers("", first)
+	found.enoughMachines("", config.AutoScalerMax, len(zones))
+	found.additionalWorkers(&config, zones)
+	found.sameZones(present.GardenerConfig, &config)
 	found.oneOf("purpose", config.Purpose, purposes()...)
 	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
 
 	upgraded := model.ClusterConfigInput{GardenerConfig: &config, Administrators: present.Administrators}
+	found.within = ""
+
 	if upgrade.Administrators != nil {
 		found.administrators("administrators", upgrade.Administrators)
 		upgraded.Administrators = upgrade.Administrators
@@ -91,6 +97,10 @@ func merged(config model.GardenerConfigInput, upgrade *model.GardenerUpgradeInpu
 	replaceOptional(&config.OIDCConfig, upgrade.OIDCConfig)
 	replaceOptional(&config.ExposureClassName, upgrade.ExposureClassName)
 	replaceOptional(&config.ShootNetworkingFilterDisabled, upgrade.ShootNetworkingFilterDisabled)
+
+	if upgrade.AdditionalWorkers != nil {
+		config.AdditionalWorkers = upgrade.AdditionalWorkers
+	}
 
 	return config
 }

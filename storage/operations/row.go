@@ -15,7 +15,7 @@ const (
 	status = `id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, woken, created_at, updated_at, state_changed_at, started_at, finished_at, next_run_at,
-		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit`
+		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace`
 	columns = status + `, payload`
 )
 
@@ -57,6 +57,7 @@ type row struct {
 	TimelineRemoved  storage.Time `db:"timeline_removed_at"`
 	OrderedBy        string       `db:"ordered_by"`
 	Audit            string       `db:"audit"`
+	Trace            string       `db:"trace"`
 }
 
 // record is the operation without its payload.
@@ -70,6 +71,7 @@ func (r row) record() process.Record {
 		PredecessorID: r.PredecessorID,
 		OrderedBy:     r.OrderedBy,
 		Audit:         r.Audit,
+		Trace:         r.Trace,
 		State:         process.State(r.State),
 		Description:   r.Description,
 		Problem: process.Problem{

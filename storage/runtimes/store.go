@@ -72,12 +72,12 @@ func Sealed() storage.SealedColumn {
 }
 
 // Insert adds a runtime inside the caller's transaction. It reports false, and changes nothing, when a runtime that is not
-// deleted has the name of its Shoot.
+// deleted has the name of its Shoot, or any runtime has its id.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
 		VALUES (:id, :tenant, :subaccount, :shoot_name, :provisioned_by, :configuration, :created_at)
-		ON CONFLICT (shoot_name) WHERE deleted_at IS NULL DO NOTHING RETURNING id`, row{
+		ON CONFLICT DO NOTHING RETURNING id`, row{
 		ID:            runtime.ID,
 		Tenant:        runtime.Tenant,
 		SubAccount:    runtime.SubAccount,

@@ -26,6 +26,7 @@ func figures() []figure {
 		{name: "killed", measure: measureKilled},
 		{name: "finished", measure: measureFinished},
 		{name: "idle", measure: measureIdle},
+		{name: "runtimes", measure: measureRuntimes},
 	}
 }
 

@@ -10,6 +10,7 @@ const head = `# Benchmarks
 Made by ` + "`make bench`" + `, which measures the broker as a program: load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
 send requests, each waits for its answer. A floor is what the bare work costs with the same server, driver, pool, user check and log line;
 it is measured in turn with the figure, and the ratio is that of two neighbours. Figures are medians of %d runs unless they say otherwise.
+Those of runtimes are the Provisioner's: it, its load and a garden in memory are one process then.
 
 Machine: %s.
 

@@ -17,15 +17,14 @@ import (
 // connecting is how long an agent takes to connect.
 const connecting = 3 * time.Second
 
-// agents are the agent of the one cluster and Director, which gives it tokens. The agent connects when it has a configuration and no
-// connection, or another token than the one that was of no use.
+// agents are the agent of the one cluster. It connects when it has a configuration and no connection, or another token than the one that
+// was of no use.
 type agents struct {
 	mutex      sync.Mutex
 	configured agent.Configuration
 	present    *agent.Connection
 	version    int
 	since      time.Time // when the agent began to connect
-	issued     int
 	spent      map[secret.String]bool
 	made       int // connections
 }
@@ -91,18 +90,6 @@ func (a agentsOf) call(ctx context.Context, name string, do func() error) error 
 	}
 
 	return nil
-}
-
-// OneTimeToken implements agent.Tokens.
-func (a agentsOf) OneTimeToken(ctx context.Context, _, _ string) (token agent.Token, err error) {
-	err = a.call(ctx, "OneTimeToken", func() error {
-		a.issued++
-		token = agent.Token{Token: secret.String(strconv.Itoa(a.issued))}
-
-		return nil
-	})
-
-	return token, err
 }
 
 // Agent implements agent.Clusters.

@@ -194,7 +194,7 @@ func kymaScenes(scene sceneOf) []crashtest.Scene[operation.Data] {
 			play.Await(id)
 
 			return []string{id}
-		}),
+		}, withDirector),
 		changed("upgrade-kyma", operation.KindUpgrade, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
 			play.Begin()
 

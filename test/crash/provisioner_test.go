@@ -11,9 +11,11 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
@@ -28,6 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // provisioner is the Provisioner's database, its API and the garden that it works in.
@@ -38,6 +41,8 @@ type provisioner struct {
 	runtimes   *stored.Store
 	db         *storage.DB
 	service    *runtimes.Service
+	// director is nil where runtimes are not registered.
+	director *simulator.Director
 	// administrators are those who have rights in the cluster.
 	administrators atomic.Pointer[[]string]
 	// kyma is what is installed in the cluster.
@@ -60,11 +65,17 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 		t.Fatal(err)
 	}
 
+	entries, err := trail.Open(t.Context(), db, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db, agents: newAgents()}
 	p.service = runtimes.New(runtimes.Options{
 		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Trail:    audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Check:    func(stored.Runtime) error { return nil },
 	})
@@ -90,11 +101,17 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 	config.Gardener.Project = garden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
 
-	return service.Processes(config, service.Parts{
+	parts := service.Parts{
 		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
 		Releases: releases{}, Installer: installer{&p.kyma, line},
-		Agents: agentsOf{p.agents, line}, Tokens: agentsOf{p.agents, line},
-	})
+		Agents: agentsOf{p.agents, line},
+	}
+	if p.director != nil {
+		client := p.directorBy(line)
+		parts.Director, parts.Tokens = client, client
+	}
+
+	return service.Processes(config, parts)
 }
 
 // runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
@@ -229,6 +246,8 @@ type clusters struct {
 	Kyma, RecordedKyma string
 	Services           int
 	Agent              connection
+	// Registered is what Director knows.
+	Registered []string
 }
 
 // removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
@@ -264,7 +283,9 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	told := clusters{Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Agent: p.agents.connection()}
+	told := clusters{
+		Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Registered: p.registered(), Agent: p.agents.connection(),
+	}
 	for _, shoot := range p.shoots() {
 		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
 		told.Asleep = shoot.Status.IsHibernated
@@ -308,14 +329,17 @@ func (p *provisioner) recorded(shootName string) model.ProvisionRuntimeInput {
 type provisionerPlay = crashtest.Play[operation.Data]
 
 // sceneOf makes a scene on a new database. In some it is a matter of chance how far the creation gets that is ended.
-type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string) crashtest.Scene[operation.Data]
+type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data]
 
 func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
-	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string) crashtest.Scene[operation.Data] {
+	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data] {
 		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
+			for _, each := range with {
+				each(p)
+			}
 
 			return crashtest.World[operation.Data]{
 				Store: p.operations, Processes: p.processes, Outside: func() any { return p.clusters(chance) }, AnyData: chance,
@@ -324,15 +348,28 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 		}}
 	}
 
+	provision := func(p *provisioner, play *provisionerPlay) []string {
+		play.Begin()
+
+		id, _ := p.order()
+		play.Await(id)
+
+		return []string{id}
+	}
+	deprovision := func(p *provisioner, play *provisionerPlay) []string {
+		made, runtimeID := p.order()
+		play.Await(made)
+		play.Begin()
+
+		id := p.remove(runtimeID)
+		play.Await(id)
+
+		return []string{id}
+	}
+
 	return append(kymaScenes(scene), []crashtest.Scene[operation.Data]{
-		scene("provision", operation.KindProvisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
-			play.Begin()
-
-			id, _ := p.order()
-			play.Await(id)
-
-			return []string{id}
-		}),
+		scene("provision", operation.KindProvisionNoInstall, false, provision),
+		scene("provision-registered", operation.KindProvisionNoInstall, false, provision, withDirector),
 		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.order()
 			play.Await(made)
@@ -385,17 +422,9 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			play.Await(id)
 
 			return []string{id}
-		}),
-		scene("deprovision", operation.KindDeprovisionNoInstall, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.Begin()
-
-			id := p.remove(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
+		}, withDirector),
+		scene("deprovision", operation.KindDeprovisionNoInstall, false, deprovision),
+		scene("deprovision-registered", operation.KindDeprovisionNoInstall, false, deprovision, withDirector),
 		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
 			play.Begin()
 

@@ -3,7 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,41 +15,68 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
-	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
-	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// connected is a Provisioner whose agents get tokens from the test, which is Director and Connector to them.
+// connected is a Provisioner with a Director, and with what its agents connect to.
 type connected struct {
 	clusters
 
-	rows   *stored.Store
-	inside clusteraccess.Access
-	tokens *tokens
+	director  *director.Director
+	connector *connector
+	rows      *stored.Store
+	inside    clusteraccess.Access
 }
 
 func newConnected(t *testing.T, api client.WithWatch) connected {
 	t.Helper()
 
-	settings := onSQLite(t, "provisioner")
+	simulated, err := director.New(director.Options{ConnectorURL: connectorURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	server := httptest.NewServer(simulated)
+	t.Cleanup(server.Close)
+
+	credentials := filepath.Join(t.TempDir(), "director.yaml")
+	text := fmt.Sprintf("data: {client_id: %s, client_secret: %s, tokens_endpoint: %q}",
+		director.DefaultClientID, director.DefaultClientSecret, server.URL+director.TokenPath)
+
+	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	c := connected{
+		director: simulated, connector: &connector{director: simulated, spent: map[string]bool{}},
+		inside: clusteraccess.New(gardener.New(api, "garden-local")),
+	}
+	c.clusters = newClusters(t, api, func(settings *provisioner.Config) {
+		settings.Director = provisioner.Director{Enabled: true, URL: server.URL + director.GraphQLPath, OAuthPath: credentials, Calls: 16}
+		c.rows = rowsOf(t, settings.Database)
+	})
+
+	return c
+}
+
+// rowsOf are the rows of runtimes in a Provisioner's database.
+func rowsOf(t *testing.T, settings config.Database) *stored.Store {
+	t.Helper()
 
 	address, err := settings.Storage()
 	if err != nil {
@@ -70,45 +99,12 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 		t.Fatal(err)
 	}
 
-	ops, err := operations.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	rows, err := stored.Open(t.Context(), db, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	config := provisioner.DefaultConfig()
-	config.Gardener.Project, config.Gardener.PollInterval = garden.DefaultProject, 200*time.Millisecond
-
-	shoots := gardener.New(api, "garden-local")
-	c := connected{rows: rows, inside: clusteraccess.New(shoots), tokens: newTokens()}
-
-	engine, err := process.NewEngine(ops, process.DefaultConfig(), clock.RealClock{}, logging.Discard(),
-		provisioner.Processes(config, provisioner.Parts{
-			Shoots: shoots, Clusters: c.inside, Agents: c.inside, Tokens: c.tokens, Runtimes: rows,
-		})...)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	run(t, engine.Run)
-
-	server := httptest.NewServer(graph.NewHandler(graph.Options{
-		Runtimes: runtimes.New(runtimes.Options{
-			DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: shoots, Shoots: shoots, Clock: clock.RealClock{},
-			KubeconfigValidity: time.Hour, Wake: engine.Wake, Check: func(stored.Runtime) error { return nil },
-			Agents: agent.NewStatuses(c.inside, shoots, clock.RealClock{}),
-		}),
-		Rules: validation.Rules{Project: garden.DefaultProject}, Log: logging.Discard(), Endpoint: "/graphql",
-	}))
-	t.Cleanup(server.Close)
-
-	c.clusters = clusters{T: t, url: server.URL + "/graphql", garden: api}
-
-	return c
+	return rows
 }
 
 // equip has the runtime be one that was ordered with an agent.
@@ -160,7 +156,7 @@ func (c connected) employ(shootName string) dynamic.Interface {
 	}
 
 	run(c.T, simulator.New(simulator.Options{
-		Cluster: cluster, Namespace: agent.DefaultNamespace, Connector: c.tokens, Every: 100 * time.Millisecond, Log: logging.Discard(),
+		Cluster: cluster, Namespace: agent.DefaultNamespace, Connector: c.connector, Every: 100 * time.Millisecond, Log: logging.Discard(),
 	}).Run)
 
 	return cluster
@@ -269,11 +265,12 @@ func agentStory(t *testing.T, api client.WithWatch) {
 		former = string(connection.GetUID())
 	}
 
-	if issued, spent := c.tokens.count(); issued != 2 || spent != 2 {
-		t.Errorf("%d tokens were made and %d spent, want one for each connection", issued, spent)
+	known := c.director.Runtimes()[0]
+	if spent := c.connector.count(); len(known.OneTimeTokens) != 2 || spent != 2 || known.Condition != "CONNECTED" {
+		t.Errorf("Director has given %d tokens, of which %d are spent, and knows the runtime as %s", len(known.OneTimeTokens), spent, known.Condition)
 	}
 
-	c.tokens.refuse(errors.New("the account is locked"))
+	c.connector.refuse(errors.New("the account is locked"))
 
 	id := c.reconnect(made.RuntimeID)
 	c.until(made.RuntimeID, "Disconnected", "the account is locked")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
@@ -25,6 +26,7 @@ type fleet struct {
 	*testing.T
 
 	garden   client.Client
+	director *director.Director
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
@@ -45,7 +47,8 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 		t.Fatal(err)
 	}
 
-	f := &fleet{T: t, garden: api, postgres: postgrestest.Own(t, "max_connections=200")}
+	simulated, registering := newDirector(t)
+	f := &fleet{T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200")}
 
 	provisionerRows := postgresSettings(f.postgres.Database(t), "provisioner")
 	brokerRows := postgresSettings(f.postgres.Database(t), "broker")
@@ -53,7 +56,7 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	road, byRoad := roadToGarden(t, kubeconfig)
 	f.toGarden = road
 	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(variables(provisionerRows),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad), settings...)...)
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad), append(registering, settings...)...)...)
 	f.toProvisioner = newRoad(t, f.provisioners.address)
 	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(variables(brokerRows),
 		"APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",

@@ -60,6 +60,19 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 ) landscape {
 	t.Helper()
 
+	return startWith(t, fresh, creation, detour, func(_ *broker.Config, settings *provisioner.Config) {
+		for _, change := range changes {
+			change(settings)
+		}
+	})
+}
+
+// startWith is start with other settings of both services.
+func startWith(t *testing.T, fresh database, creation time.Duration, detour func(provisionerURL string) string,
+	change func(*broker.Config, *provisioner.Config),
+) landscape {
+	t.Helper()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
@@ -75,9 +88,13 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 	provisionerSettings.Database = fresh(t, "provisioner")
 	provisionerSettings.Gardener.Project = garden.DefaultProject
 
-	for _, change := range changes {
-		change(&provisionerSettings)
-	}
+	settings := broker.DefaultConfig()
+	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+	settings.ShutdownDelay = 0
+	settings.Database = fresh(t, "broker")
+	settings.Provisioner.Timeout = 2 * time.Second
+	settings.AuthBasicUsers = user + ":" + password + ":osb+admin"
+	change(&settings, &provisionerSettings)
 
 	runtimes, err := provisioner.New(t.Context(), provisionerSettings, memory.Client(), logging.Discard())
 	if err != nil {
@@ -86,18 +103,10 @@ func start(t *testing.T, fresh database, creation time.Duration, detour func(pro
 
 	run(t, runtimes.Run)
 
-	url := "http://" + runtimes.Address() + "/graphql"
+	settings.Provisioner.URL = "http://" + runtimes.Address() + "/graphql"
 	if detour != nil {
-		url = detour(url)
+		settings.Provisioner.URL = detour(settings.Provisioner.URL)
 	}
-
-	settings := broker.DefaultConfig()
-	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
-	settings.ShutdownDelay = 0
-	settings.Database = fresh(t, "broker")
-	settings.Provisioner.URL = url
-	settings.Provisioner.Timeout = 2 * time.Second
-	settings.AuthBasicUsers = user + ":" + password + ":osb+admin"
 
 	instances, err := broker.New(t.Context(), settings, logging.Discard())
 	if err != nil {

@@ -180,6 +180,7 @@ func (f *fleet) checkClusters(live []string) {
 	ordered := make([]string, 0, len(instances))
 	wanted := make([]string, 0, len(instances))
 	made := make([]string, 0, len(runtimes))
+	ids := make([]string, 0, len(runtimes))
 
 	for _, instance := range instances {
 		ordered = append(ordered, instance.Instance)
@@ -188,10 +189,12 @@ func (f *fleet) checkClusters(live []string) {
 
 	for _, runtime := range runtimes {
 		made = append(made, runtime.RuntimeID+" "+runtime.ShootName)
+		ids = append(ids, runtime.RuntimeID)
 	}
 
 	f.same("instances", live, ordered)
 	f.same("runtimes", wanted, made)
+	f.checkRegistered(ids)
 
 	var shoots []string
 

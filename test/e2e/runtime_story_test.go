@@ -37,7 +37,7 @@ type clusters struct {
 }
 
 // newClusters runs a Provisioner on the garden.
-func newClusters(t *testing.T, api client.WithWatch, changes ...func(*provisioner.Config)) clusters {
+func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisioner.Config)) clusters {
 	t.Helper()
 
 	settings := provisioner.DefaultConfig()
@@ -46,8 +46,8 @@ func newClusters(t *testing.T, api client.WithWatch, changes ...func(*provisione
 	settings.Database = onSQLite(t, "provisioner")
 	settings.Gardener.Project = garden.DefaultProject
 
-	for _, change := range changes {
-		change(&settings)
+	for _, each := range configure {
+		each(&settings)
 	}
 
 	service, err := provisioner.New(t.Context(), settings, api, logging.Discard())
@@ -313,6 +313,7 @@ func changeStory(t *testing.T, api client.WithWatch) {
 			}
 
 			c.upgraded(made.RuntimeID, name)
+			c.growsAPool(made.RuntimeID, name)
 			c.leavesToOthers(made.RuntimeID, name)
 			c.refusals(made.RuntimeID)
 			c.sleeps(made.RuntimeID, name)
@@ -416,6 +417,32 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 		if diff := cmp.Diff(values[0], values[1]); diff != "" {
 			c.Errorf("%s, -before the upgrade +after:\n%s", part, diff)
 		}
+	}
+}
+
+// growsAPool gives the cluster a second pool of machines and takes it away again.
+func (c clusters) growsAPool(runtimeID, name string) {
+	c.Helper()
+
+	upgrade := func(pools ...any) []gardencorev1beta1.Worker {
+		c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+			"gardenerConfig": map[string]any{"additionalWorkers": append([]any{}, pools...)},
+		}}).ID)
+
+		return c.shoot(name).Spec.Provider.Workers
+	}
+
+	before := c.shoot(name).Spec.Provider.Workers
+
+	workers := upgrade(map[string]any{
+		"name": "batch", "machineType": before[0].Machine.Type, "autoScalerMin": 0, "autoScalerMax": 2, "maxSurge": 1, "maxUnavailable": 0,
+	})
+	if len(workers) != 2 || workers[1].Name != "batch" || workers[1].Maximum != 2 || !cmp.Equal(workers[1].Zones, before[0].Zones) {
+		c.Errorf("with a second pool there are %+v", workers)
+	}
+
+	if diff := cmp.Diff(before, upgrade()); diff != "" {
+		c.Errorf("pools, -before +without the second one:\n%s", diff)
 	}
 }
 

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +19,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
 		"SANDBOX_CLUSTER_CREATION=3s",
+		"SANDBOX_DIRECTOR=true",
 		"SANDBOX_BROKER_ADDRESS=" + address,
 		"SANDBOX_PROVISIONER_ADDRESS=" + freeAddress(t),
 		"SANDBOX_STATUS_ADDRESS=" + freeAddress(t),
@@ -59,6 +62,10 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	p.gone("first")
 
+	if registered := registeredRuntimes(t, folder); registered != 1 {
+		t.Errorf("%d runtimes stand in Director, want 1", registered)
+	}
+
 	if shoots := shootFiles(t, folder); shoots != 1 {
 		t.Errorf("there are %d Shoots, want 1", shoots)
 	}
@@ -78,6 +85,23 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	if code := running.command.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the sandbox that was interrupted ended with %d, want 0", code)
 	}
+}
+
+// registeredRuntimes counts the runtimes that the simulated Director has written down.
+func registeredRuntimes(t *testing.T, folder string) int {
+	t.Helper()
+
+	text, err := os.ReadFile(filepath.Join(folder, "director.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var runtimes []json.RawMessage
+	if err := json.Unmarshal(text, &runtimes); err != nil {
+		t.Fatal(err)
+	}
+
+	return len(runtimes)
 }
 
 // shootFiles counts the Shoots that the garden in memory has written down.

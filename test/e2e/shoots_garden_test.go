@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -24,10 +26,8 @@ import (
 func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
 	kubeconfig := realGarden(t, "--project=kyma", "--runtimes=shared")
 
-	member, err := gardener.Connect(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	warnings := &warned{}
+	member := warnings.member(t, kubeconfig)
 
 	admin, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
 	if err != nil {
@@ -48,7 +48,7 @@ func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			for _, document := range bytes.Split(text, []byte("---\n")) {
+			for document := range bytes.SplitSeq(text, []byte("---\n")) {
 				object := &unstructured.Unstructured{}
 				if err := yaml.Unmarshal(document, &object.Object); err != nil {
 					t.Fatal(err)
@@ -56,8 +56,48 @@ func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
 
 				accepted(t, member, object)
 			}
+
+			if told := warnings.take(); len(told) > 0 && !bytes.Contains(text, []byte("\n    providers:\n")) {
+				t.Errorf("Gardener warns: %q", told)
+			}
 		})
 	}
+}
+
+// warned takes note of what Gardener's API server warns about: fields that it will retire. Those of DNS providers are known.
+type warned struct {
+	told []string
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w *warned) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	w.told = append(w.told, text)
+}
+
+func (w *warned) take() []string {
+	told := w.told
+	w.told = nil
+
+	return told
+}
+
+// member returns access to the garden as the Provisioner has it.
+func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
+	t.Helper()
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config.WarningHandlerWithContext = w
+
+	member, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return member
 }
 
 // accepted applies an object as the Provisioner does; a Shoot is judged and not made. What was made just before is unknown to Gardener for a

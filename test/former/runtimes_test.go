@@ -64,6 +64,10 @@ func (c client) story(provider string, specific any) {
 		c.Errorf("the provider's part: -want +got\n%s", diff)
 	}
 
+	if dns := told.ClusterConfig.DNSConfig; (dns != nil) != (provider == "gcp") || dns != nil && dns.Providers[0].Type != "google-clouddns" {
+		c.Errorf("the domain is told as %+v", dns)
+	}
+
 	wantOIDC := &oidc{
 		ClientID: "console", GroupsClaim: "groups", IssuerURL: "https://issuer.example.com", SigningAlgs: []string{"RS256"},
 		UsernameClaim: "sub", UsernamePrefix: "-",

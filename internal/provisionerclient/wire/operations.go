@@ -302,6 +302,8 @@ type GardenerConfigInput struct {
 	EuAccess *bool `json:"euAccess"`
 	// Accepted and without effect, as it always was.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion"`
+	// Pools of machines beside the first one, which the fields above describe.
+	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
 // GetName returns GardenerConfigInput.Name, and is useful for accessing the field via an interface.
@@ -404,6 +406,9 @@ func (v *GardenerConfigInput) GetEuAccess() *bool { return v.EuAccess }
 // GetShootAndSeedSameRegion returns GardenerConfigInput.ShootAndSeedSameRegion, and is useful for accessing the field via an interface.
 func (v *GardenerConfigInput) GetShootAndSeedSameRegion() *bool { return v.ShootAndSeedSameRegion }
 
+// GetAdditionalWorkers returns GardenerConfigInput.AdditionalWorkers, and is useful for accessing the field via an interface.
+func (v *GardenerConfigInput) GetAdditionalWorkers() []*WorkerPoolInput { return v.AdditionalWorkers }
+
 // What to change of a cluster; the rest stays. The fields mean what they mean in GardenerConfigInput.
 type GardenerUpgradeInput struct {
 	KubernetesVersion                   *string                `json:"kubernetesVersion"`
@@ -423,6 +428,8 @@ type GardenerUpgradeInput struct {
 	OidcConfig                          *OIDCConfigInput       `json:"oidcConfig,omitempty"`
 	ExposureClassName                   *string                `json:"exposureClassName"`
 	ShootNetworkingFilterDisabled       *bool                  `json:"shootNetworkingFilterDisabled"`
+	// Replaces all pools beside the first one; an empty list removes them.
+	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
 // GetKubernetesVersion returns GardenerUpgradeInput.KubernetesVersion, and is useful for accessing the field via an interface.
@@ -483,6 +490,9 @@ func (v *GardenerUpgradeInput) GetExposureClassName() *string { return v.Exposur
 func (v *GardenerUpgradeInput) GetShootNetworkingFilterDisabled() *bool {
 	return v.ShootNetworkingFilterDisabled
 }
+
+// GetAdditionalWorkers returns GardenerUpgradeInput.AdditionalWorkers, and is useful for accessing the field via an interface.
+func (v *GardenerUpgradeInput) GetAdditionalWorkers() []*WorkerPoolInput { return v.AdditionalWorkers }
 
 // KubeconfigResponse is returned by Kubeconfig on success.
 type KubeconfigResponse struct {
@@ -815,6 +825,60 @@ type UpgradeShootResponse struct {
 
 // GetResult returns UpgradeShootResponse.Result, and is useful for accessing the field via an interface.
 func (v *UpgradeShootResponse) GetResult() *Operation { return v.Result }
+
+// A pool of machines beside the first one, whose name is cpu-worker-0.
+type WorkerPoolInput struct {
+	// At most 15 characters: the names of its machines begin with it.
+	Name        string `json:"name"`
+	MachineType string `json:"machineType"`
+	// Left out, image and version are those of the first pool.
+	MachineImage *string `json:"machineImage"`
+	// Needs machineImage.
+	MachineImageVersion *string `json:"machineImageVersion"`
+	// Goes with volumeSizeGB.
+	DiskType      *string `json:"diskType"`
+	VolumeSizeGB  *int    `json:"volumeSizeGB"`
+	AutoScalerMin int     `json:"autoScalerMin"`
+	// At least the number of zones.
+	AutoScalerMax  int `json:"autoScalerMax"`
+	MaxSurge       int `json:"maxSurge"`
+	MaxUnavailable int `json:"maxUnavailable"`
+	// Some of the cluster's zones; left out, all of them.
+	Zones []string `json:"zones"`
+}
+
+// GetName returns WorkerPoolInput.Name, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetName() string { return v.Name }
+
+// GetMachineType returns WorkerPoolInput.MachineType, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetMachineType() string { return v.MachineType }
+
+// GetMachineImage returns WorkerPoolInput.MachineImage, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetMachineImage() *string { return v.MachineImage }
+
+// GetMachineImageVersion returns WorkerPoolInput.MachineImageVersion, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetMachineImageVersion() *string { return v.MachineImageVersion }
+
+// GetDiskType returns WorkerPoolInput.DiskType, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetDiskType() *string { return v.DiskType }
+
+// GetVolumeSizeGB returns WorkerPoolInput.VolumeSizeGB, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetVolumeSizeGB() *int { return v.VolumeSizeGB }
+
+// GetAutoScalerMin returns WorkerPoolInput.AutoScalerMin, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetAutoScalerMin() int { return v.AutoScalerMin }
+
+// GetAutoScalerMax returns WorkerPoolInput.AutoScalerMax, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetAutoScalerMax() int { return v.AutoScalerMax }
+
+// GetMaxSurge returns WorkerPoolInput.MaxSurge, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetMaxSurge() int { return v.MaxSurge }
+
+// GetMaxUnavailable returns WorkerPoolInput.MaxUnavailable, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetMaxUnavailable() int { return v.MaxUnavailable }
+
+// GetZones returns WorkerPoolInput.Zones, and is useful for accessing the field via an interface.
+func (v *WorkerPoolInput) GetZones() []string { return v.Zones }
 
 // __ChangesInput is used internally by genqlient
 type __ChangesInput struct {

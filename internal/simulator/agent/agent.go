@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	secretName     = "compass-agent-configuration" //nolint:gosec // the name of one
+	secretName     = "compass-agent-configuration"
 	connectionName = "compass-connection"
 )
 

@@ -35,7 +35,7 @@ type Options struct {
 	ClientID, ClientSecret string
 	// TokenLifetime is how long an access token is good; an hour if 0.
 	TokenLifetime time.Duration
-	// ConnectorURL is told with one-time tokens.
+	// ConnectorURL is told with one-time tokens; nobody answers there.
 	ConnectorURL string
 	// File, if set, keeps what is registered over restarts.
 	File string
@@ -75,6 +75,10 @@ type Director struct {
 func New(options Options) (*Director, error) {
 	if options.ClientID == "" {
 		options.ClientID, options.ClientSecret = DefaultClientID, DefaultClientSecret
+	}
+
+	if options.ConnectorURL == "" {
+		options.ConnectorURL = "https://connector.example.com/graphql"
 	}
 
 	if options.TokenLifetime == 0 {

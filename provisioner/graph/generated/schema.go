@@ -106,6 +106,7 @@ type ComplexityRoot struct {
 	}
 
 	GardenerConfig struct {
+		AdditionalWorkers                   func(childComplexity int) int
 		AutoScalerMax                       func(childComplexity int) int
 		AutoScalerMin                       func(childComplexity int) int
 		ControlPlaneFailureTolerance        func(childComplexity int) int
@@ -226,6 +227,20 @@ type ComplexityRoot struct {
 		LastOperationStatus     func(childComplexity int) int
 		RuntimeConfiguration    func(childComplexity int) int
 		RuntimeConnectionStatus func(childComplexity int) int
+	}
+
+	WorkerPool struct {
+		AutoScalerMax       func(childComplexity int) int
+		AutoScalerMin       func(childComplexity int) int
+		DiskType            func(childComplexity int) int
+		MachineImage        func(childComplexity int) int
+		MachineImageVersion func(childComplexity int) int
+		MachineType         func(childComplexity int) int
+		MaxSurge            func(childComplexity int) int
+		MaxUnavailable      func(childComplexity int) int
+		Name                func(childComplexity int) int
+		VolumeSizeGB        func(childComplexity int) int
+		Zones               func(childComplexity int) int
 	}
 }
 
@@ -448,6 +463,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.GCPProviderConfig.Zones(childComplexity), true
 
+	case "GardenerConfig.additionalWorkers":
+		if e.complexity.GardenerConfig.AdditionalWorkers == nil {
+			break
+		}
+
+		return e.complexity.GardenerConfig.AdditionalWorkers(childComplexity), true
 	case "GardenerConfig.autoScalerMax":
 		if e.complexity.GardenerConfig.AutoScalerMax == nil {
 			break
@@ -1003,6 +1024,73 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.RuntimeStatus.RuntimeConnectionStatus(childComplexity), true
 
+	case "WorkerPool.autoScalerMax":
+		if e.complexity.WorkerPool.AutoScalerMax == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.AutoScalerMax(childComplexity), true
+	case "WorkerPool.autoScalerMin":
+		if e.complexity.WorkerPool.AutoScalerMin == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.AutoScalerMin(childComplexity), true
+	case "WorkerPool.diskType":
+		if e.complexity.WorkerPool.DiskType == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.DiskType(childComplexity), true
+	case "WorkerPool.machineImage":
+		if e.complexity.WorkerPool.MachineImage == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.MachineImage(childComplexity), true
+	case "WorkerPool.machineImageVersion":
+		if e.complexity.WorkerPool.MachineImageVersion == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.MachineImageVersion(childComplexity), true
+	case "WorkerPool.machineType":
+		if e.complexity.WorkerPool.MachineType == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.MachineType(childComplexity), true
+	case "WorkerPool.maxSurge":
+		if e.complexity.WorkerPool.MaxSurge == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.MaxSurge(childComplexity), true
+	case "WorkerPool.maxUnavailable":
+		if e.complexity.WorkerPool.MaxUnavailable == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.MaxUnavailable(childComplexity), true
+	case "WorkerPool.name":
+		if e.complexity.WorkerPool.Name == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.Name(childComplexity), true
+	case "WorkerPool.volumeSizeGB":
+		if e.complexity.WorkerPool.VolumeSizeGB == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.VolumeSizeGB(childComplexity), true
+	case "WorkerPool.zones":
+		if e.complexity.WorkerPool.Zones == nil {
+			break
+		}
+
+		return e.complexity.WorkerPool.Zones(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -1031,6 +1119,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRuntimeInput,
 		ec.unmarshalInputUpgradeRuntimeInput,
 		ec.unmarshalInputUpgradeShootInput,
+		ec.unmarshalInputWorkerPoolInput,
 	)
 	first := true
 
@@ -1345,6 +1434,22 @@ type GardenerConfig {
   shootNetworkingFilterDisabled: Boolean
   controlPlaneFailureTolerance: String
   euAccess: Boolean
+  additionalWorkers: [WorkerPool!]
+}
+
+"A pool of machines beside the first one. The fields mean what they mean in WorkerPoolInput."
+type WorkerPool {
+  name: String!
+  machineType: String!
+  machineImage: String
+  machineImageVersion: String
+  diskType: String
+  volumeSizeGB: Int
+  autoScalerMin: Int!
+  autoScalerMax: Int!
+  maxSurge: Int!
+  maxUnavailable: Int!
+  zones: [String!]
 }
 
 union ProviderSpecificConfig = GCPProviderConfig | AzureProviderConfig | AWSProviderConfig | OpenStackProviderConfig
@@ -1514,6 +1619,29 @@ input GardenerConfigInput {
   euAccess: Boolean
   "Accepted and without effect, as it always was."
   shootAndSeedSameRegion: Boolean
+  "Pools of machines beside the first one, which the fields above describe."
+  additionalWorkers: [WorkerPoolInput!]
+}
+
+"A pool of machines beside the first one, whose name is cpu-worker-0."
+input WorkerPoolInput {
+  "At most 15 characters: the names of its machines begin with it."
+  name: String!
+  machineType: String!
+  "Left out, image and version are those of the first pool."
+  machineImage: String
+  "Needs machineImage."
+  machineImageVersion: String
+  "Goes with volumeSizeGB."
+  diskType: String
+  volumeSizeGB: Int
+  autoScalerMin: Int!
+  "At least the number of zones."
+  autoScalerMax: Int!
+  maxSurge: Int!
+  maxUnavailable: Int!
+  "Some of the cluster's zones; left out, all of them."
+  zones: [String!]
 }
 
 "Exactly one of these."
@@ -1644,6 +1772,8 @@ input GardenerUpgradeInput {
   oidcConfig: OIDCConfigInput
   exposureClassName: String
   shootNetworkingFilterDisabled: Boolean
+  "Replaces all pools beside the first one; an empty list removes them."
+  additionalWorkers: [WorkerPoolInput!]
 }
 `, BuiltIn: false},
 }
@@ -3588,6 +3718,59 @@ func (ec *executionContext) fieldContext_GardenerConfig_euAccess(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _GardenerConfig_additionalWorkers(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_GardenerConfig_additionalWorkers,
+		func(ctx context.Context) (any, error) {
+			return obj.AdditionalWorkers, nil
+		},
+		nil,
+		ec.marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolᚄ,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_GardenerConfig_additionalWorkers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "GardenerConfig",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "name":
+				return ec.fieldContext_WorkerPool_name(ctx, field)
+			case "machineType":
+				return ec.fieldContext_WorkerPool_machineType(ctx, field)
+			case "machineImage":
+				return ec.fieldContext_WorkerPool_machineImage(ctx, field)
+			case "machineImageVersion":
+				return ec.fieldContext_WorkerPool_machineImageVersion(ctx, field)
+			case "diskType":
+				return ec.fieldContext_WorkerPool_diskType(ctx, field)
+			case "volumeSizeGB":
+				return ec.fieldContext_WorkerPool_volumeSizeGB(ctx, field)
+			case "autoScalerMin":
+				return ec.fieldContext_WorkerPool_autoScalerMin(ctx, field)
+			case "autoScalerMax":
+				return ec.fieldContext_WorkerPool_autoScalerMax(ctx, field)
+			case "maxSurge":
+				return ec.fieldContext_WorkerPool_maxSurge(ctx, field)
+			case "maxUnavailable":
+				return ec.fieldContext_WorkerPool_maxUnavailable(ctx, field)
+			case "zones":
+				return ec.fieldContext_WorkerPool_zones(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type WorkerPool", field.Name)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _HibernationStatus_hibernated(ctx context.Context, field graphql.CollectedField, obj *model.HibernationStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5315,6 +5498,8 @@ func (ec *executionContext) fieldContext_RuntimeConfig_clusterConfig(_ context.C
 				return ec.fieldContext_GardenerConfig_controlPlaneFailureTolerance(ctx, field)
 			case "euAccess":
 				return ec.fieldContext_GardenerConfig_euAccess(ctx, field)
+			case "additionalWorkers":
+				return ec.fieldContext_GardenerConfig_additionalWorkers(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type GardenerConfig", field.Name)
 		},
@@ -5599,6 +5784,325 @@ func (ec *executionContext) fieldContext_RuntimeStatus_hibernationStatus(_ conte
 				return ec.fieldContext_HibernationStatus_hibernationPossible(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type HibernationStatus", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_name(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_name,
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_machineType(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_machineType,
+		func(ctx context.Context) (any, error) {
+			return obj.MachineType, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_machineType(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_machineImage(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_machineImage,
+		func(ctx context.Context) (any, error) {
+			return obj.MachineImage, nil
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_machineImage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_machineImageVersion(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_machineImageVersion,
+		func(ctx context.Context) (any, error) {
+			return obj.MachineImageVersion, nil
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_machineImageVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_diskType(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_diskType,
+		func(ctx context.Context) (any, error) {
+			return obj.DiskType, nil
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_diskType(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_volumeSizeGB(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_volumeSizeGB,
+		func(ctx context.Context) (any, error) {
+			return obj.VolumeSizeGB, nil
+		},
+		nil,
+		ec.marshalOInt2ᚖint,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_volumeSizeGB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_autoScalerMin(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_autoScalerMin,
+		func(ctx context.Context) (any, error) {
+			return obj.AutoScalerMin, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_autoScalerMin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_autoScalerMax(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_autoScalerMax,
+		func(ctx context.Context) (any, error) {
+			return obj.AutoScalerMax, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_autoScalerMax(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_maxSurge(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_maxSurge,
+		func(ctx context.Context) (any, error) {
+			return obj.MaxSurge, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_maxSurge(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_maxUnavailable(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_maxUnavailable,
+		func(ctx context.Context) (any, error) {
+			return obj.MaxUnavailable, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_maxUnavailable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkerPool_zones(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_WorkerPool_zones,
+		func(ctx context.Context) (any, error) {
+			return obj.Zones, nil
+		},
+		nil,
+		ec.marshalOString2ᚕstringᚄ,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_WorkerPool_zones(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkerPool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
 		},
 	}
 	return fc, nil
@@ -7474,7 +7978,7 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "kubernetesVersion", "provider", "targetSecret", "region", "machineType", "machineImage", "machineImageVersion", "diskType", "volumeSizeGB", "workerCidr", "podsCidr", "servicesCidr", "autoScalerMin", "autoScalerMax", "maxSurge", "maxUnavailable", "purpose", "licenceType", "enableKubernetesVersionAutoUpdate", "enableMachineImageVersionAutoUpdate", "providerSpecificConfig", "dnsConfig", "seed", "oidcConfig", "exposureClassName", "shootNetworkingFilterDisabled", "controlPlaneFailureTolerance", "euAccess", "shootAndSeedSameRegion"}
+	fieldsInOrder := [...]string{"name", "kubernetesVersion", "provider", "targetSecret", "region", "machineType", "machineImage", "machineImageVersion", "diskType", "volumeSizeGB", "workerCidr", "podsCidr", "servicesCidr", "autoScalerMin", "autoScalerMax", "maxSurge", "maxUnavailable", "purpose", "licenceType", "enableKubernetesVersionAutoUpdate", "enableMachineImageVersionAutoUpdate", "providerSpecificConfig", "dnsConfig", "seed", "oidcConfig", "exposureClassName", "shootNetworkingFilterDisabled", "controlPlaneFailureTolerance", "euAccess", "shootAndSeedSameRegion", "additionalWorkers"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -7691,6 +8195,13 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 				return it, err
 			}
 			it.ShootAndSeedSameRegion = data
+		case "additionalWorkers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("additionalWorkers"))
+			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AdditionalWorkers = data
 		}
 	}
 
@@ -7704,7 +8215,7 @@ func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"kubernetesVersion", "machineType", "diskType", "volumeSizeGB", "autoScalerMin", "autoScalerMax", "machineImage", "machineImageVersion", "maxSurge", "maxUnavailable", "purpose", "enableKubernetesVersionAutoUpdate", "enableMachineImageVersionAutoUpdate", "providerSpecificConfig", "oidcConfig", "exposureClassName", "shootNetworkingFilterDisabled"}
+	fieldsInOrder := [...]string{"kubernetesVersion", "machineType", "diskType", "volumeSizeGB", "autoScalerMin", "autoScalerMax", "machineImage", "machineImageVersion", "maxSurge", "maxUnavailable", "purpose", "enableKubernetesVersionAutoUpdate", "enableMachineImageVersionAutoUpdate", "providerSpecificConfig", "oidcConfig", "exposureClassName", "shootNetworkingFilterDisabled", "additionalWorkers"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -7830,6 +8341,13 @@ func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Conte
 				return it, err
 			}
 			it.ShootNetworkingFilterDisabled = data
+		case "additionalWorkers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("additionalWorkers"))
+			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AdditionalWorkers = data
 		}
 	}
 
@@ -8186,6 +8704,103 @@ func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context,
 				return it, err
 			}
 			it.Administrators = data
+		}
+	}
+
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputWorkerPoolInput(ctx context.Context, obj any) (model.WorkerPoolInput, error) {
+	var it model.WorkerPoolInput
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "machineType", "machineImage", "machineImageVersion", "diskType", "volumeSizeGB", "autoScalerMin", "autoScalerMax", "maxSurge", "maxUnavailable", "zones"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "machineType":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("machineType"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MachineType = data
+		case "machineImage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("machineImage"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MachineImage = data
+		case "machineImageVersion":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("machineImageVersion"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MachineImageVersion = data
+		case "diskType":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("diskType"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DiskType = data
+		case "volumeSizeGB":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("volumeSizeGB"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.VolumeSizeGB = data
+		case "autoScalerMin":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("autoScalerMin"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AutoScalerMin = data
+		case "autoScalerMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("autoScalerMax"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AutoScalerMax = data
+		case "maxSurge":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxSurge"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxSurge = data
+		case "maxUnavailable":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxUnavailable"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxUnavailable = data
+		case "zones":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("zones"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Zones = data
 		}
 	}
 
@@ -8743,6 +9358,8 @@ func (ec *executionContext) _GardenerConfig(ctx context.Context, sel ast.Selecti
 			out.Values[i] = ec._GardenerConfig_controlPlaneFailureTolerance(ctx, field, obj)
 		case "euAccess":
 			out.Values[i] = ec._GardenerConfig_euAccess(ctx, field, obj)
+		case "additionalWorkers":
+			out.Values[i] = ec._GardenerConfig_additionalWorkers(ctx, field, obj)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -9478,6 +10095,80 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var workerPoolImplementors = []string{"WorkerPool"}
+
+func (ec *executionContext) _WorkerPool(ctx context.Context, sel ast.SelectionSet, obj *model.WorkerPool) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workerPoolImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkerPool")
+		case "name":
+			out.Values[i] = ec._WorkerPool_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "machineType":
+			out.Values[i] = ec._WorkerPool_machineType(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "machineImage":
+			out.Values[i] = ec._WorkerPool_machineImage(ctx, field, obj)
+		case "machineImageVersion":
+			out.Values[i] = ec._WorkerPool_machineImageVersion(ctx, field, obj)
+		case "diskType":
+			out.Values[i] = ec._WorkerPool_diskType(ctx, field, obj)
+		case "volumeSizeGB":
+			out.Values[i] = ec._WorkerPool_volumeSizeGB(ctx, field, obj)
+		case "autoScalerMin":
+			out.Values[i] = ec._WorkerPool_autoScalerMin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "autoScalerMax":
+			out.Values[i] = ec._WorkerPool_autoScalerMax(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxSurge":
+			out.Values[i] = ec._WorkerPool_maxSurge(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxUnavailable":
+			out.Values[i] = ec._WorkerPool_maxUnavailable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "zones":
+			out.Values[i] = ec._WorkerPool_zones(ctx, field, obj)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var __DirectiveImplementors = []string{"__Directive"}
 
 func (ec *executionContext) ___Directive(ctx context.Context, sel ast.SelectionSet, obj *introspection.Directive) graphql.Marshaler {
@@ -10125,6 +10816,21 @@ func (ec *executionContext) unmarshalNUpgradeRuntimeInput2githubᚗcomᚋenviron
 func (ec *executionContext) unmarshalNUpgradeShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐUpgradeShootInput(ctx context.Context, v any) (model.UpgradeShootInput, error) {
 	res, err := ec.unmarshalInputUpgradeShootInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPool(ctx context.Context, sel ast.SelectionSet, v *model.WorkerPool) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._WorkerPool(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInput(ctx context.Context, v any) (*model.WorkerPoolInput, error) {
+	res, err := ec.unmarshalInputWorkerPoolInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx context.Context, sel ast.SelectionSet, v introspection.Directive) graphql.Marshaler {
@@ -11000,6 +11706,71 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	_ = ctx
 	res := graphql.MarshalString(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WorkerPool) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	var wg sync.WaitGroup
+	isLen1 := len(v) == 1
+	if !isLen1 {
+		wg.Add(len(v))
+	}
+	for i := range v {
+		i := i
+		fc := &graphql.FieldContext{
+			Index:  &i,
+			Result: &v[i],
+		}
+		ctx := graphql.WithFieldContext(ctx, fc)
+		f := func(i int) {
+			defer func() {
+				if r := recover(); r != nil {
+					ec.Error(ctx, ec.Recover(ctx, r))
+					ret = nil
+				}
+			}()
+			if !isLen1 {
+				defer wg.Done()
+			}
+			ret[i] = ec.marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPool(ctx, sel, v[i])
+		}
+		if isLen1 {
+			f(i)
+		} else {
+			go f(i)
+		}
+
+	}
+	wg.Wait()
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx context.Context, v any) ([]*model.WorkerPoolInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var vSlice []any
+	vSlice = graphql.CoerceList(v)
+	var err error
+	res := make([]*model.WorkerPoolInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {

@@ -32,7 +32,17 @@ func ConfigOf(order *GardenerConfigInput) *GardenerConfig {
 		ShootNetworkingFilterDisabled:       order.ShootNetworkingFilterDisabled,
 		ControlPlaneFailureTolerance:        order.ControlPlaneFailureTolerance,
 		EUAccess:                            order.EUAccess,
+		AdditionalWorkers:                   additionalWorkersOf(order.AdditionalWorkers),
 	}
+}
+
+func additionalWorkersOf(order []*WorkerPoolInput) []*WorkerPool {
+	var pools []*WorkerPool
+	for _, pool := range order {
+		pools = append(pools, (*WorkerPool)(pool))
+	}
+
+	return pools
 }
 
 func providerConfigOf(order *ProviderSpecificInput) ProviderSpecificConfig {

@@ -80,7 +80,9 @@ func fullOrder(t *testing.T) *model.GardenerConfigInput {
 		"dnsConfig": {"domain": "d", "providers": [{"domainsInclude": ["d"], "primary": true, "secretName": "s", "type": "t"}]},
 		"oidcConfig": {"clientID": "c", "groupsClaim": "g", "issuerURL": "i", "signingAlgs": ["RS256"], "usernameClaim": "u",
 			"usernamePrefix": "p"},
-		"exposureClassName": "e", "shootNetworkingFilterDisabled": true, "controlPlaneFailureTolerance": "zone", "euAccess": true
+		"exposureClassName": "e", "shootNetworkingFilterDisabled": true, "controlPlaneFailureTolerance": "zone", "euAccess": true,
+		"additionalWorkers": [{"name": "n", "machineType": "t", "machineImage": "i", "machineImageVersion": "v", "diskType": "d",
+			"volumeSizeGB": 1, "autoScalerMin": 2, "autoScalerMax": 3, "maxSurge": 4, "maxUnavailable": 5, "zones": ["z"]}]
 	}`
 
 	order := new(model.GardenerConfigInput)

@@ -178,11 +178,12 @@ type GardenerConfig struct {
 	ProviderSpecificConfig ProviderSpecificConfig `json:"providerSpecificConfig,omitempty"`
 	DNSConfig              *DNSConfig             `json:"dnsConfig,omitempty"`
 	// Is always an object; its fields are empty when no identity provider was ordered.
-	OIDCConfig                    *OIDCConfig `json:"oidcConfig,omitempty"`
-	ExposureClassName             *string     `json:"exposureClassName,omitempty"`
-	ShootNetworkingFilterDisabled *bool       `json:"shootNetworkingFilterDisabled,omitempty"`
-	ControlPlaneFailureTolerance  *string     `json:"controlPlaneFailureTolerance,omitempty"`
-	EUAccess                      *bool       `json:"euAccess,omitempty"`
+	OIDCConfig                    *OIDCConfig   `json:"oidcConfig,omitempty"`
+	ExposureClassName             *string       `json:"exposureClassName,omitempty"`
+	ShootNetworkingFilterDisabled *bool         `json:"shootNetworkingFilterDisabled,omitempty"`
+	ControlPlaneFailureTolerance  *string       `json:"controlPlaneFailureTolerance,omitempty"`
+	EUAccess                      *bool         `json:"euAccess,omitempty"`
+	AdditionalWorkers             []*WorkerPool `json:"additionalWorkers,omitempty"`
 }
 
 // The cluster to order from Gardener. Ranges of addresses are IPv4 CIDRs such as 10.250.0.0/16.
@@ -235,6 +236,8 @@ type GardenerConfigInput struct {
 	EUAccess *bool `json:"euAccess,omitempty"`
 	// Accepted and without effect, as it always was.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`
+	// Pools of machines beside the first one, which the fields above describe.
+	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
 // What to change of a cluster; the rest stays. The fields mean what they mean in GardenerConfigInput.
@@ -256,6 +259,8 @@ type GardenerUpgradeInput struct {
 	OIDCConfig                          *OIDCConfigInput       `json:"oidcConfig,omitempty"`
 	ExposureClassName                   *string                `json:"exposureClassName,omitempty"`
 	ShootNetworkingFilterDisabled       *bool                  `json:"shootNetworkingFilterDisabled,omitempty"`
+	// Replaces all pools beside the first one; an empty list removes them.
+	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
 type HibernationStatus struct {
@@ -404,6 +409,42 @@ type UpgradeShootInput struct {
 	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig"`
 	// Replaces all administrators. Left out, they stay.
 	Administrators []string `json:"administrators,omitempty"`
+}
+
+// A pool of machines beside the first one. The fields mean what they mean in WorkerPoolInput.
+type WorkerPool struct {
+	Name                string   `json:"name"`
+	MachineType         string   `json:"machineType"`
+	MachineImage        *string  `json:"machineImage,omitempty"`
+	MachineImageVersion *string  `json:"machineImageVersion,omitempty"`
+	DiskType            *string  `json:"diskType,omitempty"`
+	VolumeSizeGB        *int     `json:"volumeSizeGB,omitempty"`
+	AutoScalerMin       int      `json:"autoScalerMin"`
+	AutoScalerMax       int      `json:"autoScalerMax"`
+	MaxSurge            int      `json:"maxSurge"`
+	MaxUnavailable      int      `json:"maxUnavailable"`
+	Zones               []string `json:"zones,omitempty"`
+}
+
+// A pool of machines beside the first one, whose name is cpu-worker-0.
+type WorkerPoolInput struct {
+	// At most 15 characters: the names of its machines begin with it.
+	Name        string `json:"name"`
+	MachineType string `json:"machineType"`
+	// Left out, image and version are those of the first pool.
+	MachineImage *string `json:"machineImage,omitempty"`
+	// Needs machineImage.
+	MachineImageVersion *string `json:"machineImageVersion,omitempty"`
+	// Goes with volumeSizeGB.
+	DiskType      *string `json:"diskType,omitempty"`
+	VolumeSizeGB  *int    `json:"volumeSizeGB,omitempty"`
+	AutoScalerMin int     `json:"autoScalerMin"`
+	// At least the number of zones.
+	AutoScalerMax  int `json:"autoScalerMax"`
+	MaxSurge       int `json:"maxSurge"`
+	MaxUnavailable int `json:"maxUnavailable"`
+	// Some of the cluster's zones; left out, all of them.
+	Zones []string `json:"zones,omitempty"`
 }
 
 type ConflictStrategy string

@@ -17,10 +17,13 @@ type Memory struct {
 }
 
 // Memory tells what the program has at this moment.
-func (p *Program) Memory() (Memory, error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+func (p *Program) Memory() (Memory, error) { return MemoryOf(p.command.Process.Pid) }
+
+// MemoryOf tells what a process has at this moment.
+func MemoryOf(id int) (Memory, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", id))
 	if err != nil {
-		return Memory{}, fmt.Errorf("reading the memory of %s: %w", p.command.Path, err)
+		return Memory{}, fmt.Errorf("reading the memory of process %d: %w", id, err)
 	}
 	defer file.Close()
 
@@ -38,7 +41,7 @@ func (p *Program) Memory() (Memory, error) {
 	}
 
 	if memory.Resident == 0 {
-		return Memory{}, fmt.Errorf("the system tells no memory of %s", p.command.Path)
+		return Memory{}, fmt.Errorf("the system tells no memory of process %d", id)
 	}
 
 	return memory, nil

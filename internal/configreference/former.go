@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/config"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+// former is a variable of the former Provisioner.
+type former struct {
+	name string
+	// value is its default there.
+	value string
+	// dropped is why it is gone, or empty.
+	dropped string
+	// changed is why its default is another one, or empty.
+	changed string
+}
+
+// What several variables share.
+const (
+	off = "false"
+	// notYet stands only until the variable is there.
+	notYet     = "what it sets is not built yet"
+	oneChain   = "the limit of the same name without NO_INSTALL counts, with Kyma or without"
+	inside     = "nothing waits for it: the work is done, or tried again, within the stage's window"
+	noReleases = "nothing is downloaded in the background: a release is fetched when an order names it"
+	noRoles    = "operators have no roles of their own in clusters: they ask for a kubeconfig, which is audited"
+)
+
+// formers are the variables of the former Provisioner, of all its versions.
+func formers() []former {
+	return []former{
+		{name: "APP_ADDRESS", value: "127.0.0.1:3000"},
+		{name: "APP_API_ENDPOINT", value: "/graphql"},
+		{name: "APP_PLAYGROUND_API_ENDPOINT", value: "/graphql"},
+		{name: "APP_LOG_LEVEL", value: "info"},
+		{name: "APP_METRICS_ADDRESS", value: "127.0.0.1:9000", dropped: "APP_STATUS_ADDRESS serves health, readiness and metrics"},
+		{name: "APP_ENQUEUE_IN_PROGRESS_OPERATIONS", value: "true"},
+
+		{name: "APP_CREDENTIALS_NAMESPACE", value: "compass-system"},
+		{name: "APP_OAUTH_CREDENTIALS_SECRET_NAME", value: "compass-provisioner-credentials"},
+		{name: "APP_DIRECTOR_URL", value: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
+		{name: "APP_SKIP_DIRECTOR_CERT_VERIFICATION", value: off},
+		{name: "APP_DIRECTOR_OAUTH_PATH", value: "./dev/director.yaml", dropped: notYet},
+
+		{name: "APP_DATABASE_USER", value: "postgres"},
+		{name: "APP_DATABASE_PASSWORD", value: "password", changed: "the default is the same, and not shown"},
+		{name: "APP_DATABASE_HOST", value: "localhost"},
+		{name: "APP_DATABASE_PORT", value: "5432"},
+		{name: "APP_DATABASE_NAME", value: "provisioner"},
+		{name: "APP_DATABASE_SSL_MODE", value: "disable"},
+		{name: "APP_DATABASE_SSL_ROOT_CERT"},
+		{name: "APP_DATABASE_SECRET_KEY", dropped: "APP_DATABASE_SECRET_KEYS holds several keys, each with an id; they are used with AES-GCM in place of AES-CFB"},
+
+		{name: "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION", value: "60m"},
+		{name: "APP_PROVISIONING_TIMEOUT_CLUSTER_DOMAINS", value: "10m"},
+		{name: "APP_PROVISIONING_TIMEOUT_BINDINGS_CREATION", value: "5m"},
+		{name: "APP_PROVISIONING_TIMEOUT_INSTALLATION_TRIGGERING", value: "20m"},
+		{name: "APP_PROVISIONING_TIMEOUT_INSTALLATION", value: "60m"},
+		{name: "APP_PROVISIONING_TIMEOUT_UPGRADE", value: "60m"},
+		{name: "APP_PROVISIONING_TIMEOUT_UPGRADE_TRIGGERING", value: "20m"},
+		{name: "APP_PROVISIONING_TIMEOUT_SHOOT_UPGRADE", value: "30m"},
+		{name: "APP_PROVISIONING_TIMEOUT_SHOOT_REFRESH", value: "5m"},
+		{name: "APP_PROVISIONING_TIMEOUT_AGENT_CONFIGURATION", value: "15m"},
+		{name: "APP_PROVISIONING_TIMEOUT_AGENT_CONNECTION", value: "15m"},
+		{name: "APP_PROVISIONING_NO_INSTALL_TIMEOUT_CLUSTER_CREATION", value: "60m", dropped: oneChain},
+		{name: "APP_PROVISIONING_NO_INSTALL_TIMEOUT_CLUSTER_DOMAINS", value: "10m", dropped: oneChain},
+		{name: "APP_PROVISIONING_NO_INSTALL_TIMEOUT_BINDINGS_CREATION", value: "5m", dropped: oneChain},
+		{name: "APP_PROVISIONING_NO_INSTALL_TIMEOUT_AGENT_CONFIGURATION", value: "15m", dropped: oneChain},
+		{name: "APP_DEPROVISIONING_TIMEOUT_CLUSTER_CLEANUP", value: "20m"},
+		{name: "APP_DEPROVISIONING_TIMEOUT_CLUSTER_DELETION", value: "30m", dropped: inside},
+		{name: "APP_DEPROVISIONING_TIMEOUT_WAITING_FOR_CLUSTER_DELETION", value: "60m"},
+		{name: "APP_DEPROVISIONING_NO_INSTALL_TIMEOUT_CLUSTER_DELETION", value: "30m", dropped: inside},
+		{name: "APP_DEPROVISIONING_NO_INSTALL_TIMEOUT_WAITING_FOR_CLUSTER_DELETION", value: "60m", dropped: oneChain},
+		{name: "APP_HIBERNATION_TIMEOUT_WAITING_FOR_CLUSTER_HIBERNATION", value: "60m"},
+
+		{name: "APP_OPERATOR_ROLE_BINDING_L2SUBJECT_NAME", value: "runtimeOperator", dropped: noRoles},
+		{name: "APP_OPERATOR_ROLE_BINDING_L3SUBJECT_NAME", value: "runtimeAdmin", dropped: noRoles},
+		{name: "APP_OPERATOR_ROLE_BINDING_CREATING_FOR_ADMIN", value: off, dropped: "the administrators whom an order names always get their rights"},
+
+		{name: "APP_GARDENER_PROJECT", value: "gardenerProject"},
+		{name: "APP_GARDENER_KUBECONFIG_PATH", value: "./dev/kubeconfig.yaml"},
+		{name: "APP_GARDENER_AUDIT_LOGS_POLICY_CONFIG_MAP"},
+		{name: "APP_GARDENER_AUDIT_LOGS_TENANT"},
+		{name: "APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH", dropped: notYet},
+		{name: "APP_GARDENER_MAINTENANCE_WINDOW_CONFIG_PATH", dropped: notYet},
+		{name: "APP_GARDENER_CLUSTER_CLEANUP_RESOURCE_SELECTOR", value: "https://service-manager."},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE", value: off, dropped: notYet},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE", value: off, dropped: notYet},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_IMDSV2", value: off, dropped: notYet},
+		{name: "APP_GARDENER_FORCE_ALLOW_PRIVILEGED_CONTAINERS", value: off, dropped: "Gardener has no such field any more"},
+		{name: "APP_GARDENER_ENABLE_DUMP_SHOOT_SPEC", value: off, dropped: "was an aid of a test"},
+
+		{name: "APP_LATEST_DOWNLOADED_RELEASES", value: "5", dropped: noReleases},
+		{name: "APP_DOWNLOAD_PRE_RELEASES", value: "true", dropped: noReleases},
+		{name: "APP_SUPPORT_ON_DEMAND_RELEASES", value: off, dropped: noReleases},
+		{name: "APP_PROVISIONER", value: "gardener", dropped: "there is one way to make clusters: Gardener"},
+		{name: "APP_RUN_AWS_CONFIG_MIGRATION", value: off, dropped: "was an aid of a migration"},
+	}
+}
+
+// formerPage tells what has become of the variables of the former Provisioner.
+func formerPage() []byte {
+	var page, kept, dropped bytes.Buffer
+
+	present := presentVariables()
+
+	for _, variable := range formers() {
+		ours, isKept := present[variable.name]
+
+		switch {
+		case !isKept:
+			fmt.Fprintf(&dropped, "| %s | %s | %s |\n", variable.name, code(variable.value), variable.dropped)
+		case same(variable.value, ours.Default):
+			fmt.Fprintf(&kept, "| %s | %s | |\n", variable.name, code(variable.value))
+		default:
+			fmt.Fprintf(&kept, "| %s | %s | %s |\n", variable.name, code(variable.value), cmp.Or(variable.changed, "here "+code(ours.Default)))
+		}
+	}
+
+	page.WriteString("# Variables of the former Provisioner\n\n" +
+		"<!-- Generated by `make generate`. Change internal/configreference/former.go instead. -->\n\n" +
+		"The Provisioner is configured as the former one was, by the same names with the same defaults. What they mean, and which are new, is\n" +
+		"told in [configuration.md](configuration.md). Names have one spelling, with an underscore between words: `APP_DATABASE_SSL_MODE`, not\n" +
+		"`APP_DATABASE_SSLMODE`. A variable that is not known is passed by, so those that are gone may stay set.\n\n" +
+		"## Kept\n\n| variable | default there | default here, where it is another one |\n| --- | --- | --- |\n")
+	page.Write(kept.Bytes())
+	page.WriteString("\n## Gone\n\n| variable | default there | why |\n| --- | --- | --- |\n")
+	page.Write(dropped.Bytes())
+
+	return page.Bytes()
+}
+
+// presentVariables are those of our Provisioner by their names.
+func presentVariables() map[string]config.Variable {
+	present := map[string]config.Variable{}
+	for _, variable := range config.Variables(config.Prefix, provisioner.DefaultConfig()) {
+		present[variable.Name] = variable
+	}
+
+	return present
+}
+
+// same reports whether two defaults mean the same: 60m is 1h0m0s.
+func same(one, other string) bool {
+	first, err := time.ParseDuration(one)
+	if err != nil {
+		return one == other
+	}
+
+	second, err := time.ParseDuration(other)
+
+	return err == nil && first == second
+}
+
+// code is a value as the page shows it.
+func code(value string) string {
+	if value == "" {
+		return ""
+	}
+
+	return "`" + value + "`"
+}

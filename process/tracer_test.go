@@ -1,0 +1,69 @@
+package process_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+type tracedKey struct{}
+
+// tracer writes down what it is told, and puts the name of the step into its context.
+type tracer struct{ diary }
+
+func (t *tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
+) (context.Context, func(process.Outcome, string)) {
+	return context.WithValue(ctx, tracedKey{}, attempt.Step), func(outcome process.Outcome, message string) {
+		t.write(record.ID + " of " + record.Trace + " " + attempt.Step + " " + string(outcome) + " " + message)
+	}
+}
+
+func (t *tracer) Ended(record process.Record) {
+	t.write(record.ID + " of " + record.Trace + " " + string(record.State))
+}
+
+func TestTracerIsToldOfEachAttemptAndOfTheEnd(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		told := &tracer{}
+
+		asking := &step{name: "asks"}
+		asking.work = func(ctx context.Context, operation operation) (operation, time.Duration, error) {
+			if asking.runs() == 1 {
+				return operation, 0, failure.New(failure.Transient, "not yet")
+			}
+
+			told.write("within " + ctx.Value(tracedKey{}).(string))
+
+			return operation, 0, nil
+		}
+
+		config := process.DefaultConfig()
+		config.Tracer = told
+
+		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", asking)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.acceptNew(process.New{ID: "op-1", Kind: "test", InstanceID: "instance-1", Trace: "trace-1"})
+
+		stop := b.start(engine)
+		b.await("op-1")
+		stop()
+
+		want := []string{
+			"op-1 of trace-1 asks retrying not yet", "within asks", "op-1 of trace-1 asks done ", "op-1 of trace-1 succeeded",
+		}
+		if diff := cmp.Diff(want, told.read()); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+	})
+}

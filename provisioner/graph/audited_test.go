@@ -1,0 +1,68 @@
+package graph_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// refusals are those that a trail is told of.
+type refusals []audit.Entry
+
+// Refused implements graph.Trail.
+func (r *refusals) Refused(_ context.Context, entry audit.Entry) { *r = append(*r, entry) }
+
+func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
+	unknown := failure.New(failure.NotFound, "there is no such runtime").Because(failure.ReasonNotFound, failure.ComponentProvisioner)
+
+	for name, test := range map[string]struct {
+		reason  string
+		request exchange
+		want    refusals
+	}{
+		"Mutation": {
+			"a change that was not carried out", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
+			refusals{{
+				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusNotFound, Code: failure.ReasonNotFound,
+				After: audit.Fields{"tenant": "acme"},
+			}},
+		},
+		"No tenant": {
+			"nobody is named",
+			exchange{query: `mutation { deprovisionRuntime(id: "r1") }`},
+			refusals{{Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusBadRequest}},
+		},
+		"Query": {"nothing would have changed", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
+	} {
+		var told refusals
+
+		server := httptest.NewServer(graph.NewHandler(graph.Options{
+			Runtimes: runtimes{
+				deprovision: func(graph.Caller, string) (string, error) { return "", unknown },
+				operationStatus: func(graph.Caller, string) (model.OperationStatus, error) {
+					return model.OperationStatus{}, unknown
+				},
+			},
+			Log: logging.Discard(), Trail: &told, Endpoint: "/graphql",
+		}))
+
+		if status, body := post(t, server, test.request); status != http.StatusOK {
+			t.Errorf("%s: %s: %d %s", name, test.reason, status, body)
+		}
+
+		server.Close()
+
+		if diff := cmp.Diff(test.want, told); diff != "" {
+			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package graph_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+// many repeats a field under many aliases.
+func many(count int, field string) string {
+	var fields strings.Builder
+	for i := range count {
+		fmt.Fprintf(&fields, field+"\n", i)
+	}
+
+	return fields.String()
+}
+
+// TestWhatCostsEnough has a request that costs as much as it may be answered.
+func TestWhatCostsEnough(t *testing.T) {
+	t.Parallel()
+
+	server := startServer(t, runtimes{operationStatus: func(_ graph.Caller, id string) (model.OperationStatus, error) {
+		return model.OperationStatus{ID: &id}, nil
+	}})
+
+	if _, got := post(t, server, asTenant("{"+many(100, `a%d: runtimeOperationStatus(id: "op") { id }`)+"}")); strings.Contains(got, "errors") {
+		t.Errorf("a hundred operations are refused: %.300s", got)
+	}
+}
+
+// TestBatch sends several requests as one, which some servers take.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, startServer(t, runtimes{}).URL+"/graphql",
+		strings.NewReader(`[{"query": "{ __typename }"}, {"query": "{ __typename }"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	request.Header.Set("Content-Type", "application/json")
+
+	if status, got := send(t, request); status != http.StatusBadRequest || !strings.Contains(got, `"error_code":400`) {
+		t.Errorf("a batch would pass the limits of a request: got %d %s", status, got)
+	}
+}

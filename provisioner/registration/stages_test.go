@@ -1,0 +1,116 @@
+package registration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// told takes down what Director is told.
+type told struct {
+	registration.Director
+
+	change  director.Change
+	subject string
+	err     error
+}
+
+func (t *told) Update(_ context.Context, tenant, id string, change director.Change) error {
+	t.subject, t.change = tenant+" "+id, change
+
+	return t.err
+}
+
+func (t *told) Unregister(_ context.Context, tenant, id string) error {
+	t.subject = tenant + " " + id
+
+	return t.err
+}
+
+// shoots are those of a cluster with the domain.
+type shoots struct {
+	domain string
+	err    error
+}
+
+func (s shoots) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	return &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{DNS: &gardencorev1beta1.DNS{Domain: &s.domain}}}, s.err
+}
+
+func TestStages(t *testing.T) {
+	away := failure.New(failure.Transient, "away")
+
+	cases := map[string]struct {
+		reason string
+		stage  func(d registration.Director) process.Stage[operation.Data]
+		want   director.Change
+		always bool
+	}{
+		"described": {
+			reason: "Director learns which cluster it is",
+			stage: func(d registration.Director) process.Stage[operation.Data] {
+				return registration.Described(d, shoots{domain: "c-first.example.com"})
+			},
+			want: director.Change{Condition: director.Provisioning, Labels: map[string]any{
+				"gardenerClusterName": "c-first", "gardenerClusterDomain": "c-first.example.com",
+			}},
+		},
+		"connected": {reason: "its agent is there", stage: registration.Connected, want: director.Change{Condition: director.Connected}},
+		"forgotten": {reason: "what was never registered is gone too, and costs one call", stage: registration.Forgotten, always: true},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := &told{}
+			stage := c.stage(d)
+			data := operation.Data{Runtime: stored.Runtime{ID: "runtime", Tenant: tenant, ShootName: "c-first"}}
+			op := process.NewOperation(process.Record{ID: "operation"}, data, time.Now())
+			task := stage.Steps[0]
+
+			if got := task.When == nil || task.When(op); got != c.always {
+				t.Errorf("%s: a runtime that is not registered: runs %t", c.reason, got)
+			}
+
+			op.Data.Registered = true
+			if task.When != nil && !task.When(op) {
+				t.Errorf("%s: a runtime that is registered is left out", c.reason)
+			}
+
+			for range 2 {
+				if _, wait, err := task.Step.Run(t.Context(), op, logging.Discard()); err != nil || wait != 0 {
+					t.Fatalf("comes back after %s, %v", wait, err)
+				}
+			}
+
+			if diff := cmp.Diff(c.want, d.change); diff != "" || d.subject != tenant+" runtime" {
+				t.Errorf("%s: told of %s, -want +got:\n%s", c.reason, d.subject, diff)
+			}
+
+			d.err = away
+			if _, wait, err := task.Step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || wait != 0 {
+				t.Errorf("Director is away: comes back after %s, %v", wait, err)
+			}
+		})
+	}
+}
+
+func TestRuntimeIsNotDescribedWithoutItsCluster(t *testing.T) {
+	d := &told{}
+	step := registration.Described(d, shoots{err: failure.New(failure.Transient, "away")}).Steps[0].Step
+
+	op := process.NewOperation(process.Record{}, operation.Data{}, time.Now())
+	if _, _, err := step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || d.subject != "" {
+		t.Errorf("got %v, told of %q", err, d.subject)
+	}
+}

@@ -1,0 +1,98 @@
+package runtimes_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage/trail"
+)
+
+// written is the audit trail of the runtime, the oldest first, with what counts of each entry.
+func (b *bench) written(runtimeID string) []audit.Entry {
+	b.Helper()
+
+	found, err := b.entries.List(b.Context(), trail.Filter{InstanceID: runtimeID, Limit: 100})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	entries := make([]audit.Entry, 0, len(found))
+	for _, entry := range slices.Backward(found) {
+		entries = append(entries, audit.Entry{
+			Action: entry.Action, Status: entry.Status, By: audit.Actor{User: entry.By.User}, Before: entry.Before, After: entry.After,
+		})
+	}
+
+	return entries
+}
+
+func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
+	each(t, func(b *bench) {
+		ctx := auth.NewContext(b.Context(), auth.Identity{Name: "broker", Means: auth.ByPassword})
+
+		status, err := b.service.Provision(ctx, caller("acme", "key"), order("c-one"))
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.finish(*status.ID, process.Succeeded)
+
+		if status, err = b.service.UpgradeShoot(ctx, caller("acme", ""), *status.RuntimeID, wider()); err != nil {
+			b.Fatal(err)
+		}
+
+		if _, err := b.service.RuntimeStatus(ctx, caller("acme", ""), *status.RuntimeID, graph.RuntimeFields{Kubeconfig: true}); err != nil {
+			b.Fatal(err)
+		}
+
+		if _, err := b.service.Deprovision(ctx, caller("acme", ""), *status.RuntimeID); err != nil {
+			b.Fatal(err)
+		}
+
+		by := audit.Actor{User: "broker"}
+		whole := audit.Fields{
+			"cluster": "c-one", "tenant": "acme", "subAccount": "sub", "provider": "aws", "region": "", "kubernetesVersion": "",
+			"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil,
+		}
+		want := []audit.Entry{
+			{Action: operation.KindProvisionNoInstall, Status: http.StatusAccepted, By: by, After: whole},
+			{
+				Action: operation.KindUpgradeShoot, Status: http.StatusAccepted, By: by,
+				Before: audit.Fields{"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil},
+				After: audit.Fields{
+					"machineType": "m6i.large", "autoScalerMin": 1.0, "autoScalerMax": 7.0, "administrators": []any{"joe@example.com"},
+				},
+			},
+			{Action: audit.AdminKubeconfig, Status: http.StatusOK, By: by, After: audit.Fields{"cluster": "c-one", "tenant": "acme"}},
+			{Action: operation.KindDeprovisionNoInstall, Status: http.StatusAccepted, By: by, Before: whole},
+		}
+
+		if diff := cmp.Diff(want, b.written(*status.RuntimeID)); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+func TestNoKubeconfigThatCannotBeWrittenDown(t *testing.T) {
+	each(t, func(b *bench) {
+		operationID, runtimeID := b.provision("acme", "", "c-one")
+		b.finish(operationID, process.Succeeded)
+
+		b.unwritten = errors.New("the disk is full")
+
+		status, err := b.service.RuntimeStatus(b.Context(), caller("acme", ""), runtimeID, graph.RuntimeFields{Kubeconfig: true})
+		if !failure.Is(err, failure.Transient) || status.RuntimeConfiguration.Kubeconfig != nil {
+			b.Errorf("want no kubeconfig and a passing error, got %v, %v", status.RuntimeConfiguration.Kubeconfig, err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package validation_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+// TestUpgradeLosesNothing is about what an upgrade of something else took away once: each is in the Shoot before the upgrade and after.
+func TestUpgradeLosesNothing(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]func(cluster model.ClusterConfigInput, objects *shoot.Objects) any{
+		"ControlPlaneFailureTolerance": func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.ControlPlane },
+		"DNSConfig":                    func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.DNS },
+		"EUAccess":                     func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.AccessRestrictions },
+		"IdentityProvider":             func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Authentication },
+		"NetworkingFilter":             func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.Extensions },
+		"Pools":                        func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.Provider.Workers[1:] },
+		"Administrators":               func(cluster model.ClusterConfigInput, _ *shoot.Objects) any { return cluster.Administrators },
+	}
+
+	before := present(azureCluster())
+	before.GardenerConfig.ShootNetworkingFilterDisabled = new(false)
+	before.GardenerConfig.AdditionalWorkers = []*model.WorkerPoolInput{gpuPool()}
+
+	after, err := validation.UpgradeShoot(before, model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(11)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	build := func(cluster model.ClusterConfigInput) *shoot.Objects {
+		objects, err := shoot.Build(shoot.Runtime{Config: cluster.GardenerConfig}, shoot.Options{Extensions: shoot.DefaultExtensions()})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return objects
+	}
+
+	for name, part := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			want := part(before, build(before))
+			if reflect.ValueOf(want).IsZero() {
+				t.Fatalf("the cluster has no %s to lose", name)
+			}
+
+			if diff := cmp.Diff(want, part(after, build(after))); diff != "" {
+				t.Errorf("-before the upgrade +after:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package validation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+const (
+	// maxPools is how many pools an order may have beside the first one.
+	maxPools = 50
+	// maxPoolName is what Gardener allows: the names of machines begin with the pool's.
+	maxPoolName = 15
+)
+
+// machines finds what is wrong with the machines of a pool. The names of its fields begin with at.
+func (p *problems) machines(at string, pool *model.WorkerPoolInput, provider string) {
+	p.present(at+"machineType", pool.MachineType)
+
+	if given(pool.MachineImageVersion) && !given(pool.MachineImage) {
+		p.add(at+"machineImageVersion", "needs machineImage")
+	}
+
+	if provider == openstack {
+		if given(pool.DiskType) || pool.VolumeSizeGB != nil {
+			p.add(at+"diskType", "and volumeSizeGB cannot be chosen with openstack")
+		}
+
+		return
+	}
+
+	if given(pool.DiskType) != (pool.VolumeSizeGB != nil) {
+		p.add(at+"diskType", "and volumeSizeGB need each other")
+	}
+
+	if pool.VolumeSizeGB != nil {
+		p.count(at+"volumeSizeGB", *pool.VolumeSizeGB, 1)
+	}
+}
+
+// workers finds what is wrong with the number of machines of a pool.
+func (p *problems) workers(at string, pool *model.WorkerPoolInput) {
+	p.count(at+"autoScalerMin", pool.AutoScalerMin, 0)
+	p.count(at+"autoScalerMax", pool.AutoScalerMax, 1)
+	p.count(at+"maxSurge", pool.MaxSurge, 0)
+	p.count(at+"maxUnavailable", pool.MaxUnavailable, 0)
+
+	if pool.AutoScalerMin > pool.AutoScalerMax {
+		p.add(at+"autoScalerMin", "must not be more than autoScalerMax")
+	}
+
+	if pool.MaxSurge == 0 && pool.MaxUnavailable == 0 {
+		p.add(at+"maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
+	}
+}
+
+func (p *problems) count(field string, count, least int) {
+	if count < least || count > math.MaxInt32 {
+		p.add(field, "must be between %d and %d", least, math.MaxInt32)
+	}
+}
+
+// enoughMachines finds a limit of machines under which a zone would stay empty.
+func (p *problems) enoughMachines(at string, most, zones int) {
+	if most > 0 && most < zones {
+		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
+	}
+}
+
+// additionalWorkers finds what is wrong with the pools beside the first one.
+func (p *problems) additionalWorkers(config *model.GardenerConfigInput, zones []string) {
+	const field = "additionalWorkers"
+
+	if len(config.AdditionalWorkers) > maxPools {
+		p.add(field, "has %d entries, at most %d are allowed", len(config.AdditionalWorkers), maxPools)
+
+		return
+	}
+
+	names := []string{shoot.WorkerPool}
+
+	for i, pool := range config.AdditionalWorkers {
+		at := fmt.Sprintf("%s[%d].", field, i)
+
+		p.poolName(at+"name", pool.Name, names)
+		p.machines(at, pool, config.Provider)
+		p.workers(at, pool)
+		p.poolZones(at, pool, zones)
+
+		names = append(names, pool.Name)
+	}
+}
+
+func (p *problems) poolName(field, name string, others []string) {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		p.add(field, "%q cannot name a pool of machines: %s", name, wrong[0])
+	}
+
+	if len(name) > maxPoolName {
+		p.add(field, "has %d characters, at most %d are allowed", len(name), maxPoolName)
+	}
+
+	if slices.Contains(others, name) {
+		p.add(field, "repeats %q", name)
+	}
+}
+
+func (p *problems) poolZones(at string, pool *model.WorkerPoolInput, all []string) {
+	p.unique(at+"zones", pool.Zones)
+
+	for i, zone := range pool.Zones {
+		if zone != "" && !slices.Contains(all, zone) {
+			p.add(fmt.Sprintf("%szones[%d]", at, i), "must be a zone of the cluster, not %q", zone)
+		}
+	}
+
+	count := len(pool.Zones)
+	if count == 0 {
+		count = len(all)
+	}
+
+	p.enoughMachines(at, pool.AutoScalerMax, count)
+}
+
+// sameZones finds a pool that is there and would leave a zone or have its zones in another order: machines cannot move.
+func (p *problems) sameZones(present, wanted *model.GardenerConfigInput) {
+	all := shoot.Zones(present)
+	zonesOf := func(pool *model.WorkerPoolInput) []string {
+		if len(pool.Zones) == 0 {
+			return all
+		}
+
+		return pool.Zones
+	}
+
+	for i, pool := range wanted.AdditionalWorkers {
+		for _, before := range present.AdditionalWorkers {
+			had, wants := zonesOf(before), zonesOf(pool)
+			if before.Name == pool.Name && (len(wants) < len(had) || !slices.Equal(had, wants[:len(had)])) {
+				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i), "must begin with those that the pool has: %s", strings.Join(had, ", "))
+			}
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package validation_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+func gpuPool() *model.WorkerPoolInput {
+	return &model.WorkerPoolInput{Name: "gpu", MachineType: "g6.xlarge", AutoScalerMin: 0, AutoScalerMax: 3, MaxSurge: 1}
+}
+
+func TestProvisionPools(t *testing.T) {
+	t.Parallel()
+
+	const label = `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an ` +
+		`alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`
+
+	cases := map[string]struct {
+		reason string
+		change func(config *model.GardenerConfigInput, pool *model.WorkerPoolInput)
+		want   string
+	}{
+		"Least": {
+			reason: "A pool may have no machine for a while, and stands in all zones.",
+			change: func(*model.GardenerConfigInput, *model.WorkerPoolInput) {},
+		},
+		"OneZone": {
+			reason: "A pool may stand in some of the zones.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) {
+				pool.Zones, pool.AutoScalerMax = []string{"2"}, 1
+			},
+		},
+		"NameSyntax": {
+			reason: "Machines are named after their pool.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "GPU" },
+			want:   `additionalWorkers[0].name "GPU" cannot name a pool of machines: ` + label,
+		},
+		"NameLength": {
+			reason: "Gardener allows no longer one.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "a123456789012345" },
+			want:   "additionalWorkers[0].name has 16 characters, at most 15 are allowed",
+		},
+		"NameOfTheFirst": {
+			reason: "The first pool is described by the order itself.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "cpu-worker-0" },
+			want:   `additionalWorkers[0].name repeats "cpu-worker-0"`,
+		},
+		"NameTwice": {
+			reason: "Pools are known by their names.",
+			change: func(config *model.GardenerConfigInput, _ *model.WorkerPoolInput) {
+				config.AdditionalWorkers = append(config.AdditionalWorkers, gpuPool())
+			},
+			want: `additionalWorkers[1].name repeats "gpu"`,
+		},
+		"Machines": {
+			reason: "What holds for the first pool holds for all, and each problem names its pool.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) {
+				pool.MachineType, pool.MachineImageVersion, pool.DiskType = "", new("1.2.3"), new("gp3")
+				pool.AutoScalerMin, pool.MaxSurge = 4, 0
+			},
+			want: "additionalWorkers[0].machineType must not be empty; " +
+				"additionalWorkers[0].machineImageVersion needs machineImage; " +
+				"additionalWorkers[0].diskType and volumeSizeGB need each other; " +
+				"additionalWorkers[0].autoScalerMin must not be more than autoScalerMax; " +
+				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
+		},
+		"OtherZone": {
+			reason: "Only the cluster's zones have networks.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Zones = []string{"mars-1a"} },
+			want:   `additionalWorkers[0].zones[0] must be a zone of the cluster, not "mars-1a"`,
+		},
+		"FewMachines": {
+			reason: "A zone would stay empty.",
+			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.AutoScalerMax = 1 },
+			want:   "additionalWorkers[0].autoScalerMax must be at least the number of zones, which is 2",
+		},
+		"TooMany": {
+			reason: "An order does not grow without end.",
+			change: func(config *model.GardenerConfigInput, _ *model.WorkerPoolInput) {
+				config.AdditionalWorkers = slices.Repeat(config.AdditionalWorkers, 51)
+			},
+			want: "additionalWorkers has 51 entries, at most 50 are allowed",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			config := azureCluster()
+			config.AdditionalWorkers = []*model.WorkerPoolInput{gpuPool()}
+			tc.change(config, config.AdditionalWorkers[0])
+
+			assertProblems(t, tc.reason, tc.want, validation.Provision(order(config), validation.Rules{Project: "kyma"}))
+		})
+	}
+}
+
+func TestUpgradePools(t *testing.T) {
+	t.Parallel()
+
+	in := func(zones ...string) *model.WorkerPoolInput {
+		pool := gpuPool()
+		pool.Zones = zones
+
+		return pool
+	}
+
+	cases := map[string]struct {
+		reason       string
+		had, upgrade []*model.WorkerPoolInput
+		want         int
+		problem      string
+	}{
+		"LeftOut": {reason: "Pools that an upgrade does not name stay.", had: []*model.WorkerPoolInput{gpuPool()}, want: 1},
+		"None": {
+			reason: "An empty list removes them.", had: []*model.WorkerPoolInput{gpuPool()}, upgrade: []*model.WorkerPoolInput{}, want: 0,
+		},
+		"First": {reason: "A cluster may get a pool later.", upgrade: []*model.WorkerPoolInput{gpuPool()}, want: 1},
+		"MoreZones": {
+			reason: "A pool may grow into another zone.",
+			had:    []*model.WorkerPoolInput{in("1")}, upgrade: []*model.WorkerPoolInput{in("1", "2")}, want: 1,
+		},
+		"FewerZones": {
+			reason: "Machines cannot move.",
+			had:    []*model.WorkerPoolInput{gpuPool()}, upgrade: []*model.WorkerPoolInput{in("1")},
+			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1, 2",
+		},
+		"OtherZones": {
+			reason: "Machines cannot move.",
+			had:    []*model.WorkerPoolInput{in("1")}, upgrade: []*model.WorkerPoolInput{in("2")},
+			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cluster := present(azureCluster())
+			cluster.GardenerConfig.AdditionalWorkers = tc.had
+
+			got, err := validation.UpgradeShoot(cluster, model.UpgradeShootInput{
+				GardenerConfig: &model.GardenerUpgradeInput{AdditionalWorkers: tc.upgrade},
+			})
+
+			want := ""
+			if tc.problem != "" {
+				want = "the runtime cannot be upgraded like this: " + tc.problem
+			}
+
+			if (err == nil) != (want == "") || err != nil && (!failure.Is(err, failure.Invalid) || err.Error() != want) {
+				t.Fatalf("%s\ngot %v, want %q", tc.reason, err, want)
+			}
+
+			if err == nil && len(got.GardenerConfig.AdditionalWorkers) != tc.want {
+				t.Errorf("%s\ngot %d pools, want %d", tc.reason, len(got.GardenerConfig.AdditionalWorkers), tc.want)
+			}
+		})
+	}
+}

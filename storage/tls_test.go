@@ -1,0 +1,111 @@
+package storage_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// TestRootCertificate has a server show its certificate as PostgreSQL does, and go away after it.
+func TestRootCertificate(t *testing.T) {
+	known := httptest.NewTLSServer(nil)
+	defer known.Close()
+
+	authorities := filepath.Join(t.TempDir(), "authorities.pem")
+
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: known.Certificate().Raw})
+	if err := os.WriteFile(authorities, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	cases := map[string]struct {
+		reason, mode, authorities string
+		trusts                    bool
+	}{
+		"named":   {"whom the file names is trusted", "verify-full", authorities, true},
+		"unnamed": {"a stranger is not", "verify-full", "", false},
+		"require": {"nobody is asked for a certificate that is not to be verified", "require", "", true},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			port, shaken := showCertificate(t, &tls.Config{Certificates: known.TLS.Certificates, MinVersion: tls.VersionTLS12})
+
+			db, err := storage.Open(t.Context(), storage.Config{
+				Driver: storage.DriverPostgres, User: "u", Password: "p", Host: "127.0.0.1", Port: port, Name: "n",
+				SSLMode: c.mode, SSLRootCert: c.authorities,
+			})
+			if err == nil {
+				_ = db.Close()
+
+				t.Fatal("a server that goes away was opened")
+			}
+
+			if trusted := <-shaken == nil; trusted != c.trusts {
+				t.Errorf("%s: the server was trusted: %t; %v", c.reason, trusted, err)
+			}
+		})
+	}
+}
+
+// showCertificate answers one client's wish for TLS, and tells how that went.
+func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan error) {
+	t.Helper()
+
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	results := make(chan error, 1)
+
+	go func() {
+		defer listener.Close()
+
+		connection, err := listener.Accept()
+		if err != nil {
+			results <- err
+
+			return
+		}
+		defer connection.Close()
+
+		wish := make([]byte, 8)
+		if _, err := io.ReadFull(connection, wish); err != nil {
+			results <- err
+
+			return
+		}
+
+		if _, err := connection.Write([]byte("S")); err != nil {
+			results <- err
+
+			return
+		}
+
+		secured := tls.Server(connection, config)
+
+		// With TLS 1.3 only what comes after the handshake tells whether the client trusts the server.
+		err = secured.HandshakeContext(context.WithoutCancel(t.Context()))
+		if err == nil {
+			_, err = io.ReadFull(secured, wish)
+		}
+
+		results <- err
+	}()
+
+	address, isTCP := listener.Addr().(*net.TCPAddr)
+	if !isTCP {
+		t.Fatalf("it listens on %s", listener.Addr())
+	}
+
+	return address.Port, results
+}

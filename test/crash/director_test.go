@@ -1,0 +1,82 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+)
+
+// withDirector has the runtimes of a world registered.
+func withDirector(p *provisioner) {
+	p.Helper()
+
+	simulated, err := simulator.New(simulator.Options{ConnectorURL: "https://connector.example.com"})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	p.director = simulated
+	p.service.Registrar = &registration.Registrar{
+		Director: p.directorBy(crashtest.Undisturbed()), Rows: p.runtimes, Project: garden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
+	}
+}
+
+// directorBy is Director at the end of a replica's line.
+func (p *provisioner) directorBy(line *crashtest.Line) *director.Client {
+	p.Helper()
+
+	client, err := director.New(director.Options{
+		URL: "http://director.example.com" + simulator.GraphQLPath, Credentials: directorCredentials{},
+		Transport: line.Client(p.director, directorCall).Transport,
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return client
+}
+
+// directorCall is what Director or its token endpoint is asked for.
+func directorCall(request *http.Request) string {
+	if request.URL.Path == simulator.TokenPath {
+		return simulator.TokenOperation
+	}
+
+	return operationName(request)
+}
+
+// directorCredentials are those that the simulated Director takes.
+type directorCredentials struct{}
+
+// Read implements director.Credentials.
+func (directorCredentials) Read(context.Context) (director.ClientCredentials, error) {
+	return director.ClientCredentials{
+		ClientID: simulator.DefaultClientID, ClientSecret: secret.String(simulator.DefaultClientSecret),
+		TokensEndpoint: "http://director.example.com" + simulator.TokenPath,
+	}, nil
+}
+
+// registered are the runtimes that Director knows, and what.
+func (p *provisioner) registered() []string {
+	if p.director == nil {
+		return nil
+	}
+
+	known := []string{}
+	for _, runtime := range p.director.Runtimes() {
+		known = append(known, fmt.Sprintf("%s: %s, cluster %v at %v", runtime.Name, runtime.Condition,
+			runtime.Labels["gardenerClusterName"], runtime.Labels["gardenerClusterDomain"]))
+	}
+
+	return known
+}

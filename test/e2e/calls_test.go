@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+// TestManyRuntimesAtOnceDoNotStormGardener makes runtimes at once whose clusters take a while, and counts the calls: Gardener tells by
+// one watch what changes, and is not asked in between.
+func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
+	const (
+		runtimes = 50
+		creation = 2 * time.Second
+	)
+
+	memory, err := garden.Open(t.Context(), garden.Options{
+		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, memory.Run)
+
+	settings := provisioner.DefaultConfig()
+	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
+	settings.Database = onSQLite(t, "provisioner")
+	settings.Gardener.Project = garden.DefaultProject
+
+	counted, calls := garden.Counted(memory.Client())
+	l := startLone(t, counted, settings)
+
+	var operations []string
+	for i := range runtimes {
+		operations = append(operations, l.order(fmt.Sprintf("c-%d", i)).ID)
+	}
+
+	for _, id := range operations {
+		l.until(id, wire.OperationStateSucceeded)
+	}
+
+	got := calls.Counts()
+	t.Logf("%d runtimes: %v", runtimes, got)
+
+	for verb, limit := range map[string]struct {
+		reason string
+		most   int
+	}{
+		"patch":  {"one apply of the Shoot, and one of what stands beside it", 2 * runtimes},
+		"get":    {"a look before the Shoot is applied, and one for each change that is told: bound, domain, progress, done", 10 * runtimes},
+		"create": {"a kubeconfig to see that the cluster answers", runtimes},
+		"list":   {"the watch begins with one, the look for orphans and what stands beside them are others", 10},
+		"watch":  {"one for all", 2},
+		"update": {"nothing is updated", 0},
+		"delete": {"nothing is deleted", 0},
+	} {
+		if got[verb] > limit.most {
+			t.Errorf("%s: %s: want at most %d calls, got %d", verb, limit.reason, limit.most, got[verb])
+		}
+	}
+}
