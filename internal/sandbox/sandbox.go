@@ -134,7 +134,13 @@ func start(ctx context.Context, config Config, keys secret.String, around surrou
 		err     error
 	)
 
-	running.provisioner, err = provisioner.New(ctx, config.provisioner(keys, around.directorAddress()), around.garden, log.WithField(logging.Service, "provisioner"))
+	settings := config.provisioner(keys, around.directorAddress())
+
+	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
+		return services{}, err
+	}
+
+	running.provisioner, err = provisioner.New(ctx, settings, around.garden, log.WithField(logging.Service, "provisioner"))
 	if err != nil {
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}

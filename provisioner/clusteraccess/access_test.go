@@ -257,3 +257,28 @@ func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 		})
 	}
 }
+
+func TestServicesOfAClusterAreRemoved(t *testing.T) {
+	away := failure.New(failure.Transient, "Gardener is away")
+
+	for name, tc := range map[string]struct {
+		reason  string
+		cluster *cluster
+		kind    failure.Kind
+		want    string
+	}{
+		"no service catalog": {reason: "the cluster has no services", cluster: newCluster(t)},
+		"no kubeconfig":      {"Gardener's word is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"unreachable": {
+			"what does not answer is not taken for empty",
+			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "could not be removed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left, err := clusteraccess.New(tc.cluster).RemoveServices(t.Context(), "c-first", "https://service-manager.")
+			if left != 0 || (err == nil) != (tc.kind == "") || err != nil && (!failure.Is(err, tc.kind) || !strings.Contains(failure.Of(err).Text, tc.want)) {
+				t.Errorf("%s: %d are left, %v", tc.reason, left, err)
+			}
+		})
+	}
+}

@@ -8,13 +8,19 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 const (
@@ -34,6 +40,11 @@ type world struct {
 	deleting  bool
 	retried   int
 	deletedAt time.Time // in the row
+
+	services  int   // how many the cluster has from outside; the cleanup has one go with each call
+	parts     int   // how many parts of Kyma are installed; the same
+	connected int   // connections to the cluster that are open
+	inside    error // what calls to the cluster end with
 
 	calls []string
 	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
@@ -94,15 +105,17 @@ func (w *world) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 
 	err := w.call("get", func() error {
-		if w.deleting && w.looks == 0 {
+		switch {
+		case w.deleting && w.looks <= 0:
 			w.shoot = nil
+		case w.deleting:
+			w.looks--
 		}
 
 		if w.shoot == nil {
 			return failure.New(failure.NotFound, "there is no Shoot")
 		}
 
-		w.looks--
 		found = w.shoot.DeepCopy()
 
 		return nil
@@ -129,10 +142,60 @@ func (w *world) MarkDeleted(_ context.Context, id string, at time.Time) error {
 	})
 }
 
-func (w *world) process() process.Process[operation.Data] {
-	return Process(Options{
-		Shoots: w, Runtimes: w, Now: func() time.Time { return now }, DeletionTimeout: time.Hour, Poll: poll, Limit: 24 * time.Hour,
+// RemoveServices implements Clusters.
+func (w *world) RemoveServices(_ context.Context, _, brokers string) (int, error) {
+	err := w.call("services of "+brokers, func() error {
+		w.services = max(w.services-1, 0)
+
+		return w.inside
 	})
+
+	return w.services, err
+}
+
+// Connect implements Clusters.
+func (w *world) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
+	if err := w.call("connect", func() error { return w.inside }); err != nil {
+		return nil, nil, err
+	}
+
+	w.connected++
+
+	return &rest.Config{Host: shootName}, func() { w.connected-- }, nil
+}
+
+// Install implements installation.Installer. Nothing here does that.
+func (w *world) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
+	return installation.Progress{}, w.call("install", func() error { return nil })
+}
+
+// Uninstall implements installation.Installer.
+func (w *world) Uninstall(_ context.Context, cluster *rest.Config, id string) (installation.Progress, error) {
+	err := w.call("uninstall", func() error {
+		if cluster.Host == shootName && id == runtimeID {
+			w.parts = max(w.parts-1, 0)
+		}
+
+		return nil
+	})
+
+	return installation.Progress{Done: w.parts == 0, Message: "parts of Kyma are being removed"}, err
+}
+
+func (w *world) options() Options {
+	return Options{
+		Shoots: w, Runtimes: w, Now: func() time.Time { return now }, DeletionTimeout: time.Hour, Poll: poll, Limit: 24 * time.Hour,
+	}
+}
+
+func (w *world) withKyma() process.Process[operation.Data] {
+	return WithKyma(w.options(), Kyma{
+		Clusters: w, Installer: w, ServiceBrokers: "https://service-manager.", CleanupTimeout: 20 * time.Minute, Poll: poll,
+	})
+}
+
+func (w *world) process() process.Process[operation.Data] {
+	return Process(w.options())
 }
 
 func newOperation(t *testing.T) operation.Operation {
@@ -156,4 +219,56 @@ func run(t *testing.T, step process.Step[operation.Data], op operation.Operation
 	t.Helper()
 
 	return step.Run(t.Context(), op, logging.Discard())
+}
+
+// runWhole has an engine carry a removal to its end, on the time of a synctest bubble.
+func runWhole(t *testing.T, whole process.Process[operation.Data]) process.Record {
+	t.Helper()
+
+	db := storagetest.Volatile(t)
+
+	store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	payload, err := json.Marshal(newOperation(t).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		return store.Accept(t.Context(), tx, process.New{
+			ID: "op-2", Kind: whole.Kind, InstanceID: runtimeID, Payload: payload, At: time.Now(),
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- engine.Run(ctx) }()
+
+	record := process.Record{}
+	for !record.State.Terminal() {
+		time.Sleep(poll) // fake time
+
+		if record, err = store.Get(t.Context(), store.Reader(), "op-2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	stop()
+
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+
+	return record
 }

@@ -8,6 +8,8 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -23,6 +25,30 @@ type Shoots interface {
 type Runtimes interface {
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }
+
+// Clusters is where there is something to clean up. Its errors are of package failure.
+type Clusters interface {
+	kyma.Clusters
+
+	// RemoveServices has those services go that the cluster got from brokers whose address begins like this, and tells how many are
+	// left.
+	RemoveServices(ctx context.Context, shootName, brokers string) (left int, err error)
+}
+
+// Kyma is what the removal of a cluster with Kyma needs besides.
+type Kyma struct {
+	Clusters  Clusters
+	Installer installation.Installer
+	// ServiceBrokers is how the addresses begin of the service brokers whose services have to go before the cluster does.
+	ServiceBrokers string
+	// CleanupTimeout bounds the wait for those services.
+	CleanupTimeout time.Duration
+	// Poll is how long it takes from one piece of work in the cluster to the next.
+	Poll time.Duration
+}
+
+// uninstallTimeout bounds the wait for what Kyma leaves behind outside of the cluster.
+const uninstallTimeout = 5 * time.Minute
 
 // Options are what the process needs.
 type Options struct {
@@ -41,24 +67,38 @@ type Options struct {
 
 // Process removes a cluster without Kyma.
 func Process(options Options) process.Process[operation.Data] {
-	stage := func(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
-		return process.Stage[operation.Data]{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(step)}
+	return process.Process[operation.Data]{
+		Kind: operation.KindDeprovisionNoInstall, Limit: options.Limit, Stages: options.stages(),
 	}
+}
 
-	remove := []process.Stage[operation.Data]{
-		stage("DeprovisionCluster", deleteShoot{shoots: options.Shoots}),
-		stage("WaitForClusterDeletion", waitForDeletion{
-			shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
+// WithKyma removes a cluster on which Kyma is installed. What cannot be cleaned up in time goes with the cluster.
+func WithKyma(options Options, with Kyma) process.Process[operation.Data] {
+	stages := []process.Stage[operation.Data]{
+		stage("CleanupCluster", cleanUp{
+			shoots: options.Shoots, clusters: with.Clusters, brokers: with.ServiceBrokers, poll: with.Poll, limit: with.CleanupTimeout,
 		}),
-	}
-	record := []process.Stage[operation.Data]{
-		stage("CleanupCluster", markDeleted{runtimes: options.Runtimes, now: options.Now}),
-		stage("VerifyClusterDeletion", verifyGone{
-			shoots: options.Shoots, poll: options.Poll, limit: options.DeletionTimeout,
+		stage("TriggerKymaUninstall", uninstall{
+			shoots: options.Shoots, clusters: with.Clusters, installer: with.Installer, poll: with.Poll, limit: uninstallTimeout,
 		}),
 	}
 
 	return process.Process[operation.Data]{
-		Kind: operation.KindDeprovisionNoInstall, Limit: options.Limit, Stages: slices.Concat(remove, options.OnceGone, record),
+		Kind: operation.KindDeprovision, Limit: options.Limit, Stages: append(stages, options.stages()...),
 	}
+}
+
+// stages remove a cluster.
+func (o Options) stages() []process.Stage[operation.Data] {
+	return slices.Concat([]process.Stage[operation.Data]{
+		stage("DeprovisionCluster", deleteShoot{shoots: o.Shoots}),
+		stage("WaitForClusterDeletion", waitForDeletion{shoots: o.Shoots, poll: o.Poll, limit: o.DeletionTimeout}),
+	}, o.OnceGone, []process.Stage[operation.Data]{
+		stage("RecordingDeletion", markDeleted{runtimes: o.Runtimes, now: o.Now}),
+		stage("VerifyClusterDeletion", verifyGone{shoots: o.Shoots, poll: o.Poll, limit: o.DeletionTimeout}),
+	})
+}
+
+func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
+	return process.Stage[operation.Data]{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(step)}
 }

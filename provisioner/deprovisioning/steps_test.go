@@ -10,17 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
 func TestStages(t *testing.T) {
-	process := newWorld(runtimeID, nil).process()
-	if err := process.Validate(); err != nil {
+	whole := newWorld(runtimeID, nil).process()
+	if err := whole.Validate(); err != nil {
 		t.Error(err)
 	}
 
-	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "CleanupCluster", "VerifyClusterDeletion"}
-	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "RecordingDeletion", "VerifyClusterDeletion"}
+	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
 		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
 	}
 }
@@ -153,12 +154,12 @@ func TestClusterThatAppearsLateIsRemoved(t *testing.T) {
 }
 
 // carry carries a removal to its end as the engine does: a stage that was interrupted begins again with what was stored.
-func carry(t *testing.T, w *world) {
+func carry(t *testing.T, w *world, whole process.Process[operation.Data]) {
 	t.Helper()
 
 	const enough = 10
 
-	for _, stage := range w.process().Stages {
+	for _, stage := range whole.Stages {
 		for try := 1; ; try++ {
 			if try > enough {
 				t.Fatalf("stage %s does not end: %v", stage.Name, w.calls)
@@ -189,14 +190,14 @@ func TestNoCrashLeavesACluster(t *testing.T) {
 
 	for owner, wantLeft := range map[string]bool{runtimeID: false, "runtime-2": true} {
 		whole := begin(owner)
-		carry(t, whole)
+		carry(t, whole, whole.process())
 
 		for broken := range len(whole.calls) + 1 {
 			for _, unsent := range []bool{true, false} {
 				w := begin(owner)
 				w.broken, w.unsent = broken, unsent
 
-				carry(t, w)
+				carry(t, w, w.process())
 
 				story := fmt.Sprintf("cluster of %s, call %d of %v goes wrong, unsent %t: %v", owner, broken, whole.calls, unsent, w.calls)
 

@@ -22,6 +22,8 @@ type runtimes struct {
 	known           map[string]model.OperationStatus
 	provision       func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error)
 	upgradeShoot    func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error)
+	upgradeRuntime  func(graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error)
+	rollBack        func(graph.Caller, string) (model.OperationStatus, error)
 	hibernate       func(graph.Caller, string) (model.OperationStatus, error)
 	wakeUp          func(graph.Caller, string) (model.OperationStatus, error)
 	reconnectAgent  func(graph.Caller, string) (string, error)
@@ -49,6 +51,16 @@ func (r runtimes) UpgradeShoot(
 	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput,
 ) (model.OperationStatus, error) {
 	return r.upgradeShoot(caller, runtimeID, upgrade)
+}
+
+func (r runtimes) UpgradeRuntime(
+	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeRuntimeInput,
+) (model.OperationStatus, error) {
+	return r.upgradeRuntime(caller, runtimeID, upgrade)
+}
+
+func (r runtimes) RollBackUpgrade(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+	return r.rollBack(caller, runtimeID)
 }
 
 func (r runtimes) Hibernate(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {

@@ -15,7 +15,20 @@ import (
 func TestFormerClients(t *testing.T) {
 	t.Parallel()
 
+	accepted := func(id string) (model.OperationStatus, error) { return model.OperationStatus{ID: &id}, nil }
+
 	server := startServer(t, runtimes{
+		provision: func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+			return accepted("op-1")
+		},
+		upgradeShoot: func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error) {
+			return accepted("op-2")
+		},
+		upgradeRuntime: func(graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error) {
+			return accepted("op-3")
+		},
+		hibernate: func(graph.Caller, string) (model.OperationStatus, error) { return accepted("op-4") },
+		rollBack:  func(graph.Caller, string) (model.OperationStatus, error) { return accepted("op-5") },
 		runtimeStatus: func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error) {
 			return model.RuntimeStatus{}, nil
 		},
@@ -31,8 +44,8 @@ func TestFormerClients(t *testing.T) {
 			file:   "former_reads.graphql", want: `{"data":{"result":{"lastOperationStatus":null,`,
 		},
 		"Writes": {
-			reason: "All that could be ordered is understood, also where it is not supported.",
-			file:   "former_writes.graphql", want: "provisionRuntime with kymaConfig is not supported yet",
+			reason: "All that could be ordered is understood.",
+			file:   "former_writes.graphql", want: `{"data":{"provision":{"id":"op-1"},"upgradeShoot":{"id":"op-2"},"upgradeRuntime":{"id":"op-3"},`,
 		},
 	}
 

@@ -34,10 +34,6 @@ func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRu
 		return nil, explained(ctx, err)
 	}
 
-	if config.KymaConfig != nil {
-		return nil, notYet("provisionRuntime with kymaConfig")
-	}
-
 	status, err := m.runtimes.Provision(ctx, caller, config)
 	if err != nil {
 		return nil, explained(ctx, err)
@@ -100,19 +96,27 @@ func acceptedAs(ctx context.Context, change func(caller Caller) (operationID str
 	return operationID, explained(ctx, err)
 }
 
-// The mutations from here on are part of the contract and still to be built.
-
-// UpgradeRuntime refuses.
-func (m mutation) UpgradeRuntime(context.Context, string, model.UpgradeRuntimeInput) (*model.OperationStatus, error) {
-	return nil, notYet("upgradeRuntime")
+// UpgradeRuntime has the change of a runtime's Kyma accepted.
+func (m mutation) UpgradeRuntime(ctx context.Context, id string, config model.UpgradeRuntimeInput) (*model.OperationStatus, error) {
+	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) {
+		return m.runtimes.UpgradeRuntime(ctx, caller, id, config)
+	})
 }
 
-// RollBackUpgradeOperation refuses.
-func (m mutation) RollBackUpgradeOperation(context.Context, string) (*model.RuntimeStatus, error) {
-	return nil, invalid("rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
-		"take a change of the cluster back with another upgradeShoot")
-}
+// RollBackUpgradeOperation has the return to a runtime's former Kyma accepted, and describes the runtime.
+func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
+	caller, err := mutatingCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
 
-func notYet(what string) error {
-	return invalid("%s is not supported yet", what)
+	operation, err := m.runtimes.RollBackUpgrade(ctx, caller, id)
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	status, err := m.runtimes.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
+	status.LastOperationStatus = &operation
+
+	return described(ctx, status, err)
 }

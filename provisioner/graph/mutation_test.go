@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 )
@@ -92,8 +93,6 @@ func TestMutationsRefused(t *testing.T) {
 
 	upgradeShoot := `mutation { result: upgradeShoot(id: "rt-1", config: {gardenerConfig: {machineType: "big"}}) { id } }`
 	upgradeRuntime := `mutation { result: upgradeRuntime(id: "rt-1", config: {kymaConfig: {version: "2", components: []}}) { id } }`
-	kyma := strings.Replace(provision, "{\n\truntimeInput",
-		`{kymaConfig: {version: "1.24.0", components: [{component: "compass-runtime-agent", namespace: "kyma-system"}]}, runtimeInput`, 1)
 
 	cases := map[string]struct {
 		reason  string
@@ -136,14 +135,8 @@ func TestMutationsRefused(t *testing.T) {
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
 			message: "the header Idempotency-Key holds a character that is not printable ASCII",
 		},
-		"Kyma": {
-			reason:  "An order with Kyma is refused and not silently carried out without Kyma.",
-			query:   kyma,
-			headers: map[string]string{"tenant": "acme"},
-			message: "provisionRuntime with kymaConfig is not supported yet",
-		},
 		"UpgradeRuntime": {
-			reason: "It is still to be built.", query: upgradeRuntime, message: "upgradeRuntime is not supported yet",
+			reason: "Whose runtime it is must be known.", query: upgradeRuntime, message: headless,
 		},
 		"UpgradeShoot": {
 			reason: "Whose runtime it is must be known.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
@@ -154,10 +147,9 @@ func TestMutationsRefused(t *testing.T) {
 			message: "the header tenant is missing: it names the account",
 		},
 		"RollBackUpgradeOperation": {
-			reason: "It is still to be built.",
-			query:  `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
-			message: "rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; " +
-				"take a change of the cluster back with another upgradeShoot",
+			reason:  "Whose runtime it is must be known.",
+			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
+			message: headless,
 		},
 		"ReconnectRuntimeAgent": {
 			reason: "Whose runtime it is must be known.", data: "null",
@@ -252,6 +244,92 @@ func TestHibernateAndWakeUp(t *testing.T) {
 	_, got := post(t, server, asTenant(`mutation { a: hibernateRuntime(id: "rt-1") { id } b: wakeUpRuntime(id: "rt-2") { id } }`))
 	if diff := cmp.Diff(`{"data":{"a":{"id":"sleep rt-1 of acme"},"b":{"id":"wake rt-2 of acme"}}}`, got); diff != "" {
 		t.Errorf("each is ordered of its runtime, -want +got:\n%s", diff)
+	}
+}
+
+func TestUpgradeRuntime(t *testing.T) {
+	t.Parallel()
+
+	var got model.UpgradeRuntimeInput
+
+	server := startServer(t, runtimes{
+		upgradeRuntime: func(caller graph.Caller, runtimeID string, upgrade model.UpgradeRuntimeInput) (model.OperationStatus, error) {
+			got = upgrade
+
+			return model.OperationStatus{
+				ID: new(caller.IdempotencyKey), RuntimeID: &runtimeID, Operation: model.OperationTypeUpgrade, State: model.OperationStatePending,
+			}, nil
+		},
+	})
+
+	_, answer := post(t, server, exchange{
+		query: `mutation { result: upgradeRuntime(id: "rt-1", config: { kymaConfig: { version: "2", components: [null] } }) {
+			id operation state runtimeID lastError { errMessage } } }`,
+		headers: map[string]string{"tenant": "acme", "Idempotency-Key": "key"},
+	})
+
+	want := `{"data":{"result":{"id":"key","operation":"Upgrade","state":"Pending","runtimeID":"rt-1","lastError":{"errMessage":""}}}}`
+	if diff := cmp.Diff(want, answer); diff != "" {
+		t.Errorf("answer: -want +got:\n%s", diff)
+	}
+
+	wantInput := model.UpgradeRuntimeInput{KymaConfig: &model.KymaConfigInput{Version: "2", Components: []*model.ComponentConfigurationInput{nil}}}
+	if diff := cmp.Diff(wantInput, got); diff != "" {
+		t.Errorf("what the schema allows arrives, to be refused with its field: -want +got:\n%s", diff)
+	}
+}
+
+func TestRollBackUpgradeOperation(t *testing.T) {
+	t.Parallel()
+
+	const query = `mutation { result: rollBackUpgradeOperation(id: "rt-1") {
+		lastOperationStatus { id lastError { errMessage } } hibernationStatus { hibernated } } }`
+
+	away := failure.New(failure.Transient, "Gardener is away")
+
+	cases := map[string]struct {
+		reason          string
+		refused, unread error
+		want            string
+	}{
+		"Accepted": {
+			reason: "The runtime is described, and its last operation is the one that rolls back.",
+			want:   `{"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":{"hibernated":true}}}}`,
+		},
+		"Refused": {
+			reason: "Nothing is described when nothing was accepted.", refused: failure.New(failure.Conflict, "nothing to roll back"),
+			want: `{"errors":[{"message":"nothing to roll back","path":["result"],"extensions":{"error_code":400,` +
+				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
+		},
+		"Unread": {
+			reason: "That it was accepted is told also when the rest cannot be had.", unread: away,
+			want: `{"errors":[{"message":"Gardener is away","path":["result"],"extensions":{"error_code":503,` +
+				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],` +
+				`"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":null}}}`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := startServer(t, runtimes{
+				rollBack: func(graph.Caller, string) (model.OperationStatus, error) {
+					return model.OperationStatus{ID: new("op-2"), Operation: model.OperationTypeUpgrade}, tc.refused
+				},
+				runtimeStatus: func(_ graph.Caller, _ string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+					if tc.unread != nil || !want.Hibernation {
+						return model.RuntimeStatus{}, tc.unread
+					}
+
+					return model.RuntimeStatus{HibernationStatus: &model.HibernationStatus{Hibernated: new(true)}}, nil
+				},
+			})
+
+			if _, got := post(t, server, asTenant(query)); got != tc.want {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, cmp.Diff(tc.want, got))
+			}
+		})
 	}
 }
 

@@ -28,6 +28,12 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	}
 
 	status, err := q.runtimes.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
+
+	return described(ctx, status, err)
+}
+
+// described is what is told of a runtime, beside the error that kept the rest back.
+func described(ctx context.Context, status model.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
 	if err != nil && status.LastOperationStatus == nil {
 		return nil, explained(ctx, err)
 	}

@@ -98,8 +98,15 @@ func provisionRules() map[string]rule {
 		},
 		"no agent": {
 			"Kyma needs its agent", provisionOf(nil, fields{"kymaConfig": fields{"version": "1", "components": []any{nil}}}),
-			"kymaConfig.components must hold compass-runtime-agent; kymaConfig.components must not hold null",
-			[]string{"config.kymaConfig.components"},
+			"kymaConfig.components[0] must not be null; kymaConfig.components must hold compass-runtime-agent",
+			[]string{"config.kymaConfig.components[0]", "config.kymaConfig.components"},
+		},
+		"component's namespace": {
+			"it names an object", provisionOf(nil, fields{"kymaConfig": fields{"version": "1", "components": []any{
+				fields{"component": "compass-runtime-agent", "namespace": "Kyma"},
+			}}}),
+			`kymaConfig.components[0].namespace must be a name such as kyma-system, not "Kyma"`,
+			[]string{"config.kymaConfig.components[0].namespace"},
 		},
 		"cluster name": {
 			"it becomes a part of domain names, and percent signs in it stay what they are", provisionOf(fields{"name": "50%d--%s"}, nil),

@@ -10,16 +10,28 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, named as in the API but for WakeUp, which clients of the former Provisioner do not know: it is told as
-// UpgradeShoot.
+// The kinds of operations, named as in the API but for two that clients of the former Provisioner do not know: WakeUp is told as
+// UpgradeShoot, RollBack as Upgrade.
 const (
+	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
+	KindUpgrade              = "Upgrade"
+	KindRollBack             = "RollBack"
 	KindUpgradeShoot         = "UpgradeShoot"
 	KindHibernate            = "Hibernate"
 	KindWakeUp               = "WakeUp"
+	KindDeprovision          = "Deprovision"
 	KindDeprovisionNoInstall = "DeprovisionNoInstall"
 	KindReconnectRuntime     = "ReconnectRuntime"
 )
+
+// Provisions reports whether operations of the kind make runtimes.
+func Provisions(kind string) bool { return kind == KindProvision || kind == KindProvisionNoInstall }
+
+// Deprovisions reports whether operations of the kind remove runtimes.
+func Deprovisions(kind string) bool {
+	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
+}
 
 // Data is stored with the operation.
 type Data struct {
@@ -27,6 +39,8 @@ type Data struct {
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep says that the cluster is hibernated when the operation has done its work: nobody answers in it.
 	Asleep bool `json:"asleep,omitempty"`
+	// FormerKyma is what an upgrade found installed, so that a later RollBack can put it back: whether the upgrade succeeds or not.
+	FormerKyma *model.KymaConfigInput `json:"formerKyma,omitempty"`
 	// Registered says that the runtime was registered in Director when the operation was accepted.
 	Registered bool `json:"registered,omitempty"`
 }

@@ -134,9 +134,13 @@ func creationWait(g *garden, limit time.Duration) process.Step[operation.Data] {
 }
 
 func (g *garden) process() process.Process[operation.Data] {
-	return Process(Options{
+	return Process(g.options())
+}
+
+func (g *garden) options() Options {
+	return Options{
 		Shoots: g, Build: build, Clusters: g, BindingsTimeout: time.Hour, DomainTimeout: time.Hour, CreationTimeout: time.Hour, Poll: poll, Limit: 24 * time.Hour,
-	})
+	}
 }
 
 // with has the Shoot of the runtime in the garden, changed.

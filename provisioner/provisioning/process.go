@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/administrators"
 	"github.com/environment-broker/environment-broker/provisioner/clusterwait"
+	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -42,26 +43,38 @@ type Options struct {
 
 // Process makes a cluster without Kyma.
 func Process(options Options) process.Process[operation.Data] {
-	retry := process.DefaultRetry()
+	return process.Process[operation.Data]{
+		Kind: operation.KindProvisionNoInstall, Limit: options.Limit, Stages: options.stages(),
+	}
+}
 
-	begin := []process.Stage[operation.Data]{
-		{Name: "CreatingCluster", Retry: retry, Steps: process.Steps[operation.Data](
-			createShoot{shoots: options.Shoots, build: options.Build},
-		)},
-		{Name: "WaitingForClusterDomain", Retry: retry, Steps: process.Steps[operation.Data](
-			waitForDomain{shoots: options.Shoots, poll: options.Poll, limit: options.DomainTimeout},
-		)},
-	}
-	end := []process.Stage[operation.Data]{
-		{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
-			clusterwait.Settled(clusterwait.Options{
-				Name: "Wait_For_Cluster_Creation", Shoots: options.Shoots, Poll: options.Poll, Limit: options.CreationTimeout,
-			}),
-		)},
-		administrators.Stage(options.Clusters, options.BindingsTimeout),
-	}
+// WithKyma makes a cluster and installs Kyma on it. The stages that connect its agent follow, if there are any.
+func WithKyma(options Options, installation kyma.Options, connect ...process.Stage[operation.Data]) process.Process[operation.Data] {
+	installation.Starting = "StartingInstallation"
 
 	return process.Process[operation.Data]{
-		Kind: operation.KindProvisionNoInstall, Limit: options.Limit, Stages: slices.Concat(begin, options.OnceNamed, end),
+		Kind: operation.KindProvision, Limit: options.Limit,
+		Stages: slices.Concat(options.stages(), kyma.Stages(installation), connect),
 	}
+}
+
+// stages make a cluster.
+func (o Options) stages() []process.Stage[operation.Data] {
+	retry := process.DefaultRetry()
+
+	return slices.Concat([]process.Stage[operation.Data]{
+		{Name: "CreatingCluster", Retry: retry, Steps: process.Steps[operation.Data](
+			createShoot{shoots: o.Shoots, build: o.Build},
+		)},
+		{Name: "WaitingForClusterDomain", Retry: retry, Steps: process.Steps[operation.Data](
+			waitForDomain{shoots: o.Shoots, poll: o.Poll, limit: o.DomainTimeout},
+		)},
+	}, o.OnceNamed, []process.Stage[operation.Data]{
+		{Name: "WaitingForClusterCreation", Retry: retry, Steps: process.Steps[operation.Data](
+			clusterwait.Settled(clusterwait.Options{
+				Name: "Wait_For_Cluster_Creation", Shoots: o.Shoots, Poll: o.Poll, Limit: o.CreationTimeout,
+			}),
+		)},
+		administrators.Stage(o.Clusters, o.BindingsTimeout),
+	})
 }

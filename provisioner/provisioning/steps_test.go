@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -23,6 +24,18 @@ func TestStages(t *testing.T) {
 	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation", "CreatingBindingsForOperators"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
 		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+	}
+}
+
+func TestStagesWithKyma(t *testing.T) {
+	whole := WithKyma(newGarden().options(), kyma.Options{StartTimeout: time.Minute, Timeout: time.Hour, Poll: poll})
+	if err := whole.Validate(); err != nil || whole.Kind != operation.KindProvision {
+		t.Errorf("kind %s, %v", whole.Kind, err)
+	}
+
+	want := append(newGarden().process().StageNames(), "StartingInstallation", "WaitingForInstallation")
+	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
+		t.Errorf("Kyma is installed on a cluster like any other, -want +got:\n%s", diff)
 	}
 }
 

@@ -53,7 +53,12 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, operation.KindDeprovisionNoInstall, operation.Data{Runtime: runtime})
+		kind, err := kindFor(runtime, operation.KindDeprovision, operation.KindDeprovisionNoInstall)
+		if err != nil {
+			return err
+		}
+
+		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
 	})
 	if err != nil {
 		return "", unavailable(err)
@@ -66,6 +71,5 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 
 // removes reports whether the operation removes its runtime, or has done so.
 func removes(record process.Record) bool {
-	return record.Kind == operation.KindDeprovisionNoInstall &&
-		record.State != process.Failed && record.State != process.Canceled
+	return operation.Deprovisions(record.Kind) && record.State != process.Failed && record.State != process.Canceled
 }

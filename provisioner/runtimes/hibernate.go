@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 // Hibernate implements graph.Runtimes.
@@ -43,7 +43,7 @@ func (s *Service) WakeUp(ctx context.Context, caller graph.Caller, runtimeID str
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }
 
-func unchanged(*runtimes.Runtime) error { return nil }
+func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
 // hibernation tells whether the cluster sleeps, and whether it could.
 func (s *Service) hibernation(ctx context.Context, shootName string) (*model.HibernationStatus, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/storage"
@@ -65,6 +66,7 @@ type bench struct {
 	kubeconfig error
 	shoot      gardencorev1beta1.Shoot
 	unread     error    // why the Shoot cannot be read
+	unplanned  error    // why no plan can be made of an order of Kyma
 	unwritten  error    // why the audit trail cannot be written
 	asked      []string // kubeconfigs that were asked for
 	connection model.RuntimeConnectionStatus
@@ -81,6 +83,11 @@ func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.
 // Get implements runtimes.Shoots.
 func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &b.shoot, b.unread
+}
+
+// Plan implements installation.Releases.
+func (b *bench) Plan(_ context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+	return installation.Plan{Version: order.Version}, b.unplanned
 }
 
 // Status implements runtimes.Agents.
@@ -124,7 +131,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		connection: model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatusPending},
 	}
 	b.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Trail: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Trail: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(stored.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -192,8 +199,9 @@ func (b *bench) begin() map[string]process.Record {
 	claimed := storagetest.Claim(b, b.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	}, operation.KindProvisionNoInstall, operation.KindDeprovisionNoInstall, operation.KindUpgradeShoot,
-		operation.KindHibernate, operation.KindWakeUp, operation.KindReconnectRuntime, "bulk")
+	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
+		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindRollBack,
+		operation.KindReconnectRuntime, "bulk")
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

@@ -42,8 +42,9 @@ func (s *Service) Known(ctx context.Context, caller graph.Caller) (model.Operati
 func (s *Service) Provision(ctx context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
 ) (model.OperationStatus, error) {
 	if input.KymaConfig != nil {
-		return model.OperationStatus{}, failure.New(failure.Invalid,
-			"kymaConfig: the installation of Kyma is not supported yet, leave it out")
+		if _, err := s.Releases.Plan(ctx, *input.KymaConfig); err != nil {
+			return model.OperationStatus{}, err
+		}
 	}
 
 	configuration, err := json.Marshal(input)
@@ -136,7 +137,7 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller grap
 	switch {
 	case err != nil:
 		return "", err
-	case existing.Tenant != caller.Tenant || len(past) == 0 || past[0].Kind != operation.KindProvisionNoInstall:
+	case existing.Tenant != caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
 		return "", taken
 	case past[0].State == process.Failed:
 		existing.Configuration = ordered.Configuration

@@ -2,6 +2,7 @@ package runtimes_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -174,13 +175,11 @@ func TestRefusedOrderLeavesNothing(t *testing.T) {
 			b.Errorf("got %v", err)
 		}
 
-		withKyma := order("c-first")
-		withKyma.KymaConfig = &model.KymaConfigInput{}
-
 		b.refused.Store(nil)
+		b.unplanned = failure.New(failure.Invalid, "kymaConfig.version: there is no release 1.24.0")
 
-		if _, err := b.service.Provision(b.Context(), caller("tenant", "key"), withKyma); !failure.Is(err, failure.Invalid) {
-			b.Errorf("Kyma that would be left out silently gives %v", err)
+		if _, err := b.service.Provision(b.Context(), caller("tenant", "key"), orderWithKyma("c-first", "1.24.0")); !errors.Is(err, b.unplanned) {
+			b.Errorf("Kyma of which no plan can be made gives %v", err)
 		}
 
 		if b.count("runtimes")+b.count("operations")+b.count("idempotency_keys") != 0 || b.woken.Load() != 0 {

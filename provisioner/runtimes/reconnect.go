@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 // ReconnectAgent implements graph.Runtimes.
@@ -50,14 +50,14 @@ func (s *Service) ReconnectAgent(ctx context.Context, caller graph.Caller, runti
 }
 
 // hasAgent refuses a runtime that was ordered without an agent.
-func hasAgent(runtime *runtimes.Runtime) error {
-	order, err := operation.OrderOf(*runtime)
+func hasAgent(_ context.Context, _ storage.Tx, data *operation.Data) error {
+	order, err := data.Order()
 	if err != nil {
 		return err
 	}
 
-	if _, found := agent.PlaceOf(runtime.ShootName, order); !found {
-		return agent.ErrNone(runtime.ID)
+	if _, found := agent.PlaceOf(data.Runtime.ShootName, order); !found {
+		return agent.ErrNone(data.Runtime.ID)
 	}
 
 	return nil

@@ -64,7 +64,12 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, order r
 		}
 	}
 
-	return s.accept(ctx, tx, operationID, operation.KindProvisionNoInstall, data)
+	kind, err := kindFor(data.Runtime, operation.KindProvision, operation.KindProvisionNoInstall)
+	if err != nil {
+		return err
+	}
+
+	return s.accept(ctx, tx, operationID, kind, data)
 }
 
 // forgetUnused unregisters what no runtime stands for after the transaction. When it is not known whether that was committed nothing is

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
@@ -60,6 +61,8 @@ type Options struct {
 	// Trail is where reads of kubeconfigs are written down.
 	Trail Trail
 	Clock clock.Clock
+	// Releases says what an order of Kyma makes of a cluster.
+	Releases installation.Releases
 	// Check says whether a cluster can be made of the runtime's configuration.
 	Check func(runtime runtimes.Runtime) error
 	// Wake tells the engines that an operation is due. It is called after the commit.
@@ -80,7 +83,7 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation on the runtime inside the transaction.
+// accept adds an operation on the runtime of the data inside the transaction.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) error {
 	payload, err := json.Marshal(data)
 	if err != nil {
@@ -95,6 +98,16 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 	}
 
 	return s.Operations.Accept(ctx, tx, accepted)
+}
+
+// kindFor chooses the kind of an operation by whether the runtime was ordered with Kyma.
+func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
+	order, err := operation.OrderOf(runtime)
+	if err == nil && order.KymaConfig != nil {
+		return with, nil
+	}
+
+	return without, err
 }
 
 // owned returns the tenant's runtime. One of another tenant does not exist for the caller.

@@ -66,6 +66,7 @@ func (s *Service) RuntimeStatus(ctx context.Context, caller graph.Caller, runtim
 	}
 
 	told.RuntimeConfiguration.ClusterConfig = model.ConfigOf(order.ClusterConfig.GardenerConfig)
+	told.RuntimeConfiguration.KymaConfig = model.KymaConfigOf(order.KymaConfig)
 
 	if want.ConnectionStatus && s.Agents != nil && hasCluster(runtime, past) {
 		told.RuntimeConnectionStatus = s.Agents.Status(ctx, runtime)
@@ -101,7 +102,7 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	}
 
 	for _, record := range past {
-		if record.Kind == operation.KindProvisionNoInstall && record.State == process.Succeeded {
+		if operation.Provisions(record.Kind) && record.State == process.Succeeded {
 			return true
 		}
 	}
@@ -147,11 +148,14 @@ func status(record process.Record) model.OperationStatus {
 
 // typeOf tells a kind in the words of the API.
 func typeOf(kind string) model.OperationType {
-	if kind == operation.KindWakeUp {
+	switch kind {
+	case operation.KindWakeUp:
 		return model.OperationTypeUpgradeShoot
+	case operation.KindRollBack:
+		return model.OperationTypeUpgrade
+	default:
+		return model.OperationType(kind)
 	}
-
-	return model.OperationType(kind)
 }
 
 // state tells a state in the words of the API.

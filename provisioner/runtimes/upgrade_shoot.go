@@ -20,8 +20,8 @@ import (
 // the operation has succeeded.
 func (s *Service) UpgradeShoot(ctx context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput,
 ) (model.OperationStatus, error) {
-	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(runtime *runtimes.Runtime) error {
-		order, err := operation.OrderOf(*runtime)
+	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+		order, err := data.Order()
 		if err != nil {
 			return err
 		}
@@ -33,19 +33,31 @@ func (s *Service) UpgradeShoot(ctx context.Context, caller graph.Caller, runtime
 
 		order.ClusterConfig = &upgraded
 
-		runtime.Configuration, err = json.Marshal(order)
-		if err != nil {
-			return failure.Wrap(failure.Internal, err, "the upgrade cannot be encoded")
+		if err := reorder(data, order); err != nil {
+			return err
 		}
 
-		return s.Check(*runtime)
+		return s.Check(data.Runtime)
 	})
 }
 
-// change accepts an operation that changes a runtime that is there, unless another one is at work on it. Wanted makes of the runtime
-// what it is to be.
-func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, kind string, wanted func(runtime *runtimes.Runtime) error,
-) (model.OperationStatus, error) {
+// reorder has the operation leave the runtime as ordered.
+func reorder(data *operation.Data, order model.ProvisionRuntimeInput) error {
+	configuration, err := json.Marshal(order)
+	if err != nil {
+		return failure.Wrap(failure.Internal, err, "the upgrade cannot be encoded")
+	}
+
+	data.Runtime.Configuration = configuration
+
+	return nil
+}
+
+// wanted makes of the data of a new operation, which has the runtime as it is, what the operation is to do.
+type wanted func(ctx context.Context, tx storage.Tx, data *operation.Data) error
+
+// change accepts an operation that changes a runtime that is there, unless another one is at work on it.
+func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, kind string, wanted wanted) (model.OperationStatus, error) {
 	operationID := uuid.NewString()
 
 	err := s.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -75,11 +87,12 @@ func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, ki
 			return err
 		}
 
-		if err := wanted(&runtime); err != nil {
+		data := operation.Data{Runtime: runtime}
+		if err := wanted(ctx, tx, &data); err != nil {
 			return err
 		}
 
-		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
+		return s.accept(ctx, tx, operationID, kind, data)
 	})
 	if err != nil {
 		return model.OperationStatus{}, unavailable(err)
@@ -105,7 +118,7 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 			past[0].ID, typeOf(past[0].Kind), runtime.ID)
 	case !hasCluster(runtime, past):
 		return refused("the runtime %s has no cluster, because its creation failed: provision it again", runtime.ID)
-	case past[0].Kind == operation.KindDeprovisionNoInstall:
+	case operation.Deprovisions(past[0].Kind):
 		return refused("the removal of the runtime %s has begun and failed: deprovision it again", runtime.ID)
 	default:
 		return nil

@@ -37,6 +37,7 @@ type Config struct {
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
 	HibernationTimeout    HibernationTimeout    `envPrefix:"HIBERNATION_TIMEOUT_"`
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
+	Kyma                  Kyma                  `envPrefix:"KYMA_"`
 
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false leaves operations alone that were accepted before the start of the replica"`
 
@@ -60,19 +61,22 @@ type OAuth struct {
 
 // ProvisioningTimeout bounds the waits of a provisioning.
 type ProvisioningTimeout struct {
-	ClusterDomains     time.Duration `env:"CLUSTER_DOMAINS"     help:"until a cluster has its domain"`
-	ClusterCreation    time.Duration `env:"CLUSTER_CREATION"    help:"until a cluster is made"`
-	BindingsCreation   time.Duration `env:"BINDINGS_CREATION"   help:"until a cluster has let its administrators be bound"`
-	ShootRefresh       time.Duration `env:"SHOOT_REFRESH"       help:"until Gardener takes up the change of a cluster"`
-	ShootUpgrade       time.Duration `env:"SHOOT_UPGRADE"       help:"until a cluster is changed"`
-	Installation       time.Duration `env:"INSTALLATION"        help:"until Kyma is installed"`
-	Upgrade            time.Duration `env:"UPGRADE"             help:"until Kyma is upgraded"`
-	AgentConfiguration time.Duration `env:"AGENT_CONFIGURATION" help:"until the runtime agent is configured"`
-	AgentConnection    time.Duration `env:"AGENT_CONNECTION"    help:"until the runtime agent is connected"`
+	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"until a cluster has its domain"`
+	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is made"`
+	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"until a cluster has let its administrators be bound"`
+	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"until Gardener takes up the change of a cluster"`
+	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"until a cluster is changed"`
+	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"until the installation of Kyma has begun"`
+	Installation           time.Duration `env:"INSTALLATION"            help:"until Kyma is installed"`
+	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade of Kyma, or its roll back, has begun"`
+	Upgrade                time.Duration `env:"UPGRADE"                 help:"until Kyma is upgraded, or rolled back"`
+	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"until the runtime agent is configured"`
+	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"until the runtime agent is connected"`
 }
 
 // DeprovisioningTimeout bounds the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
+	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"until the services of a cluster with Kyma are gone; then the cluster goes with them"`
 	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is gone"`
 }
 
@@ -83,12 +87,13 @@ type HibernationTimeout struct {
 
 // Gardener is where clusters are made.
 type Gardener struct {
-	Project            string        `env:"PROJECT"             help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath     string        `env:"KUBECONFIG_PATH"     help:"file of the kubeconfig for Gardener"`
-	KubeconfigValidity time.Duration `env:"KUBECONFIG_VALIDITY" help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval       time.Duration `env:"POLL_INTERVAL"       help:"how often a Shoot is looked at beside the watch"`
-	Calls              int           `env:"CALLS"               help:"how many calls to it may run at the same time, in one replica"`
-	Shoots             Shoots        `envPrefix:""`
+	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener"`
+	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
+	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
+	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
+	Calls                  int           `env:"CALLS"                             help:"how many calls to it may run at the same time, in one replica"`
+	Shoots                 Shoots        `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults.
@@ -112,21 +117,24 @@ func DefaultConfig() Config {
 			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
 		},
 		ProvisioningTimeout: ProvisioningTimeout{
-			ClusterDomains:     10 * time.Minute,
-			ClusterCreation:    time.Hour,
-			BindingsCreation:   5 * time.Minute,
-			ShootRefresh:       5 * time.Minute,
-			ShootUpgrade:       30 * time.Minute,
-			Installation:       time.Hour,
-			Upgrade:            time.Hour,
-			AgentConfiguration: 15 * time.Minute,
-			AgentConnection:    15 * time.Minute,
+			ClusterDomains:         10 * time.Minute,
+			ClusterCreation:        time.Hour,
+			BindingsCreation:       5 * time.Minute,
+			ShootRefresh:           5 * time.Minute,
+			ShootUpgrade:           30 * time.Minute,
+			InstallationTriggering: 20 * time.Minute,
+			Installation:           time.Hour,
+			UpgradeTriggering:      20 * time.Minute,
+			Upgrade:                time.Hour,
+			AgentConfiguration:     15 * time.Minute,
+			AgentConnection:        15 * time.Minute,
 		},
-		DeprovisioningTimeout: DeprovisioningTimeout{WaitingForClusterDeletion: time.Hour},
+		DeprovisioningTimeout: DeprovisioningTimeout{ClusterCleanup: 20 * time.Minute, WaitingForClusterDeletion: time.Hour},
 		HibernationTimeout:    HibernationTimeout{WaitingForClusterHibernation: time.Hour},
 		Gardener: Gardener{
 			Project: "gardenerProject", KubeconfigPath: "./dev/kubeconfig.yaml", Shoots: Shoots{Extensions: shoot.DefaultExtensions()},
-			KubeconfigValidity: 8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
+			ClusterCleanupSelector: "https://service-manager.",
+			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
 		EnqueueInProgressOperations: true,
 		AuditRetention:              400 * 24 * time.Hour,

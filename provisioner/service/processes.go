@@ -1,6 +1,8 @@
 package service
 
 import (
+	"time"
+
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/process"
@@ -9,6 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/changing"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
@@ -20,14 +24,19 @@ import (
 // Parts are what the processes reach the outside by.
 type Parts struct {
 	Shoots   *gardener.Client
-	Clusters administrators.Clusters
-	Agents   agent.Clusters
+	Clusters interface {
+		administrators.Clusters
+		deprovisioning.Clusters
+	}
+	Agents agent.Clusters
 	// Tokens is nil without Director.
 	Tokens   agent.Tokens
 	Runtimes interface {
 		changing.Runtimes
 		deprovisioning.Runtimes
 	}
+	Releases  installation.Releases
+	Installer installation.Installer
 	Landscape Landscape
 	// Director is nil when runtimes are not registered.
 	Director registration.Director
@@ -41,6 +50,9 @@ func (p Parts) statuses() runtimes.Agents {
 
 	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
+
+// installationPoll is how long it takes from one piece of work in a cluster to the next.
+const installationPoll = 5 * time.Second
 
 // Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
 // what is handed in: the crash matrix hands in what goes wrong.
@@ -62,6 +74,36 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Limit:              limit,
 	}
 
+	creation := provisioning.Options{
+		Shoots:          parts.Shoots,
+		Build:           build,
+		Clusters:        parts.Clusters,
+		DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
+		CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
+		BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
+		OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
+		Poll:            poll,
+		Limit:           limit,
+	}
+
+	removal := deprovisioning.Options{
+		Shoots:          parts.Shoots,
+		Runtimes:        parts.Runtimes,
+		Now:             clock.RealClock{}.Now,
+		DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
+		OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
+		Poll:            poll,
+		Limit:           limit,
+	}
+
+	installing := kyma.Options{
+		Releases: parts.Releases, Installer: parts.Installer, Clusters: parts.Clusters, Poll: installationPoll,
+		StartTimeout: config.ProvisioningTimeout.InstallationTriggering, Timeout: config.ProvisioningTimeout.Installation,
+	}
+
+	upgrading := installing
+	upgrading.StartTimeout, upgrading.Timeout = config.ProvisioningTimeout.UpgradeTriggering, config.ProvisioningTimeout.Upgrade
+
 	agents := agent.Options{
 		Clusters:             parts.Agents,
 		Tokens:               parts.Tokens,
@@ -72,29 +114,18 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	}
 
 	return []process.Process[operation.Data]{
-		provisioning.Process(provisioning.Options{
-			Shoots:          parts.Shoots,
-			Build:           build,
-			Clusters:        parts.Clusters,
-			DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
-			CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
-			BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
-			OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
-			Poll:            poll,
-			Limit:           limit,
-		}),
+		provisioning.Process(creation),
+		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
 		changing.Upgrade(changes),
 		changing.Hibernate(changes),
 		changing.WakeUp(changes),
 		agent.Reconnect(agents),
-		deprovisioning.Process(deprovisioning.Options{
-			Shoots:          parts.Shoots,
-			Runtimes:        parts.Runtimes,
-			Now:             clock.RealClock{}.Now,
-			DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
-			OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
-			Poll:            poll,
-			Limit:           limit,
+		changing.UpgradeKyma(changes, upgrading),
+		changing.RollBackKyma(changes, upgrading),
+		deprovisioning.Process(removal),
+		deprovisioning.WithKyma(removal, deprovisioning.Kyma{
+			Clusters: parts.Clusters, Installer: parts.Installer, ServiceBrokers: config.Gardener.ClusterCleanupSelector,
+			CleanupTimeout: config.DeprovisioningTimeout.ClusterCleanup, Poll: installationPoll,
 		}),
 	}
 }

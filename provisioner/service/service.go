@@ -107,10 +107,16 @@ func (s *Service) build(
 	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	build := shootBuilder(config, landscape)
 
+	releases, installer, err := config.Kyma.open(ctx)
+	if err != nil {
+		return err
+	}
+
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
 		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
 		Director: directory.asDirector(), Tokens: directory.asTokens(),
+		Releases: releases, Installer: installer,
 	}
 
 	engine, err := s.engine(config, operationStore, parts)
@@ -129,7 +135,7 @@ func (s *Service) build(
 		Runtimes: runtimes.New(runtimes.Options{
 			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
 			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(), Trail: kept,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity,
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 

@@ -13,8 +13,6 @@ const (
 	maxRuntimeName        = 256
 	maxAdministrators     = 100
 	maxAdministratorRunes = 256
-
-	runtimeAgent = "compass-runtime-agent"
 )
 
 // Rules are what an order has to obey in one landscape and not in another.
@@ -73,27 +71,5 @@ func (p *problems) administrators(field string, names []string) {
 		if !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
 			p.add(at, "holds a character that cannot be printed")
 		}
-	}
-}
-
-func (p *problems) kyma(config *model.KymaConfigInput) {
-	const field = "kymaConfig.components"
-
-	if len(config.Components) == 0 {
-		p.add(field, "must not be empty")
-
-		return
-	}
-
-	isAgent := func(component *model.ComponentConfigurationInput) bool {
-		return component != nil && component.Component == runtimeAgent
-	}
-
-	if !slices.ContainsFunc(config.Components, isAgent) {
-		p.add(field, "must hold %s", runtimeAgent)
-	}
-
-	if slices.Contains(config.Components, nil) {
-		p.add(field, "must not hold null")
 	}
 }

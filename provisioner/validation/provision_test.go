@@ -54,25 +54,10 @@ func TestProvision(t *testing.T) {
 			change: func(input *model.ProvisionRuntimeInput) { input.ClusterConfig.Administrators = make([]string, 101) },
 			want:   "clusterConfig.administrators has 101 entries, at most 100 are allowed",
 		},
-		"KymaWithoutComponents": {
-			reason: "Kyma without components is no Kyma.",
+		"Kyma": {
+			reason: "An order of Kyma is looked at too.",
 			change: func(input *model.ProvisionRuntimeInput) { input.KymaConfig = &model.KymaConfigInput{Version: "1.24.0"} },
 			want:   "kymaConfig.components must not be empty",
-		},
-		"KymaWithoutAgent": {
-			reason: "Without its agent a runtime could not be connected.",
-			change: func(input *model.ProvisionRuntimeInput) {
-				input.KymaConfig = &model.KymaConfigInput{Components: []*model.ComponentConfigurationInput{{Component: "istio"}, nil}}
-			},
-			want: "kymaConfig.components must hold compass-runtime-agent; kymaConfig.components must not hold null",
-		},
-		"KymaWithAgent": {
-			reason: "Kyma with the agent is let through.",
-			change: func(input *model.ProvisionRuntimeInput) {
-				input.KymaConfig = &model.KymaConfigInput{
-					Components: []*model.ComponentConfigurationInput{{Component: "compass-runtime-agent"}},
-				}
-			},
 		},
 		"ManyProblems": {
 			reason: "An error tells ten problems and counts the rest, so that no input makes it endless.",

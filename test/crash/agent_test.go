@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 )
 
 // connecting is how long an agent takes to connect.
@@ -131,38 +129,6 @@ func (a agentsOf) RemoveConnection(ctx context.Context, _ agent.Place, id string
 
 		return nil
 	})
-}
-
-// settleAgent has the runtime be one with an agent, which is connected.
-func (p *provisioner) settleAgent(runtimeID string) {
-	p.Helper()
-
-	ordered := order("c-first")
-	ordered.KymaConfig = &model.KymaConfigInput{Components: []*model.ComponentConfigurationInput{{Component: agent.Component}}}
-
-	configuration, err := json.Marshal(ordered)
-	if err != nil {
-		p.Fatal(err)
-	}
-
-	if err := p.runtimes.Configured(p.Context(), runtimeID, configuration, 1); err != nil {
-		p.Fatal(err)
-	}
-
-	token, err := p.directorBy(crashtest.Undisturbed()).OneTimeToken(p.Context(), "tenant", runtimeID)
-	if err != nil {
-		p.Fatal(err)
-	}
-
-	if err := (agentsOf{p.agents, crashtest.Undisturbed()}).ConfigureAgent(p.Context(), agent.Place{}, agent.Configuration{Token: token, WrittenBy: "provisioning"}); err != nil {
-		p.Fatal(err)
-	}
-
-	time.Sleep(connecting)
-
-	if told := p.agents.connection(); told.State != agent.Synchronized {
-		p.Fatalf("the agent is %+v", told)
-	}
 }
 
 func (p *provisioner) reconnect(runtimeID string) string {

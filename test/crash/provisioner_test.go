@@ -45,7 +45,9 @@ type provisioner struct {
 	director *simulator.Director
 	// administrators are those who have rights in the cluster.
 	administrators atomic.Pointer[[]string]
-	agents         *agents
+	// kyma is what is installed in the cluster.
+	kyma   kymaInside
+	agents *agents
 }
 
 func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
@@ -71,10 +73,11 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provis
 	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db, agents: newAgents()}
 	p.service = runtimes.New(runtimes.Options{
 		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
-		Agents: agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
-		Trail:  audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()),
-		Wake:   func() {},
-		Check:  func(stored.Runtime) error { return nil },
+		Releases: releases{},
+		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Trail:    audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()),
+		Wake:     func() {},
+		Check:    func(stored.Runtime) error { return nil },
 	})
 
 	return p
@@ -100,6 +103,7 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 
 	parts := service.Parts{
 		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
+		Releases: releases{}, Installer: installer{&p.kyma, line},
 		Agents: agentsOf{p.agents, line},
 	}
 	if p.director != nil {
@@ -151,7 +155,13 @@ func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) e
 func (p *provisioner) order() (operationID, runtimeID string) {
 	p.Helper()
 
-	status, err := p.service.Provision(p.Context(), graph.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, order("c-first"))
+	return p.accepted(order("c-first"))
+}
+
+func (p *provisioner) accepted(input model.ProvisionRuntimeInput) (operationID, runtimeID string) {
+	p.Helper()
+
+	status, err := p.service.Provision(p.Context(), graph.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, input)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -232,6 +242,9 @@ type clusters struct {
 	Machines, Recorded int
 	Administrators     string
 	Asleep             bool
+	// Kyma is what is installed, and how many services the cluster has from outside; RecordedKyma the version in the runtime's row.
+	Kyma, RecordedKyma string
+	Services           int
 	Agent              connection
 	// Registered is what Director knows.
 	Registered []string
@@ -280,14 +293,24 @@ func (p *provisioner) clusters(chance bool) clusters {
 
 	if names := p.administrators.Load(); names != nil && left > 0 {
 		told.Administrators = strings.Join(*names, ", ")
-		told.Recorded = p.recorded(p.shoots()[0].Name)
+		order := p.recorded(p.shoots()[0].Name)
+		told.Recorded = order.ClusterConfig.GardenerConfig.AutoScalerMax
+
+		if order.KymaConfig != nil {
+			told.RecordedKyma = order.KymaConfig.Version
+		}
+	}
+
+	told.Kyma, told.Services = p.kyma.tell()
+	if chance {
+		told.Kyma = ""
 	}
 
 	return told
 }
 
-// recorded is the limit of machines in the row of the one runtime.
-func (p *provisioner) recorded(shootName string) int {
+// recorded is the order in the row of the one runtime.
+func (p *provisioner) recorded(shootName string) model.ProvisionRuntimeInput {
 	p.Helper()
 
 	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)
@@ -300,13 +323,15 @@ func (p *provisioner) recorded(shootName string) int {
 		p.Fatal(err)
 	}
 
-	return order.ClusterConfig.GardenerConfig.AutoScalerMax
+	return order
 }
 
 type provisionerPlay = crashtest.Play[operation.Data]
 
+// sceneOf makes a scene on a new database. In some it is a matter of chance how far the creation gets that is ended.
+type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data]
+
 func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
-	// scene is one on a new database. In some it is a matter of chance how far the creation gets that is ended.
 	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data] {
 		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
 			t.Helper()
@@ -342,7 +367,7 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 		return []string{id}
 	}
 
-	return []crashtest.Scene[operation.Data]{
+	return append(kymaScenes(scene), []crashtest.Scene[operation.Data]{
 		scene("provision", operation.KindProvisionNoInstall, false, provision),
 		scene("provision-registered", operation.KindProvisionNoInstall, false, provision, withDirector),
 		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
@@ -389,9 +414,8 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 			return []string{id}
 		}),
 		scene("reconnect-agent", operation.KindReconnectRuntime, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
+			made, runtimeID := p.orderWithKyma()
 			play.Await(made)
-			p.settleAgent(runtimeID)
 			play.Begin()
 
 			id := p.reconnect(runtimeID)
@@ -412,5 +436,5 @@ func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[o
 
 			return []string{id}
 		}),
-	}
+	}...)
 }

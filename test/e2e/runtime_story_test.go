@@ -180,6 +180,16 @@ type runtimeStatus struct {
 			AutoScalerMax     int
 			OIDCConfig        struct{ IssuerURL string } `json:"oidcConfig"`
 		}
+		KymaConfig *struct {
+			Version    string
+			Components []struct {
+				Component     string
+				Configuration []struct {
+					Key, Value string
+					Secret     bool
+				}
+			}
+		}
 	}
 }
 
@@ -195,8 +205,8 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	return status
 }
 
-// administrators are those whom the runtime itself gives all rights.
-func (c clusters) administrators(runtimeID string) []string {
+// inside is a client of the runtime itself.
+func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
@@ -209,7 +219,14 @@ func (c clusters) administrators(runtimeID string) []string {
 		c.Fatal(err)
 	}
 
-	binding, err := inside.RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
+	return inside
+}
+
+// administrators are those whom the runtime itself gives all rights.
+func (c clusters) administrators(runtimeID string) []string {
+	c.Helper()
+
+	binding, err := c.inside(runtimeID).RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -1236,7 +1236,11 @@ type Mutation {
   "Creates a cluster and, when kymaConfig is given, installs Kyma on it. The answer holds the id of the new runtime."
   provisionRuntime(config: ProvisionRuntimeInput!): OperationStatus
 
-  "Installs another version of Kyma, or the same one with another configuration."
+  """
+  Installs another version of Kyma, or the same one with another configuration: the components that kymaConfig names and no other. Values
+  that it does not name stay as they were ordered before, unless its conflictStrategy is Replace. A runtime without Kyma is refused, a
+  hibernated one too, and any while another operation is in progress.
+  """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
 
   """
@@ -1259,8 +1263,9 @@ type Mutation {
   wakeUpRuntime(id: String!): OperationStatus
 
   """
-  Makes the configuration from before the last upgrade of Kyma the valid one again. A change of the cluster is not rolled back by it:
-  order another one with upgradeShoot.
+  Installs again what was installed before the last upgrade of Kyma, whether that succeeded or failed, and answers with the runtime, whose
+  lastOperationStatus is the operation that does it, told as an Upgrade. It is refused when the last change of Kyma was no upgrade. A
+  change of the cluster is not rolled back by it: order another one with upgradeShoot.
   """
   rollBackUpgradeOperation(id: String!): RuntimeStatus
 
@@ -1537,6 +1542,7 @@ type ComponentConfiguration {
 
 type ConfigEntry {
   key: String!
+  "Empty when the entry is secret."
   value: String!
   secret: Boolean
 }

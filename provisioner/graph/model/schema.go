@@ -99,7 +99,8 @@ type ComponentConfigurationInput struct {
 }
 
 type ConfigEntry struct {
-	Key    string `json:"key"`
+	Key string `json:"key"`
+	// Empty when the entry is secret.
 	Value  string `json:"value"`
 	Secret *bool  `json:"secret,omitempty"`
 }

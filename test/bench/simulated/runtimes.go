@@ -146,6 +146,16 @@ func (r *runtimes) WakeUp(ctx context.Context, caller graph.Caller, _ string) (m
 	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
 }
 
+// UpgradeRuntime implements graph.Runtimes.
+func (*runtimes) UpgradeRuntime(context.Context, graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error) {
+	return model.OperationStatus{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
+}
+
+// RollBackUpgrade implements graph.Runtimes.
+func (*runtimes) RollBackUpgrade(context.Context, graph.Caller, string) (model.OperationStatus, error) {
+	return model.OperationStatus{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
+}
+
 // Deprovision implements graph.Runtimes.
 func (*runtimes) Deprovision(context.Context, graph.Caller, string) (string, error) {
 	return "", failure.New(failure.Invalid, "the simulated Provisioner removes no runtimes")

@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+// releases returns the folder of the releases that can be installed. The samples that are missing in it are put there; what stands there
+// stays, so that everybody can add releases of their own.
+func (c Config) releases() (string, error) {
+	path := filepath.Join(c.Dir, "releases")
+
+	samples, err := fs.ReadDir(resources.Releases(), ".")
+	if err != nil {
+		return "", fmt.Errorf("listing the sample releases: %w", err)
+	}
+
+	for _, sample := range samples {
+		if err := keep(filepath.Join(path, sample.Name()), sample.Name()); err != nil {
+			return "", fmt.Errorf("copying the sample release %s: %w", sample.Name(), err)
+		}
+	}
+
+	return path, nil
+}
+
+// keep copies a sample unless it is there. It is copied beside and renamed, so that a crash leaves all of it or nothing.
+func keep(path, sample string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	content, err := fs.Sub(resources.Releases(), sample)
+	if err != nil {
+		return err
+	}
+
+	unfinished := filepath.Join(filepath.Dir(path), ".unfinished")
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+
+	if err := os.CopyFS(unfinished, content); err != nil {
+		return err
+	}
+
+	return os.Rename(unfinished, path)
+}

@@ -1,0 +1,227 @@
+package crash
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process/crashtest"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// releases plan what is ordered, whatever that is.
+type releases struct{}
+
+// Plan implements installation.Releases.
+func (releases) Plan(_ context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+	plan := installation.Plan{Version: order.Version}
+	for _, component := range order.Components {
+		plan.Components = append(plan.Components, installation.Component{Name: component.Component})
+	}
+
+	return plan, nil
+}
+
+// kymaInside is what is installed in the one cluster, and the services that it has from outside.
+type kymaInside struct {
+	mutex    sync.Mutex
+	parts    []string
+	services int
+}
+
+// tell lists the parts, each as component@version.
+func (k *kymaInside) tell() (parts string, services int) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+
+	return strings.Join(k.parts, " "), k.services
+}
+
+// bring changes one part that is not as it should be, and reports whether there was none.
+func (k *kymaInside) bring(wanted []string) bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+
+	for i, part := range wanted {
+		if i == len(k.parts) {
+			k.parts = append(k.parts, part)
+
+			return false
+		}
+
+		if k.parts[i] != part {
+			k.parts = slices.Clone(k.parts)
+			k.parts[i] = part
+
+			return false
+		}
+	}
+
+	if len(k.parts) > len(wanted) {
+		k.parts = k.parts[:len(k.parts)-1]
+
+		return false
+	}
+
+	return true
+}
+
+// installer works in the cluster at the end of a replica's line, a part with each call.
+type installer struct {
+	inside *kymaInside
+	line   *crashtest.Line
+}
+
+// Install implements installation.Installer.
+func (i installer) Install(ctx context.Context, _ *rest.Config, _ string, plan installation.Plan) (installation.Progress, error) {
+	wanted := make([]string, 0, len(plan.Components))
+	for _, component := range plan.Components {
+		wanted = append(wanted, component.Name+"@"+plan.Version)
+	}
+
+	return i.bring(ctx, "Install", wanted)
+}
+
+// Uninstall implements installation.Installer.
+func (i installer) Uninstall(ctx context.Context, _ *rest.Config, _ string) (installation.Progress, error) {
+	return i.bring(ctx, "Uninstall", nil)
+}
+
+func (i installer) bring(ctx context.Context, call string, wanted []string) (installation.Progress, error) {
+	progress := installation.Progress{Message: "Kyma is being changed"}
+
+	err := i.line.Outside(ctx, call, func(context.Context) error {
+		progress.Done = i.inside.bring(wanted)
+
+		return nil
+	})
+	if err != nil {
+		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+	}
+
+	return progress, nil
+}
+
+// Connect implements kyma.Clusters.
+func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
+	if err := i.line.Outside(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
+		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+	}
+
+	return &rest.Config{}, func() {}, nil
+}
+
+// RemoveServices implements deprovisioning.Clusters.
+func (i insides) RemoveServices(ctx context.Context, _, _ string) (left int, err error) {
+	err = i.line.Outside(ctx, "RemoveServices", func(context.Context) error {
+		inside := &i.provisioner.kyma
+
+		inside.mutex.Lock()
+		defer inside.mutex.Unlock()
+
+		left = inside.services
+		inside.services = max(left-1, 0)
+
+		return nil
+	})
+	if err != nil {
+		return 0, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+	}
+
+	return left, nil
+}
+
+func kymaOf(version string, components ...string) *model.KymaConfigInput {
+	config := &model.KymaConfigInput{Version: version}
+	for _, name := range components {
+		config.Components = append(config.Components, &model.ComponentConfigurationInput{Component: name, Namespace: "kyma-system"})
+	}
+
+	return config
+}
+
+// orderWithKyma asks for a cluster with Kyma, which has services from outside once it is there.
+func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
+	p.Helper()
+
+	p.kyma.services = 2
+	input := order("c-first")
+	input.KymaConfig = kymaOf("1.24.0", "core", agent.Component)
+
+	return p.accepted(input)
+}
+
+func (p *provisioner) upgradeKyma(runtimeID string) string {
+	p.Helper()
+
+	status, err := p.service.UpgradeRuntime(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "kyma"}, runtimeID,
+		model.UpgradeRuntimeInput{KymaConfig: kymaOf("2.0.0", agent.Component)})
+	if err != nil {
+		p.Fatal(err)
+	}
+
+	return *status.ID
+}
+
+// kymaScenes are those about runtimes with Kyma.
+func kymaScenes(scene sceneOf) []crashtest.Scene[operation.Data] {
+	// changed is a scene about one operation on a runtime that is there.
+	changed := func(name, kind string, order func(p *provisioner, play *provisionerPlay, runtimeID string) string) crashtest.Scene[operation.Data] {
+		return scene(name, kind, false, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.orderWithKyma()
+			play.Await(made)
+
+			id := order(p, play, runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		})
+	}
+
+	return []crashtest.Scene[operation.Data]{
+		scene("provision-with-kyma", operation.KindProvision, false, func(p *provisioner, play *provisionerPlay) []string {
+			play.Begin()
+
+			id, _ := p.orderWithKyma()
+			play.Await(id)
+
+			return []string{id}
+		}, withDirector),
+		changed("upgrade-kyma", operation.KindUpgrade, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
+			play.Begin()
+
+			return p.upgradeKyma(runtimeID)
+		}),
+		changed("roll-back-kyma", operation.KindRollBack, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
+			play.Await(p.upgradeKyma(runtimeID))
+			play.Begin()
+
+			return p.sleeping(p.service.RollBackUpgrade, "back", runtimeID)
+		}),
+		changed("deprovision-with-kyma", operation.KindDeprovision, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
+			play.Begin()
+
+			return p.remove(runtimeID)
+		}),
+		scene("deprovision-during-kyma-upgrade", operation.KindDeprovision, true, func(p *provisioner, play *provisionerPlay) []string {
+			made, runtimeID := p.orderWithKyma()
+			play.Await(made)
+			play.Begin()
+			p.upgradeKyma(runtimeID)
+			play.Sleep(change)
+
+			id := p.remove(runtimeID)
+			play.Await(id)
+
+			return []string{id}
+		}),
+	}
+}
