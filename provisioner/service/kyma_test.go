@@ -1,0 +1,63 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+)
+
+func TestWhereReleasesComeFrom(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+
+	cases := map[string]struct {
+		reason string
+		kyma   Kyma
+		want   string // part of the error; empty for none
+	}{
+		"none":       {"Kyma is an option", Kyma{}, ""},
+		"folder":     {"an empty one is as good as none", Kyma{ReleasesPath: folder}, ""},
+		"no folder":  {"a path that leads nowhere is a mistake", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
+		"repository": {"it is not asked at the start", Kyma{ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder}, ""},
+		"both":       {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "set one of them"},
+		"no cache":   {"what was fetched has to be kept", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
+		"no repository": {
+			"it has to be a reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_REPOSITORY",
+		},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			releases, installer, err := test.kyma.open(t.Context())
+
+			switch {
+			case test.want != "":
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%s: want an error with %q, got %v", test.reason, test.want, err)
+				}
+			case err != nil || releases == nil || installer == nil:
+				t.Errorf("%s: got %v, %v, %v", test.reason, releases, installer, err)
+			}
+		})
+	}
+}
+
+func TestOrdersOfKymaWithoutReleases(t *testing.T) {
+	t.Parallel()
+
+	releases, _, err := Kyma{}.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.0"})
+	for _, variable := range []string{"APP_KYMA_RELEASES_PATH", "APP_KYMA_RELEASES_REPOSITORY"} {
+		if err == nil || !strings.Contains(err.Error(), variable) {
+			t.Errorf("the refusal does not name %s: %v", variable, err)
+		}
+	}
+}
