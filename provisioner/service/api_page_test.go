@@ -16,6 +16,8 @@ import (
 
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
 // example is a request of the page, and the answer that it tells.
@@ -28,7 +30,9 @@ type example struct {
 // TestPageOfTheAPI sends every example of the page, in its order, and compares the answers. Ids of the page stand for those of this run,
 // and a text that ends with … for any that begins like it.
 func TestPageOfTheAPI(t *testing.T) {
-	l := start(t, 100*time.Millisecond)
+	l := start(t, 100*time.Millisecond, func(config *service.Config) {
+		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
+	})
 	reader := pageReader{landscape: l, ids: map[string]string{}}
 
 	examples := examplesOf(t, filepath.Join("..", "..", "docs", "user", "provisioner-api.md"))

@@ -111,21 +111,20 @@ func TestRefusals(t *testing.T) {
 		want   refusal
 	}{
 		"kyma": {
-			reason: "the installation of Kyma is still to be built", body: "provision_kyma", tenant: tenant,
-			want: refused("provisionRuntime with kymaConfig is not supported yet", "err_provisioner_bad_request", "provisioner"),
+			reason: "without releases there is no Kyma", body: "provision_kyma", tenant: tenant,
+			want: refused("kymaConfig: this Provisioner has no releases of Kyma: leave it out, or have APP_KYMA_RELEASES_PATH name their folder",
+				"err_provisioner_bad_request", "provisioner"),
 		},
 		"upgrade of Kyma": {
-			reason: "so is its upgrade", body: "upgrade_runtime", tenant: tenant,
-			want: refused("upgradeRuntime is not supported yet", "err_provisioner_bad_request", "provisioner"),
+			reason: "there is none to upgrade", body: "upgrade_runtime", tenant: tenant,
+			want: refused("the runtime "+*ordered.RuntimeID+" was ordered without Kyma, there is nothing to upgrade", "err_db_conflict", "provisioner"),
 		},
 		"roll back": {
-			reason: "and what takes it back", body: "roll_back", tenant: tenant,
-			want: refused("rollBackUpgradeOperation takes back upgrades of Kyma, and there are none yet; "+
-				"take a change of the cluster back with another upgradeShoot", "err_provisioner_bad_request", "provisioner"),
+			reason: "nor was there an upgrade", body: "roll_back", tenant: tenant, want: refused("", "err_db_conflict", "provisioner"),
 		},
 		"reconnect": {
-			reason: "and the runtime agent", body: "reconnect", tenant: tenant,
-			want: refused("reconnectRuntimeAgent is not supported yet", "err_provisioner_bad_request", "provisioner"),
+			reason: "agents connect by way of Director, which is off", body: "reconnect", tenant: tenant,
+			want: refused("", "err_keb_internal", "provisioner"),
 		},
 		"busy": {
 			reason: "one operation runs after the other", body: "hibernate", tenant: tenant,
