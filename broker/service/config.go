@@ -8,7 +8,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -74,8 +73,6 @@ type OIDC struct {
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	engine := process.DefaultConfig()
-
 	return Config{
 		Address:       "127.0.0.1:8080",
 		StatusAddress: "127.0.0.1:8071",
@@ -84,10 +81,7 @@ func DefaultConfig() Config {
 		Access:        access.Default(),
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Tracing:       tracing.DefaultConfig(),
-		Engine: config.Engine{
-			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
-			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
-		},
+		Engine:        config.DefaultEngine(),
 		Provisioner: Provisioner{
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,

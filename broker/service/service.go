@@ -142,9 +142,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Pace:   follow.Pace, Kind: follow.Kind, Told: follow.Alive,
 	})
 
-	limits := process.DefaultConfig()
-	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
-	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
+	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)

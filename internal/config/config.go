@@ -14,6 +14,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -140,8 +141,30 @@ type Engine struct {
 	TimelineRetention time.Duration `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them for ever"`
 }
 
-// DefaultTimelineRetention is a month of 30 days.
-const DefaultTimelineRetention = 720 * time.Hour
+const (
+	defaultOperationTimeout = 24 * time.Hour
+	// defaultTimelineRetention is a month of 30 days.
+	defaultTimelineRetention = 720 * time.Hour
+)
+
+// DefaultEngine returns the defaults, of which most are the engine's own.
+func DefaultEngine() Engine {
+	engine := process.DefaultConfig()
+
+	return Engine{
+		Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: defaultOperationTimeout,
+		PendingTimeout: engine.PendingLimit, TimelineRetention: defaultTimelineRetention,
+	}
+}
+
+// Process is the configuration as the engine takes it.
+func (e Engine) Process() process.Config {
+	engine := process.DefaultConfig()
+	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration
+	engine.PendingLimit, engine.Limits = e.PendingTimeout, e.WorkersPerKind
+
+	return engine
+}
 
 // Check finds values that no engine runs with.
 func (e Engine) Check() error {

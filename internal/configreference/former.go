@@ -23,9 +23,7 @@ type former struct {
 
 // What several variables share.
 const (
-	off = "false"
-	// notYet stands only until the variable is there.
-	notYet     = "what it sets is not built yet"
+	off        = "false"
 	oneChain   = "the limit of the same name without NO_INSTALL counts, with Kyma or without"
 	inside     = "nothing waits for it: the work is done, or tried again, within the stage's window"
 	noReleases = "nothing is downloaded in the background: a release is fetched when an order names it"
@@ -46,7 +44,10 @@ func formers() []former {
 		{name: "APP_OAUTH_CREDENTIALS_SECRET_NAME", value: "compass-provisioner-credentials"},
 		{name: "APP_DIRECTOR_URL", value: "https://compass-gateway-auth-oauth.kyma.local/director/graphql"},
 		{name: "APP_SKIP_DIRECTOR_CERT_VERIFICATION", value: off},
-		{name: "APP_DIRECTOR_OAUTH_PATH", value: "./dev/director.yaml", dropped: notYet},
+		{
+			name: "APP_DIRECTOR_OAUTH_PATH", value: "./dev/director.yaml",
+			changed: "empty: the Secret that APP_OAUTH_CREDENTIALS_SECRET_NAME names holds the credentials, as at first",
+		},
 
 		{name: "APP_DATABASE_USER", value: "postgres"},
 		{name: "APP_DATABASE_PASSWORD", value: "password", changed: "the default is the same, and not shown"},
@@ -87,12 +88,12 @@ func formers() []former {
 		{name: "APP_GARDENER_KUBECONFIG_PATH", value: "./dev/kubeconfig.yaml"},
 		{name: "APP_GARDENER_AUDIT_LOGS_POLICY_CONFIG_MAP"},
 		{name: "APP_GARDENER_AUDIT_LOGS_TENANT"},
-		{name: "APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH", dropped: notYet},
-		{name: "APP_GARDENER_MAINTENANCE_WINDOW_CONFIG_PATH", dropped: notYet},
+		{name: "APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH"},
+		{name: "APP_GARDENER_MAINTENANCE_WINDOW_CONFIG_PATH"},
 		{name: "APP_GARDENER_CLUSTER_CLEANUP_RESOURCE_SELECTOR", value: "https://service-manager."},
-		{name: "APP_GARDENER_DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE", value: off, dropped: notYet},
-		{name: "APP_GARDENER_DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE", value: off, dropped: notYet},
-		{name: "APP_GARDENER_DEFAULT_ENABLE_IMDSV2", value: off, dropped: notYet},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE", value: off},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE", value: off},
+		{name: "APP_GARDENER_DEFAULT_ENABLE_IMDSV2", value: off},
 		{name: "APP_GARDENER_FORCE_ALLOW_PRIVILEGED_CONTAINERS", value: off, dropped: "Gardener has no such field any more"},
 		{name: "APP_GARDENER_ENABLE_DUMP_SHOOT_SPEC", value: off, dropped: "was an aid of a test"},
 

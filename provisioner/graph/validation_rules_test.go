@@ -45,6 +45,16 @@ func provisionOf(cluster, changes fields) fields {
 	}.with(changes)
 }
 
+// poolFields is a pool beside the first one.
+func poolFields() fields {
+	return fields{
+		"name": "gpu", "machineType": "Standard_D4s_v5", "autoScalerMin": 2, "autoScalerMax": 3, "maxSurge": 1, "maxUnavailable": 0,
+	}
+}
+
+// pools are the pools of a cluster beside the first one.
+func pools(all ...any) fields { return fields{"additionalWorkers": all} }
+
 // on is a cluster on another provider.
 func on(provider, part string, config fields) fields {
 	return fields{"provider": provider, "providerSpecificConfig": fields{part: config}}
@@ -250,6 +260,21 @@ func provisionRules() map[string]rule {
 			"dnsConfig.providers must hold one primary provider, not 0",
 			[]string{inCluster + "dnsConfig.providers"},
 		},
+		"name of a pool": {
+			"machines are called by it", provisionOf(pools(poolFields().with(fields{"name": "GPU with a long name"})), nil),
+			`additionalWorkers[0].name "GPU with a long name" cannot name a pool of machines: `,
+			[]string{inCluster + "additionalWorkers[0].name"},
+		},
+		"long name of a pool": {
+			"the rest of a machine's name needs its room", provisionOf(pools(poolFields().with(fields{"name": "sixteen-letters-" + "x"})), nil),
+			"additionalWorkers[0].name has 17 characters, at most 15 are allowed",
+			[]string{inCluster + "additionalWorkers[0].name"},
+		},
+		"zone of a pool": {
+			"the cluster has no network in others", provisionOf(pools(poolFields().with(fields{"zones": []any{"3"}})), nil),
+			`additionalWorkers[0].zones[0] must be a zone of the cluster, not "3"`,
+			[]string{inCluster + "additionalWorkers[0].zones[0]"},
+		},
 		"labels": {
 			"GraphQL itself does not know what they are", provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": "none"}}),
 			"labels must be a JSON object, not string",
@@ -276,6 +301,11 @@ func upgradeRules() map[string]rule {
 			"nor two steps at once", change(fields{"kubernetesVersion": "1.35.1"}),
 			"kubernetesVersion must not skip a minor version: the present one is 1.33.2",
 			[]string{"config.gardenerConfig.kubernetesVersion"},
+		},
+		"zones of a pool": {
+			"machines cannot move", change(pools(poolFields().with(fields{"zones": []any{"2"}}))),
+			"additionalWorkers[0].zones must begin with those that the pool has: 1, 2",
+			[]string{"config.gardenerConfig.additionalWorkers[0].zones"},
 		},
 		"network": {
 			"it is built already", change(fields{"providerSpecificConfig": fields{"azureConfig": azurePart().with(fields{"vnetCidr": "10.0.0.0/8"})}}),

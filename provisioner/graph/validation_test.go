@@ -24,7 +24,7 @@ import (
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
 
-	present := orderOf(t, provisionOf(nil, nil))
+	present := orderOf(t, provisionOf(pools(poolFields()), nil))
 	server := startServer(t, runtimes{
 		upgradeShoot: func(_ graph.Caller, _ string, upgrade model.UpgradeShootInput) (model.OperationStatus, error) {
 			_, err := validation.UpgradeShoot(*present.ClusterConfig, upgrade)

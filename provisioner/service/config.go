@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -98,8 +97,6 @@ type Gardener struct {
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	engine := process.DefaultConfig()
-
 	return Config{
 		Address:               "127.0.0.1:3000",
 		StatusAddress:         "127.0.0.1:3001",
@@ -112,10 +109,7 @@ func DefaultConfig() Config {
 		Access:                access.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
 		Tracing:               tracing.DefaultConfig(),
-		Engine: config.Engine{
-			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: 24 * time.Hour,
-			PendingTimeout: engine.PendingLimit, TimelineRetention: config.DefaultTimelineRetention,
-		},
+		Engine:                config.DefaultEngine(),
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:         10 * time.Minute,
 			ClusterCreation:        time.Hour,

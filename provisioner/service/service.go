@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
@@ -83,43 +84,53 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	return service, nil
 }
 
-func (s *Service) build(
-	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
-) error {
+// stores are the Provisioner's tables.
+type stores struct {
+	operations *operations.Store
+	runtimes   *stored.Store
+	entries    *trail.Store
+}
+
+func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {
-		return err
+		return stores{}, err
 	}
-
-	s.Metrics().MustRegister(append(directory.collectors(), guard, enginemetrics.Queue(operationStore, clock.RealClock{}, s.Log))...)
 
 	runtimeStore, err := stored.Open(ctx, s.DB, s.Keys)
 	if err != nil {
-		return err
+		return stores{}, err
 	}
 
-	entries, err := trail.Open(ctx, s.DB, config.AuditRetention)
+	entries, err := trail.Open(ctx, s.DB, retention)
+
+	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
+}
+
+func (s *Service) build(
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+) error {
+	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
 		return err
 	}
 
-	kept := audit.NewTrail(entries, s.DB, clock.RealClock{}, s.Log)
-	shoots := gardener.New(garden, namespace(config.Gardener.Project))
-	build := shootBuilder(config, landscape)
+	s.Metrics().MustRegister(append(directory.collectors(), guard, enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log))...)
 
 	releases, installer, err := config.Kyma.open(ctx)
 	if err != nil {
 		return err
 	}
 
+	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
-		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: runtimeStore, Landscape: landscape,
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Landscape: landscape,
 		Director: directory.asDirector(), Tokens: directory.asTokens(),
 		Releases: releases, Installer: installer,
 	}
 
-	engine, err := s.engine(config, operationStore, parts)
+	engine, err := s.engine(config, stores.operations, parts)
 	if err != nil {
 		return err
 	}
@@ -129,13 +140,43 @@ func (s *Service) build(
 		engine.Wake()
 		notifier.Notify()
 	}
-	waker := &shootWaker{store: operationStore, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes)}
+	waker := &shootWaker{store: stores.operations, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes)}
+	handler := s.handler(config, stores, parts, directory, wake)
 
-	handler := graph.NewHandler(graph.Options{
+	background := append(directory.parts(stores.runtimes, stores.operations, wake),
+		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+		lifecycle.Part{Name: "shoot waker", Run: waker.run},
+		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
+			Guard: guard, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+		}.Run},
+		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
+		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
+			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
+		}},
+		reseal.New(reseal.Options{
+			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
+			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+		}).Part(),
+		operations.Retention{
+			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
+		}.Part(),
+		trail.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
+		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
+	)
+
+	return s.Serve(ctx, handler, background...)
+}
+
+// handler is the API behind its gate.
+func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
+	kept := audit.NewTrail(stores.entries, s.DB, clock.RealClock{}, s.Log)
+	build := shootBuilder(config, parts.Landscape)
+
+	api := graph.NewHandler(graph.Options{
 		Runtimes: runtimes.New(runtimes.Options{
-			DB: s.DB, Operations: operationStore, Runtimes: runtimeStore, Kubeconfigs: shoots, Shoots: shoots,
-			Registrar: directory.registrar(runtimeStore), Agents: parts.statuses(), Trail: kept,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: releases,
+			DB: s.DB, Operations: stores.operations, Runtimes: stores.runtimes, Kubeconfigs: parts.Shoots, Shoots: parts.Shoots,
+			Registrar: directory.registrar(stores.runtimes), Agents: parts.statuses(), Trail: kept,
+			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: parts.Releases,
 			Check: func(runtime stored.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
@@ -150,37 +191,12 @@ func (s *Service) build(
 	})
 
 	// What is no mutation changes nothing; of those the API itself tells the trail.
-	guarded := rest.Wrap(handler, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+	return rest.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator))
-
-	background := append(directory.parts(runtimeStore, operationStore, wake),
-		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		lifecycle.Part{Name: "shoot waker", Run: waker.run},
-		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
-			Guard: guard, Probe: shoots.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
-		}.Run},
-		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
-		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
-			return RemoveOrphans(ctx, runtimeStore, shoots, s.Log)
-		}},
-		reseal.New(reseal.Options{
-			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
-			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
-		}).Part(),
-		operations.Retention{
-			Store: operationStore, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
-		}.Part(),
-		trail.Retention{Store: entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
-		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
-	)
-
-	return s.Serve(ctx, guarded, background...)
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
-	limits := process.DefaultConfig()
-	limits.Workers, limits.Lease = config.Engine.Workers, config.Engine.LeaseDuration
-	limits.PendingLimit, limits.Limits = config.Engine.PendingTimeout, config.Engine.WorkersPerKind
+	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
 
 	if !config.EnqueueInProgressOperations {

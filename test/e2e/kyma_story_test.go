@@ -180,8 +180,9 @@ func (c clusters) rollsBack(runtimeID string) {
 		lastOperationStatus { id operation state } runtimeConfiguration { kymaConfig { version } } } }`
 
 	var answer struct {
-		LastOperationStatus struct{ ID, Operation string }
 		runtimeStatus
+
+		LastOperationStatus struct{ ID, Operation string }
 	}
 	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); refused != "" {
 		c.Fatal(refused)
