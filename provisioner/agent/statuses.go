@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -128,14 +129,14 @@ func (s *Statuses) told(ctx context.Context, at Place) *model.RuntimeConnectionS
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 
-	shoot, err := s.shoots.Get(ctx, at.ShootName)
+	existing, err := s.shoots.Get(ctx, at.ShootName)
 
 	switch {
 	case failure.Is(err, failure.NotFound):
 		return told(model.RuntimeAgentConnectionStatusPending)
 	case err != nil:
 		return told(model.RuntimeAgentConnectionStatusPending, failure.Of(err).Text)
-	case Asleep(shoot):
+	case shoot.Asleep(existing):
 		return told(model.RuntimeAgentConnectionStatusPending)
 	}
 
@@ -151,11 +152,4 @@ func (s *Statuses) told(ctx context.Context, at Place) *model.RuntimeConnectionS
 	}
 
 	return told(model.RuntimeAgentConnectionStatusPending, known.Text)
-}
-
-// Asleep reports whether nobody answers in the cluster, now or soon.
-func Asleep(shoot *gardencorev1beta1.Shoot) bool {
-	hibernation := shoot.Spec.Hibernation
-
-	return shoot.Status.IsHibernated || hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 }

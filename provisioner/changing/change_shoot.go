@@ -50,7 +50,7 @@ func (s changeShoot) Run(ctx context.Context, op operation.Operation, log logrus
 		objects.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: s.asleep}
 	}
 
-	op.Data.Asleep = asleep(objects.Shoot)
+	op.Data.Asleep = shoot.ToSleep(objects.Shoot)
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 	if err := op.Save(ctx); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is changed")
@@ -63,11 +63,4 @@ func (s changeShoot) Run(ctx context.Context, op operation.Operation, log logrus
 	log.WithField("shoot", runtime.ShootName).Info("shoot changed")
 
 	return op, 0, nil
-}
-
-// asleep reports whether the cluster is to sleep.
-func asleep(wanted *gardencorev1beta1.Shoot) bool {
-	hibernation := wanted.Spec.Hibernation
-
-	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 }

@@ -23,12 +23,12 @@ func inhabited(ctx context.Context, shoots Shoots, op operation.Operation) (bool
 		return false, err
 	}
 
-	last, hibernation := existing.Status.LastOperation, existing.Spec.Hibernation
+	last := existing.Status.LastOperation
 
 	switch {
 	case existing.Annotations[shoot.AnnotationRuntimeID] != op.Data.Runtime.ID, existing.DeletionTimestamp != nil:
 		return false, nil
-	case existing.Status.IsHibernated, hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled:
+	case shoot.Asleep(existing):
 		return false, nil
 	case last == nil, last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State != gardencorev1beta1.LastOperationStateSucceeded:
 		return false, nil // it was never whole

@@ -3,7 +3,6 @@ package runtimes
 import (
 	"context"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -30,15 +29,8 @@ func (s *Service) ReconnectAgent(ctx context.Context, caller graph.Caller, runti
 		return "", err
 	}
 
-	// Only an operation could put the cluster to sleep from now on, and that would be in the way.
-	shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
-	if err != nil && !failure.Is(err, failure.NotFound) { // the runtime's operations say why there is none
+	if err := s.awake(ctx, runtime); err != nil {
 		return "", err
-	}
-
-	if shoot != nil && agent.Asleep(shoot) {
-		return "", failure.New(failure.Conflict, "the runtime %s is hibernated, and so is its agent: wake it up first", runtimeID).
-			Because(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
 	status, err := s.change(ctx, caller, runtimeID, operation.KindReconnectRuntime, hasAgent)

@@ -103,7 +103,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 				b.shoot = asleep
 
 				return b.withAgent(b.made("c-first"))
-			}, failure.Conflict, "is hibernated, and so is its agent: wake it up first",
+			}, failure.Conflict, "is hibernated: wake it up first",
 		},
 		"Gardener is away": {
 			"nobody knows whether it sleeps", func(b *bench) string {

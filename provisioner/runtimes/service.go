@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -118,6 +119,24 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	}
 
 	return runtime, unavailable(err)
+}
+
+// awake refuses a runtime whose cluster is hibernated. Only an operation could put the cluster to sleep from now on, and that would be in
+// the way of the next one.
+func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
+	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
+
+	switch {
+	case failure.Is(err, failure.NotFound):
+		return nil // the runtime's operations say why there is none
+	case err != nil:
+		return err
+	case shoot.Asleep(existing):
+		return failure.New(failure.Conflict, "the runtime %s is hibernated: wake it up first", runtime.ID).
+			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+	default:
+		return nil
+	}
 }
 
 func unknown(what, id string) error {

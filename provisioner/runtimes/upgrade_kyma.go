@@ -100,21 +100,7 @@ func (s *Service) mayInstall(ctx context.Context, caller graph.Caller, runtimeID
 		return err
 	}
 
-	shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
-	if failure.Is(err, failure.NotFound) {
-		return nil // the runtime's operations say why there is none
-	}
-
-	if err != nil {
-		return err
-	}
-
-	if hibernation := shoot.Spec.Hibernation; shoot.Status.IsHibernated || hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled {
-		return failure.New(failure.Conflict, "the runtime %s is hibernated: wake it up first", runtimeID).
-			Because(failure.ReasonConflict, failure.ComponentProvisioner)
-	}
-
-	return nil
+	return s.awake(ctx, runtime)
 }
 
 // reinstall has the operation bring the runtime to another Kyma than it has.
