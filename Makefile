@@ -30,9 +30,13 @@ build: ## Put the binaries into bin/.
 garden: ## Build the parts of the real garden into .bin/ (some minutes the first time).
 	@$(GARDEN)/build.sh
 
+# Those that take longest begin first and wait for much: one package more at a time than there are cores on the smallest machine.
+LONG_TESTS    := ./test/e2e ./test/crash
+TEST_PACKAGES ?= 3
+
 .PHONY: test
 test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
-	go test -tags garden -timeout 20m ./...
+	go test -tags garden -p $(TEST_PACKAGES) -timeout 20m $(LONG_TESTS) ./...
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
 .PHONY: test-unit

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
-	_ "modernc.org/sqlite" // driver "sqlite"
+	"modernc.org/sqlite"
 )
 
 const (
@@ -45,8 +45,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		db.writer, err = openPostgres(config)
 		db.reader = db.writer
 	case DriverSQLite:
-		if db.writer, err = sqlx.Open(DriverSQLite, config.sqliteDSN()); err == nil {
-			db.reader, err = sqlx.Open(DriverSQLite, config.sqliteDSN())
+		if db.writer, err = openSQLite(config); err == nil {
+			db.reader, err = openSQLite(config)
 		}
 	default:
 		return nil, fmt.Errorf("database driver %q is not known: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
@@ -70,6 +70,15 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 
 	return db, nil
+}
+
+func openSQLite(config Config) (*sqlx.DB, error) {
+	connector, err := sqlite.NewConnector(config.sqliteDSN())
+	if err != nil {
+		return nil, err
+	}
+
+	return sqlx.NewDb(sql.OpenDB(preparing{Connector: connector, closes: true}), DriverSQLite), nil
 }
 
 func openPostgres(config Config) (*sqlx.DB, error) {

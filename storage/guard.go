@@ -34,7 +34,7 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	line, own := &line{}, *g.Connector
 	own.Dialer(line)
 
-	opened, err := preparing{&own}.Connect(ctx)
+	opened, err := preparing{Connector: &own}.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

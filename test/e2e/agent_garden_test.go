@@ -15,5 +15,5 @@ func TestAgentConnectsOnTheRealGarden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	agentStory(t, api)
+	agentStory(t, api, clusters.finishNamespaces)
 }

@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,20 +17,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/secret"
 	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
 	"github.com/environment-broker/environment-broker/internal/simulator/director"
-	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
-	"github.com/environment-broker/environment-broker/provisioner/operation"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
-	"github.com/environment-broker/environment-broker/storage"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // connected is a Provisioner with a Director, and with what its agents connect to.
@@ -39,7 +32,6 @@ type connected struct {
 
 	director  *director.Director
 	connector *connector
-	rows      *stored.Store
 	inside    clusteraccess.Access
 }
 
@@ -68,70 +60,14 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 	}
 	c.clusters = newClusters(t, api, func(settings *provisioner.Config) {
 		settings.Director = provisioner.Director{Enabled: true, URL: server.URL + director.GraphQLPath, OAuthPath: credentials, Calls: 16}
-		c.rows = rowsOf(t, settings.Database)
+		settings.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
 
 	return c
 }
 
-// rowsOf are the rows of runtimes in a Provisioner's database.
-func rowsOf(t *testing.T, settings config.Database) *stored.Store {
-	t.Helper()
-
-	address, err := settings.Storage()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	db, err := storage.Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	keys, err := secret.ParseKeyring(settings.SecretKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	rows, err := stored.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return rows
-}
-
-// equip has the runtime be one that was ordered with an agent.
-func (c connected) equip(runtimeID, shootName string) {
-	c.Helper()
-
-	runtime, err := c.rows.OfShoot(c.Context(), c.rows.Reader(), shootName)
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	order, err := operation.OrderOf(runtime)
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	order.KymaConfig = &model.KymaConfigInput{Components: []*model.ComponentConfigurationInput{{Component: agent.Component}}}
-
-	configuration, err := json.Marshal(order)
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	if err := c.rows.Configured(c.Context(), runtimeID, configuration, 1); err != nil {
-		c.Fatal(err)
-	}
-}
+// agentNamespace is where the agent stands that kymaOf orders.
+const agentNamespace = "compass-system"
 
 // employ has an agent work in the cluster.
 func (c connected) employ(shootName string) dynamic.Interface {
@@ -156,7 +92,7 @@ func (c connected) employ(shootName string) dynamic.Interface {
 	}
 
 	run(c.T, simulator.New(simulator.Options{
-		Cluster: cluster, Namespace: agent.DefaultNamespace, Connector: c.connector, Every: 100 * time.Millisecond, Log: logging.Discard(),
+		Cluster: cluster, Namespace: agentNamespace, Connector: c.connector, Every: 100 * time.Millisecond, Log: logging.Discard(),
 	}).Run)
 
 	return cluster
@@ -228,44 +164,43 @@ func (c connected) says(operationID, text string) {
 	}
 }
 
-// agentStory follows the agent of a runtime: there is none, it connects, connects anew, is refused, and goes with its runtime.
-func agentStory(t *testing.T, api client.WithWatch) {
+// agentStory follows one runtime with Kyma and its agent: Kyma is installed, the agent connects, Kyma is upgraded, the agent connects anew, is
+// refused, and goes with its runtime. Begun is told of the runtime as soon as its cluster is there.
+func agentStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
 	t.Helper()
 
 	c := newConnected(t, api)
+	c.hasNoAgent()
+
 	order := clusterOf("gcp")
+	order["name"] = "c-kyma"
 
 	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
-		"runtimeInput": map[string]any{"name": "c-gcp"}, "clusterConfig": map[string]any{"gardenerConfig": order},
+		"runtimeInput": map[string]any{"name": "c-kyma"}, "clusterConfig": map[string]any{"gardenerConfig": order}, "kymaConfig": kymaOf("1.0.0"),
 	}})
+	c.says(made.ID, "the runtime agent has not begun to connect")
+	c.until(made.RuntimeID, "Pending")
+	begun(c.clusters, made.RuntimeID)
+
+	cluster := c.employ("c-kyma")
 	c.succeeded(made.ID)
-	c.until(made.RuntimeID, "Pending")
 
-	var refused string
-	if got := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
-		t.Fatalf("without an agent the answer is %q", got)
+	first := c.connection(made.RuntimeID, cluster)
+
+	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
+	c.succeeded(upgrade.ID)
+
+	if upgraded := c.connection(made.RuntimeID, cluster); upgraded != first {
+		t.Errorf("an upgrade of Kyma has the agent connect anew: %s, %s", first, upgraded)
 	}
 
-	c.equip(made.RuntimeID, "c-gcp")
-	cluster := c.employ("c-gcp")
-	c.until(made.RuntimeID, "Pending")
+	c.succeeded(c.reconnect(made.RuntimeID))
 
-	var former string
-
-	for _, reason := range []string{"the agent connects for the first time", "it connects anew, with another token"} {
-		c.succeeded(c.reconnect(made.RuntimeID))
-		c.until(made.RuntimeID, "Connected")
-
-		connection, err := cluster.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}).
-			Get(t.Context(), "compass-connection", metav1.GetOptions{})
-		if err != nil || string(connection.GetUID()) == former {
-			t.Fatalf("%s: the connection is %v, %v", reason, connection, err)
-		}
-
-		former = string(connection.GetUID())
+	if second := c.connection(made.RuntimeID, cluster); second == first {
+		t.Error("the agent does not connect anew when it is told to")
 	}
 
-	known := c.director.Runtimes()[0]
+	known := c.registered(made.RuntimeID)
 	if spent := c.connector.count(); len(known.OneTimeTokens) != 2 || spent != 2 || known.Condition != "CONNECTED" {
 		t.Errorf("Director has given %d tokens, of which %d are spent, and knows the runtime as %s", len(known.OneTimeTokens), spent, known.Condition)
 	}
@@ -277,13 +212,66 @@ func agentStory(t *testing.T, api client.WithWatch) {
 
 	c.says(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has got another token")
 
+	c.remove(made.RuntimeID)
+	c.until(made.RuntimeID, "Pending")
+}
+
+// hasNoAgent has a runtime made without Kyma: nobody connects there.
+func (c connected) hasNoAgent() {
+	c.Helper()
+
+	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+		"runtimeInput": map[string]any{"name": "c-gcp"}, "clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
+	}})
+	c.succeeded(made.ID)
+	c.until(made.RuntimeID, "Pending")
+
+	var refused string
+	if got := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
+		c.Fatalf("without an agent the answer is %q", got)
+	}
+
+	c.remove(made.RuntimeID)
+}
+
+// connection waits until the agent is told as connected, and returns the id of its connection.
+func (c connected) connection(runtimeID string, cluster dynamic.Interface) string {
+	c.Helper()
+	c.until(runtimeID, "Connected")
+
+	connections := schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}
+
+	found, err := cluster.Resource(connections).Get(c.Context(), "compass-connection", metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	return string(found.GetUID())
+}
+
+// registered is what Director knows of the runtime.
+func (c connected) registered(runtimeID string) director.Runtime {
+	c.Helper()
+
+	all := c.director.Runtimes()
+
+	found := slices.IndexFunc(all, func(each director.Runtime) bool { return each.ID == runtimeID })
+	if found < 0 {
+		c.Fatalf("Director does not know runtime %s", runtimeID)
+	}
+
+	return all[found]
+}
+
+func (c connected) remove(runtimeID string) {
+	c.Helper()
+
 	var removal string
-	if got := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": made.RuntimeID}, &removal); got != "" {
-		t.Fatal(got)
+	if got := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": runtimeID}, &removal); got != "" {
+		c.Fatal(got)
 	}
 
 	c.succeeded(removal)
-	c.until(made.RuntimeID, "Pending")
 }
 
 func TestAgentConnects(t *testing.T) {
@@ -295,5 +283,5 @@ func TestAgentConnects(t *testing.T) {
 	}
 
 	run(t, memory.Run)
-	agentStory(t, memory.Client())
+	agentStory(t, memory.Client(), func(clusters, string) {})
 }
