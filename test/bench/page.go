@@ -11,6 +11,7 @@ Made by ` + "`make bench`" + `, which measures the broker as a program: load, br
 send requests, each waits for its answer. A floor is what the bare work costs with the same server, driver, pool, user check and log line;
 it is measured in turn with the figure, and the ratio is that of two neighbours. Figures are medians of %d runs unless they say otherwise.
 Those of runtimes are the Provisioner's: it, its load and a garden in memory are one process then.
+[benchmark-bounds.md](benchmark-bounds.md) says what bounds the figures that have not reached what they must.
 
 Machine: %s.
 

@@ -25,25 +25,41 @@ func TestEveryRegisteredProcessHasAScene(t *testing.T) {
 	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenes(memory, scratch)...)
 }
 
-func TestBroker(t *testing.T) { crashtest.Matrix(t, brokerScenes(t, openGarden(t), scratch)...) }
+func TestBroker(t *testing.T) {
+	t.Parallel()
 
-func TestProvisioner(t *testing.T) { crashtest.Matrix(t, provisionerScenes(openGarden(t), scratch)...) }
+	crashtest.Matrix(t, brokerScenes(t, openGarden(t), scratch)...)
+}
+
+func TestProvisioner(t *testing.T) {
+	t.Parallel()
+
+	crashtest.Matrix(t, provisionerScenes(openGarden(t), scratch)...)
+}
 
 func TestBrokerPairs(t *testing.T) {
+	t.Parallel()
+
 	crashtest.Pairs(t, *seed, *pairs, brokerScenes(t, openGarden(t), scratch)...)
 }
 
 func TestProvisionerPairs(t *testing.T) {
+	t.Parallel()
+
 	crashtest.Pairs(t, *seed, *pairs, provisionerScenes(openGarden(t), scratch)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+
 	postgres(t) // the server is started on real time
 
 	crashtest.Sample(t, nth, brokerScenes(t, openGarden(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+
 	postgres(t)
 
 	crashtest.Sample(t, nth, provisionerScenes(openGarden(t), postgres)...)

@@ -165,7 +165,7 @@ func (c connected) says(operationID, text string) {
 }
 
 // agentStory follows one runtime with Kyma and its agent: Kyma is installed, the agent connects, Kyma is upgraded, the agent connects anew, is
-// refused, and goes with its runtime. Begun is told of the runtime as soon as its cluster is there.
+// refused, and goes with its runtime. Begun is told of the runtime once it is there.
 func agentStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
 	t.Helper()
 
@@ -180,10 +180,10 @@ func agentStory(t *testing.T, api client.WithWatch, begun func(c clusters, runti
 	}})
 	c.says(made.ID, "the runtime agent has not begun to connect")
 	c.until(made.RuntimeID, "Pending")
-	begun(c.clusters, made.RuntimeID)
 
 	cluster := c.employ("c-kyma")
 	c.succeeded(made.ID)
+	begun(c.clusters, made.RuntimeID)
 
 	first := c.connection(made.RuntimeID, cluster)
 
