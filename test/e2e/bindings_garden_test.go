@@ -16,6 +16,8 @@ import (
 
 // TestBindingsOnTheRealGarden has real API servers give and refuse access, and what has expired go.
 func TestBindingsOnTheRealGarden(t *testing.T) {
+	t.Parallel()
+
 	var settings config.Database
 
 	w := newWorldOn(t, realGarden(t, "--cluster-creation=1s"), func(t *testing.T, service string) config.Database {

@@ -200,6 +200,8 @@ func (c clusters) rollsBack(runtimeID string) {
 }
 
 func TestRuntimesWithKyma(t *testing.T) {
+	t.Parallel()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})

@@ -24,6 +24,8 @@ import (
 // TestTheDocumentedRightsAreEnough has runtimes made, changed and removed by a service account that has the rights of the page about
 // Gardener and no others, known by a short-lived token in a file.
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
+	t.Parallel()
+
 	folder := t.TempDir()
 	realGarden(t, "--cluster-creation=1s", "--dir", folder)
 

@@ -10,6 +10,8 @@ import (
 
 // TestRuntimesAreMadeAndChangedOnTheRealGarden has Gardener's API server judge the Shoots of all providers, and their changes.
 func TestRuntimesAreMadeAndChangedOnTheRealGarden(t *testing.T) {
+	t.Parallel()
+
 	api, err := gardener.Connect(realGarden(t, "--cluster-creation=1s"))
 	if err != nil {
 		t.Fatal(err)

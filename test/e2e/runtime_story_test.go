@@ -512,6 +512,8 @@ func (c clusters) refusals(runtimeID string) {
 }
 
 func TestRuntimesAreMadeAndChanged(t *testing.T) {
+	t.Parallel()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})

@@ -24,6 +24,8 @@ import (
 
 // TestGoldenShootsAreAcceptedByTheRealGarden asks Gardener's API server about everything that package shoot says it makes of orders.
 func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
+	t.Parallel()
+
 	kubeconfig := realGarden(t, "--project=kyma", "--runtimes=shared")
 
 	warnings := &warned{}

@@ -112,7 +112,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		"kyma": {
 			reason: "without releases there is no Kyma", body: "provision_kyma", tenant: tenant,
-			want: refused("kymaConfig: this Provisioner has no releases of Kyma: leave it out, or have APP_KYMA_RELEASES_PATH name their folder",
+			want: refused("kymaConfig: this Provisioner has no releases of Kyma: leave it out, or have APP_KYMA_RELEASES_PATH name their folder, or "+
+				"APP_KYMA_RELEASES_REPOSITORY their repository",
 				"err_provisioner_bad_request", "provisioner"),
 		},
 		"upgrade of Kyma": {
