@@ -116,7 +116,7 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: AdministratorsBinding, Labels: map[string]string{"app.kubernetes.io/managed-by": "environment-broker"},
+			Name: AdministratorsBinding, Labels: map[string]string{labelManagedBy: fieldManager},
 		},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterAdmin},
 	}
