@@ -15,6 +15,8 @@ import (
 // TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start goes on with the
 // same data.
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
+
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
