@@ -138,8 +138,8 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 	details := domain.ProvisionDetails{
 		ServiceID:        sent.required("service_id"),
 		PlanID:           sent.required("plan_id"),
-		OrganizationGUID: sent.text("organization_guid"),
-		SpaceGUID:        sent.text("space_guid"),
+		OrganizationGUID: sent.label("organization_guid"),
+		SpaceGUID:        sent.label("space_guid"),
 		RawContext:       sent.object("context"),
 		RawParameters:    sent.object("parameters"),
 		MaintenanceInfo:  sent.maintenance(),
