@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -346,6 +348,34 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 
 		if removals := b.carried(environment.BindingKey(instanceID, "two")); len(removals) != 2 {
 			b.Errorf("operations on the binding: %v", removals)
+		}
+	})
+}
+
+func TestARemovalThatFailedIsLeftAloneForAWhile(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("a binding", b.bind("one", ""), 201)
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
+
+		var got []int
+
+		for range 4 { // the first look, those of the next hour, the first one after it
+			for range 3 {
+				b.expires()
+
+				if err := b.carry(b.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					b.Fatal(err)
+				}
+			}
+
+			got = append(got, len(b.carried(environment.BindingKey(instanceID, "one")))-1)
+
+			b.clock.SetTime(b.clock.Now().Add(25 * time.Minute))
+		}
+
+		if diff := cmp.Diff([]int{1, 1, 1, 2}, got); diff != "" {
+			b.Errorf("removals that were begun: -want +got\n%s", diff)
 		}
 	})
 }

@@ -138,8 +138,8 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 	details := domain.ProvisionDetails{
 		ServiceID:        sent.required("service_id"),
 		PlanID:           sent.required("plan_id"),
-		OrganizationGUID: sent.text("organization_guid"),
-		SpaceGUID:        sent.text("space_guid"),
+		OrganizationGUID: sent.label("organization_guid"),
+		SpaceGUID:        sent.label("space_guid"),
 		RawContext:       sent.object("context"),
 		RawParameters:    sent.object("parameters"),
 		MaintenanceInfo:  sent.maintenance(),
@@ -206,7 +206,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, asyncRequired()
 	}
 
-	if err := a.checkQuota(ctx, order.plan, order.requester.tenant, order.instanceID); err != nil {
+	if err := a.checkQuota(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID); err != nil {
 		return provisioned{}, err
 	}
 

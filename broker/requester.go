@@ -20,7 +20,7 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 		return requester{}, invalid("context has to be an object.")
 	}
 
-	account, cluster := context.text("globalaccount_id"), context.text("clusterid")
+	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
 
 	if strict || account == "" && cluster == "" {
 		switch {
@@ -33,13 +33,9 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 
 	found := requester{
 		tenant:       firstOf(account, details.OrganizationGUID, cluster),
-		subaccount:   firstOf(context.text("subaccount_id"), details.SpaceGUID, context.text("namespace")),
+		subaccount:   firstOf(context.label("subaccount_id"), details.SpaceGUID, context.label("namespace")),
 		user:         firstOf(context.text("user_id"), originator),
 		instanceName: context.text("instance_name"),
-	}
-
-	if !printable(found.tenant) || !printable(found.subaccount) {
-		return requester{}, invalid("The account of the instance may not hold control characters.")
 	}
 
 	return found, context.err
