@@ -3,6 +3,7 @@ package gardener_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -30,6 +31,12 @@ func TestErrorsOfGardener(t *testing.T) {
 		wantNotText string
 	}{
 		"not found":    {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"not Gardener": {
+			reason: "whoever answers in Gardener's place, a proxy or an API server that does not offer Shoots, says nothing of a Shoot: taken for " +
+				"gone, a cluster would be forgotten that stands",
+			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
+			want: failure.Transient, wantReason: "NotFound", wantText: "does not answer as it should: the server could not find the requested resource",
+		},
 		"invalid":      {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
 		"bad request":  {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
 		"too large":    {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
