@@ -75,6 +75,25 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestOrderThatIsCarriedOutAnew: between a creation that failed late, and the next one, Gardener may have maintained the cluster.
+func TestOrderThatIsCarriedOutAnew(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	maintained := b.get()
+	maintained.Spec.Kubernetes.Version = "1.36.1"
+
+	if err := b.garden.Client().Update(t.Context(), maintained); err != nil {
+		t.Fatal(err)
+	}
+
+	b.apply(runtimeID)
+
+	if got := b.get().Spec.Kubernetes.Version; got != "1.36.1" {
+		t.Errorf("Kubernetes %s, want what Gardener has brought the cluster to", got)
+	}
+}
+
 // TestLateChangeUndoesNothing: a replica that was frozen between reading and writing finds that others have gone on.
 func TestLateChangeUndoesNothing(t *testing.T) {
 	b := newBench(t)
