@@ -30,7 +30,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		wantText    string
 		wantNotText string
 	}{
-		"not found":    {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"not found": {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
 		"not Gardener": {
 			reason: "whoever answers in Gardener's place, a proxy or an API server that does not offer Shoots, says nothing of a Shoot: taken for " +
 				"gone, a cluster would be forgotten that stands",
