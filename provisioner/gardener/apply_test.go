@@ -75,6 +75,34 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestPoolThatIsNotOrderedAnyMoreGoes: server-side apply removes only what it has written itself, so creation and change have to go the
+// same way.
+func TestPoolThatIsNotOrderedAnyMoreGoes(t *testing.T) {
+	b := newBench(t)
+	more := func(config *model.GardenerConfigInput) {
+		config.AdditionalWorkers = []*model.WorkerPoolInput{{
+			Name: "batch", MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 2, MaxSurge: 1, DiskType: new("gp3"), VolumeSizeGB: new(50),
+		}}
+	}
+
+	if err := b.shoots.Apply(t.Context(), b.orderWith(runtimeID, more)); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range [][]string{{shoot.WorkerPool, "batch"}, {shoot.WorkerPool}} {
+		var got []string
+		for _, worker := range b.get().Spec.Provider.Workers {
+			got = append(got, worker.Name)
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pools, -want +got:\n%s", diff)
+		}
+
+		b.change(b.get(), b.order(runtimeID))
+	}
+}
+
 // TestOrderThatIsCarriedOutAnew: between a creation that failed late, and the next one, Gardener may have maintained the cluster.
 func TestOrderThatIsCarriedOutAnew(t *testing.T) {
 	b := newBench(t)

@@ -6,14 +6,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
 func TestErrorsOfGardener(t *testing.T) {
@@ -149,6 +153,80 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 			if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
 				t.Errorf("%s: the next try gives %v", c.reason, err)
 			}
+		})
+	}
+}
+
+// TestGardenerThatIsSilentHoldsNobody has each call of a client go unanswered: a worker must not hang.
+func TestGardenerThatIsSilentHoldsNobody(t *testing.T) {
+	calls := map[string]func(ctx context.Context, b bench, shoots *gardener.Client) error{
+		"reading": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Get(ctx, name)
+			return err
+		},
+		"listing": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Owned(ctx)
+			return err
+		},
+		"looking for what stands beside": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Beside(ctx)
+
+			return err
+		},
+		"applying": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+			return shoots.Apply(ctx, b.order(runtimeID))
+		},
+		"changing": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+			return shoots.Change(ctx, b.get(), b.order(runtimeID))
+		},
+		"deleting": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			return shoots.Delete(ctx, name, runtimeID)
+		},
+		"retrying": func(ctx context.Context, b bench, shoots *gardener.Client) error { return shoots.Retry(ctx, b.get()) },
+		"tidying": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			return shoots.Tidy(ctx, runtimeID, nil)
+		},
+		"asking for a kubeconfig": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.AdminKubeconfig(ctx, name, time.Hour)
+
+			return err
+		},
+	}
+
+	silent := func(ctx context.Context) error {
+		<-ctx.Done()
+
+		return ctx.Err()
+	}
+
+	for title, call := range calls {
+		t.Run(title, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.apply(runtimeID)
+
+				shoots := b.through(interceptor.Funcs{
+					Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+						return silent(ctx)
+					},
+					List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+						return silent(ctx)
+					},
+					Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+						return silent(ctx)
+					},
+					Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+						return silent(ctx)
+					},
+				})
+
+				began := time.Now()
+				err := call(t.Context(), b, shoots)
+
+				if took := time.Since(began); !failure.Is(err, failure.Transient) || took > time.Minute {
+					t.Errorf("it ends after %s with %v", took, err)
+				}
+			})
 		})
 	}
 }
