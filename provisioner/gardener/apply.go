@@ -17,8 +17,9 @@ import (
 // that is left out later is removed.
 const fieldManager = "provisioner"
 
-// Apply creates or changes the Shoot and what it refers to, and has Gardener begin anew with a Shoot that it has given up. One of
-// another runtime is left alone: that is failure.Conflict.
+// Apply creates the Shoot and what it refers to, or makes what an earlier order has left as it is ordered now, but for what Gardener has
+// decided meanwhile; it has Gardener begin anew with a Shoot that it has given up. One of another runtime is left alone: that is
+// failure.Conflict.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -34,6 +35,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 			"remove it in Gardener, or use another name", objects.Shoot.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
+	default:
+		objects.Keep(existing)
 	}
 
 	if err := c.write(ctx, objects); err != nil || existing == nil {

@@ -149,7 +149,9 @@ func (s *Service) build(
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
 			Guard: guard, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
-		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
+		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
+			return shoots.Watch(ctx, func(shootName string) { waker.tell(ctx, shootName) })
+		}},
 		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
 			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
 		}},

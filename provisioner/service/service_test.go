@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -46,6 +47,13 @@ type landscape struct {
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) landscape {
 	t.Helper()
 
+	return startLogged(t, logging.Discard(), creation, change...)
+}
+
+// startLogged is start with a log of the Provisioner's own.
+func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) landscape {
+	t.Helper()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
@@ -64,7 +72,7 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 		each(&config)
 	}
 
-	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
+	provisioner, err := service.New(t.Context(), config, memory.Client(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
