@@ -141,12 +141,14 @@ func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtim
 	awake := c.order(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
 	c.succeeded(awake.ID)
 
+	services := c.ordersServices(made.RuntimeID)
+
 	var removal string
 	if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
 		t.Fatal(refused)
 	}
 
-	c.succeeded(removal)
+	services.givesBack(removal)
 
 	var last struct{ Operation string }
 	if c.ask(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {

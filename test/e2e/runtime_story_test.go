@@ -142,6 +142,26 @@ func (c clusters) succeeded(operationID string) {
 	}
 }
 
+// says waits until the operation's message does.
+func (c clusters) says(operationID, want string) {
+	c.Helper()
+
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
+			map[string]any{"id": operationID})
+
+		switch {
+		case strings.Contains(now.Message, want):
+			return
+		case now.State != "InProgress" && now.State != "Pending" || time.Now().After(deadline):
+			c.Fatalf("operation %s is %+v, want it to say %q", operationID, now, want)
+		}
+	}
+}
+
 const (
 	provisionRuntime = `mutation ($config: ProvisionRuntimeInput!) { result: provisionRuntime(config: $config) { id runtimeID state } }`
 	upgradeShoot     = `mutation ($id: String!, $config: UpgradeShootInput!) { result: upgradeShoot(id: $id, config: $config) { id runtimeID state } }`
