@@ -48,6 +48,7 @@ type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	CAFile    string `env:"CA_FILE"    help:"authorities of the certificates of Director and of its token endpoint; empty for those of the system"`
 	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
@@ -138,6 +139,10 @@ func DefaultConfig() Config {
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
 	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
+
+	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever is believed unchecked needs no authority, set one of them"))
+	}
 
 	if c.Director.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))

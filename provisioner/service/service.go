@@ -62,11 +62,6 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		}
 	}
 
-	directory, err := connectDirector(ctx, config, log)
-	if err != nil {
-		return nil, err
-	}
-
 	base, err := replica.New(ctx, replica.Config{
 		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
@@ -77,7 +72,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
+	if err := service.build(ctx, config, landscape, garden, guard); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
@@ -108,8 +103,13 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 }
 
 func (s *Service) build(
-	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
+	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard,
 ) error {
+	directory, err := connectDirector(ctx, config, s.Access.Certificates, s.Log)
+	if err != nil {
+		return err
+	}
+
 	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
 		return err
