@@ -88,7 +88,7 @@ type HibernationTimeout struct {
 // Gardener is where clusters are made.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; it is read anew when it changes"`
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
