@@ -203,6 +203,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
+	limits.Component = failure.ComponentProvisioner
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()
