@@ -88,7 +88,7 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 		return failure.Wrap(failure.Internal, err, "an object for Gardener cannot be encoded")
 	}
 
-	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err = c.way().Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
 
 	return explain(err, doing, object.GetName())
 }
@@ -115,13 +115,13 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
-	if err := c.api.List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
+	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		return explain(err, "listing what stands beside the Shoot of runtime %s", runtimeID)
 	}
 
 	for i := range beside.Items {
 		if each := &beside.Items[i]; each.Name != referred(present) {
-			err := explain(c.api.Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
+			err := explain(c.way().Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
 			if err != nil && !failure.Is(err, failure.NotFound) {
 				return err
 			}
@@ -137,7 +137,7 @@ func (c *Client) Beside(ctx context.Context) ([]string, error) {
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
-	if err := c.api.List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
 		return nil, explain(err, "listing what stands beside Shoots")
 	}
 

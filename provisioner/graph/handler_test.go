@@ -185,8 +185,9 @@ func TestRequestsRefused(t *testing.T) {
 			query:  "{" + strings.Repeat(" a", 20_000) + "}", status: http.StatusUnprocessableEntity, want: "exceeded token limit",
 		},
 		"Body": {
-			reason: "A request has a limit in bytes.",
-			query:  strings.Repeat(" ", 1<<20), status: http.StatusOK, want: "request body too large",
+			reason: "A request has a limit in bytes, which is HTTP's matter: programs that know no GraphQL understand it too.",
+			query:  strings.Repeat(" ", 1<<20), status: http.StatusRequestEntityTooLarge,
+			want: `{"errors":[{"message":"the request has more than 1048576 bytes: send less`,
 		},
 	}
 

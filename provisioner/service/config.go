@@ -48,6 +48,7 @@ type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	CAFile    string `env:"CA_FILE"    help:"authorities of the certificates of Director and of its token endpoint; empty for those of the system"`
 	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
@@ -87,7 +88,7 @@ type HibernationTimeout struct {
 // Gardener is where clusters are made.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; it is read anew when it changes"`
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
@@ -138,6 +139,10 @@ func DefaultConfig() Config {
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
 	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
+
+	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever is believed unchecked needs no authority, set one of them"))
+	}
 
 	if c.Director.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))

@@ -397,6 +397,12 @@ func TestRefusedConfiguration(t *testing.T) {
 		"credentials": {"without them nothing can be provisioned", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath = true, "/nowhere"
 		}, "APP_DIRECTOR_OAUTH_PATH"},
+		"authorities": {"with none of them nobody would be believed", func(c *service.Config) {
+			c.Director.Enabled, c.Director.OAuthPath, c.Director.CAFile = true, credentials, credentials
+		}, "APP_DIRECTOR_CA_FILE"},
+		"unchecked": {"who checks nothing needs no authority", func(c *service.Config) {
+			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
+		}, "set one of them"},
 		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
 		"short access":   {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
