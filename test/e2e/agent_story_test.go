@@ -87,10 +87,12 @@ func (c connected) employ(shootName string) dynamic.Interface {
 	return cluster
 }
 
+const reconnectAgent = `mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`
+
 func (c connected) reconnect(runtimeID string) (operationID string) {
 	c.Helper()
 
-	if refused := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": runtimeID}, &operationID); refused != "" {
+	if refused := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &operationID); refused != "" {
 		c.Fatal(refused)
 	}
 
@@ -218,7 +220,7 @@ func (c connected) hasNoAgent() {
 	c.until(made.RuntimeID, "Pending")
 
 	var refused string
-	if got := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
+	if got := c.ask(reconnectAgent, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
 		c.Fatalf("without an agent the answer is %q", got)
 	}
 
