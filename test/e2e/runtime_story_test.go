@@ -129,7 +129,7 @@ func (c clusters) succeeded(operationID string) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
 			map[string]any{"id": operationID})
 
