@@ -21,6 +21,16 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 	}
 
 	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
+	found := requester{
+		tenant:       firstOf(account, details.OrganizationGUID, cluster),
+		subaccount:   firstOf(context.label("subaccount_id"), details.SpaceGUID, context.label("namespace")),
+		user:         firstOf(context.text("user_id"), originator),
+		instanceName: context.text("instance_name"),
+	}
+
+	if context.err != nil {
+		return requester{}, context.err
+	}
 
 	if strict || account == "" && cluster == "" {
 		switch {
@@ -31,14 +41,7 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 		}
 	}
 
-	found := requester{
-		tenant:       firstOf(account, details.OrganizationGUID, cluster),
-		subaccount:   firstOf(context.label("subaccount_id"), details.SpaceGUID, context.label("namespace")),
-		user:         firstOf(context.text("user_id"), originator),
-		instanceName: context.text("instance_name"),
-	}
-
-	return found, context.err
+	return found, nil
 }
 
 // firstOf returns the first text that is not empty.
