@@ -15,6 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
@@ -378,6 +380,40 @@ func TestARemovalThatFailedIsLeftAloneForAWhile(t *testing.T) {
 			b.Errorf("removals that were begun: -want +got\n%s", diff)
 		}
 	})
+}
+
+func TestARequestWhoseOperationIsCanceledSaysSo(t *testing.T) {
+	b := newBench(t)
+	b.runs(instanceID)
+	b.want("a binding", b.bind("one", ""), 201)
+
+	b.options.Pause = func(ctx context.Context) error {
+		unfinished, err := b.operations.List(ctx, operations.Filter{State: process.Pending, Limit: 1})
+		if err != nil || len(unfinished) == 0 {
+			return errors.Join(errors.New("nothing is under way"), err)
+		}
+
+		return b.options.DB.InTx(ctx, func(tx storage.Tx) error {
+			_, err := b.operations.CancelOne(ctx, tx, unfinished[0].ID, "an operator wants it", b.clock.Now())
+
+			return err
+		})
+	}
+	b.restart()
+
+	for text, got := range map[string]reply{
+		"The removal of the binding was canceled. Send the request again.":            b.unbind("one", ""),
+		"The binding was removed, or its creation was canceled, before it was ready.": b.bind("two", ""),
+	} {
+		if b.want("it is not done", got, 409); got.text("description") != text {
+			b.Errorf("want %q, got %q", text, got.text("description"))
+		}
+	}
+
+	b.options.Pause = b.carry
+	b.restart()
+	b.want("H4: the same request removes it", b.unbind("one", ""), 200)
+	b.want("the same request makes it", b.bind("two", ""), 201)
 }
 
 func TestJ12J15H7BindingsThatFail(t *testing.T) {
