@@ -2,6 +2,8 @@ package service
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/access"
@@ -138,7 +140,11 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
+
+	if c.Gardener.PollInterval <= 0 {
+		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: it has to be longer than nothing"))
+	}
 
 	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever is believed unchecked needs no authority, set one of them"))
@@ -158,6 +164,23 @@ func (c Config) check() error {
 
 	if c.Gardener.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
+	}
+
+	return errors.Join(wrong...)
+}
+
+// checkWaits finds limits that leave no time at all.
+func (c Config) checkWaits() error {
+	var wrong []error
+
+	for _, wait := range slices.Concat(
+		config.Variables(config.Prefix+"PROVISIONING_TIMEOUT_", c.ProvisioningTimeout),
+		config.Variables(config.Prefix+"DEPROVISIONING_TIMEOUT_", c.DeprovisioningTimeout),
+		config.Variables(config.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
+	) {
+		if limit, err := time.ParseDuration(wait.Default); err != nil || limit <= 0 {
+			wrong = append(wrong, fmt.Errorf("%s: it has to be longer than nothing", wait.Name))
+		}
 	}
 
 	return errors.Join(wrong...)

@@ -404,7 +404,23 @@ func TestRefusedConfiguration(t *testing.T) {
 			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
 		}, "set one of them"},
 		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
-		"short access":   {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"no poll": {
+			"a step that waits for nothing is done: a cluster that stands would be recorded as gone",
+			func(c *service.Config) { c.Gardener.PollInterval = 0 }, "APP_GARDENER_POLL_INTERVAL",
+		},
+		"no time": {
+			"what has no time fails, but only once it is ordered",
+			func(c *service.Config) { c.ProvisioningTimeout.ClusterCreation = 0 }, "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION",
+		},
+		"no time to go": {
+			"the same", func(c *service.Config) { c.DeprovisioningTimeout.WaitingForClusterDeletion = -1 },
+			"APP_DEPROVISIONING_TIMEOUT_WAITING_FOR_CLUSTER_DELETION",
+		},
+		"no time to sleep": {
+			"the same", func(c *service.Config) { c.HibernationTimeout.WaitingForClusterHibernation = 0 },
+			"APP_HIBERNATION_TIMEOUT_WAITING_FOR_CLUSTER_HIBERNATION",
+		},
+		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {
