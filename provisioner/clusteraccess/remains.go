@@ -2,6 +2,7 @@ package clusteraccess
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -22,7 +23,7 @@ func (r remains) String() string {
 		told += fmt.Sprintf(" and %d of their bindings", len(r.bindings))
 	}
 
-	first := append(r.bindings[:len(r.bindings):len(r.bindings)], r.instances...)[0]
+	first := slices.Concat(r.bindings, r.instances)[0]
 	told += fmt.Sprintf(", first of all %s %s", first.GetKind(), nameOf(first))
 
 	if why := reasonOf(first); why != "" {

@@ -115,7 +115,8 @@ func (r *restarted) with(kyma provisioner.Kyma, story func(c clusters)) {
 	story(clusters{T: r.T, url: "http://" + service.Address() + "/graphql", garden: r.garden})
 }
 
-// TestKymaFromARegistry installs and upgrades with releases of an OCI registry that asks for a password, is away, and is not needed for what was fetched.
+// TestKymaFromARegistry installs and upgrades with releases of an OCI registry that asks who comes, is away for a while, and is not needed
+// for what was fetched.
 func TestKymaFromARegistry(t *testing.T) {
 	t.Parallel()
 
@@ -130,9 +131,9 @@ func TestKymaFromARegistry(t *testing.T) {
 	}
 
 	const (
-		wrong   secret.String = "battery-staple"
-		refused               = "the registry of the releases refuses our credentials: an operator has to repair them, see APP_KYMA_RELEASES_USERNAME"
-		away                  = "the registry of the releases does not answer as it should"
+		wrong   = secret.String("battery-staple")
+		refused = "the registry of the releases refuses our credentials: an operator has to repair them, see APP_KYMA_RELEASES_USERNAME"
+		away    = "the registry of the releases does not answer as it should"
 	)
 
 	var runtimeID, waiting string

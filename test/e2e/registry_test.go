@@ -45,7 +45,7 @@ func newRegistry(t *testing.T) *ociRegistry {
 
 	r := &ociRegistry{T: t, content: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	r.Server = httptest.NewServer(r)
-	t.Cleanup(r.Server.Close)
+	t.Cleanup(r.Close)
 
 	return r
 }
