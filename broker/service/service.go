@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
@@ -166,6 +167,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, handlerParts{
 		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
 		systems: []*outside.Guard{guard},
+		former:  func() bool { return follow.Kind() == provisionerclient.KindFormer },
 		log:     s.Log, wake: wake,
 	})
 
