@@ -83,8 +83,8 @@ func (c clusters) same(reason string, want, got installed) {
 	}
 }
 
-// kymaStory has a runtime with Kyma made, upgraded, rolled back, put to sleep and removed. Begun is told of the runtime once it is there.
-func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
+// kymaStory has a runtime with Kyma made, upgraded, rolled back, put to sleep and removed.
+func kymaStory(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
 	c := newClusters(t, api, func(config *provisioner.Config) {
@@ -110,7 +110,6 @@ func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtim
 
 	made := c.order(provisionRuntime, order(kymaOf("1.0.0", monitoring)))
 	c.succeeded(made.ID)
-	begun(c, made.RuntimeID)
 
 	first := installed{Told: "1.0.0", Essentials: "1.0.0", Retention: "2d", Password: "hush"}
 	c.same("what was ordered is installed", first, c.installed(made.RuntimeID))
@@ -210,5 +209,5 @@ func TestRuntimesWithKyma(t *testing.T) {
 	}
 
 	run(t, memory.Run)
-	kymaStory(t, memory.Client(), func(clusters, string) {})
+	kymaStory(t, memory.Client())
 }
