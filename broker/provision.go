@@ -206,7 +206,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, asyncRequired()
 	}
 
-	if err := a.checkQuota(ctx, order.plan, order.requester.tenant, order.instanceID); err != nil {
+	if err := a.checkQuota(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID); err != nil {
 		return provisioned{}, err
 	}
 

@@ -116,7 +116,7 @@ func (a *api) countQuota(ctx context.Context, order order, said *verdict) error 
 		return nil
 	}
 
-	rival, err := a.rivalOf(ctx, order.plan, order.requester.tenant, order.instanceID)
+	rival, err := a.rivalOf(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID)
 	if err != nil {
 		return err
 	}

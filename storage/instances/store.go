@@ -124,8 +124,8 @@ type Claimed struct {
 
 // Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
 // were made before there was only to be one.
-func (s *Store) Holder(ctx context.Context, claimed Claimed) (string, error) {
-	id, err := storage.Get[string](ctx, s.db.Reader(), `SELECT id FROM instances
+func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
+	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
 		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
 	if err != nil {
