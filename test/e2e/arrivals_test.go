@@ -3,7 +3,11 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
@@ -17,79 +21,155 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// checkArrival compares the runtime at the end of a walk with what its customer wants.
-func (f *fleet) checkArrival(w *walk) {
+// arrival is what has become of a runtime, as those tell it who know a part of it.
+type arrival struct {
+	// Told and Kyma are what the Provisioner tells: its row, but for whether the cluster sleeps.
+	Told clusterState
+	Kyma kymaState
+	// Shoot is what Gardener has, Director the condition of the runtime there.
+	Shoot    clusterState
+	Director string
+	// Administrators and Installed are inside of the cluster.
+	Administrators, Installed []string
+}
+
+// checkArrivals compares the runtimes at the end of walks with what their customers want.
+func (f *fleet) checkArrivals(walks []*walk) {
 	f.Helper()
 
-	wanted := w.last().leaves
+	const atOnce = 4
 
-	agree := func(what string, want, got any) {
-		f.Helper()
+	for some := range slices.Chunk(walks, atOnce) {
+		var checks sync.WaitGroup
 
-		if diff := cmp.Diff(want, got); diff != "" {
-			f.Errorf("%s, runtime %s: %s, -want +got:\n%s", w.name, w.runtimeID, what, diff)
+		for _, w := range some {
+			checks.Go(func() {
+				got, err := f.arrived(w)
+				if err != nil {
+					f.Errorf("%s, runtime %s: %v", w.name, w.runtimeID, err)
+
+					return
+				}
+
+				if diff := cmp.Diff(w.last().leaves.arrival(), got); diff != "" {
+					f.Errorf("%s, runtime %s, -want +got:\n%s", w.name, w.runtimeID, diff)
+				}
+			})
 		}
-	}
 
-	cluster, kyma := f.told(w)
-	agree("what the Provisioner tells of the cluster", wanted.clusterState, cluster)
-	agree("what it tells of Kyma", wanted.Kyma, kyma)
-	agree("the Shoot", wanted.clusterState, f.shootState(w.name))
-
-	inside, disconnect := f.connect(f.Context(), w.name)
-	defer disconnect()
-
-	names, installed := f.inside(inside)
-	f.same(w.name+": what is installed", wanted.Kyma.objects(), installed)
-
-	if !wanted.Asleep { // else they are bound when it wakes
-		agree("administrators", []string{wanted.Administrator}, names)
-	}
-
-	if wanted.Kyma.Version == "" {
-		return
-	}
-
-	agree("Director", "CONNECTED", f.condition(w.runtimeID))
-
-	if !wanted.Asleep {
-		f.until("the agent of "+w.name+" to be told as connected", func() bool { return f.connection(w) == "Connected" })
+		checks.Wait()
 	}
 }
 
-// told is what the Provisioner tells of a runtime: of its row, but for whether it sleeps.
-func (f *fleet) told(w *walk) (cluster clusterState, kyma kymaState) {
-	f.Helper()
+// arrival is how it is to be told.
+func (s runtimeState) arrival() arrival {
+	wanted := arrival{
+		Told: s.clusterState, Kyma: s.Kyma, Shoot: s.clusterState, Director: "PROVISIONING",
+		Administrators: []string{s.Administrator}, Installed: s.Kyma.objects(),
+	}
 
-	const query = `query ($id: String!) { result: runtimeStatus(id: $id) { hibernationStatus { hibernated } runtimeConfiguration {
-		clusterConfig { kubernetesVersion machineType autoScalerMax } kymaConfig { version components { component configuration { key value } } } } } }`
+	if s.Kyma.Version != "" {
+		wanted.Director = "CONNECTED"
+	}
 
-	var status struct {
-		HibernationStatus    struct{ Hibernated bool }
-		RuntimeConfiguration struct {
-			ClusterConfig struct {
-				KubernetesVersion, MachineType string
-				AutoScalerMax                  int
-			}
-			KymaConfig struct {
-				Version    string
-				Components []struct {
-					Component     string
-					Configuration []struct{ Key, Value string }
-				}
+	if s.Asleep { // they are bound when it wakes
+		wanted.Administrators = nil
+	}
+
+	return wanted
+}
+
+// connection is how its agent is to be told: there is one with Kyma, and it is not asked while the cluster sleeps.
+func (s runtimeState) connection() string {
+	if s.Kyma.Version != "" && !s.Asleep {
+		return "Connected"
+	}
+
+	return "Pending"
+}
+
+func (f *fleet) arrived(w *walk) (arrival, error) {
+	told, err := f.told(w)
+	if err != nil {
+		return arrival{}, err
+	}
+
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: w.name}, shoot); err != nil {
+		return arrival{}, err
+	}
+
+	cluster, disconnect := f.connect(f.Context(), w.name)
+	defer disconnect()
+
+	pool := shoot.Spec.Provider.Workers[0]
+	found := arrival{
+		Told: told.cluster(), Kyma: told.kyma(), Director: f.condition(w.runtimeID),
+		Shoot: clusterState{shoot.Spec.Kubernetes.Version, pool.Machine.Type, int(pool.Maximum), shoot.Status.IsHibernated},
+	}
+	found.Administrators, found.Installed, err = inside(f.Context(), cluster)
+
+	if found.Shoot.Asleep {
+		found.Administrators = nil
+	}
+
+	return found, err
+}
+
+// toldOf is what the Provisioner tells of a runtime.
+type toldOf struct {
+	RuntimeConnectionStatus struct{ Status string }
+	HibernationStatus       struct{ Hibernated bool }
+	RuntimeConfiguration    struct {
+		ClusterConfig struct {
+			KubernetesVersion, MachineType string
+			AutoScalerMax                  int
+		}
+		KymaConfig struct {
+			Version    string
+			Components []struct {
+				Component     string
+				Configuration []struct{ Key, Value string }
 			}
 		}
 	}
+}
 
-	if err := f.insistOn(f.Context(), caller{tenant: w.tenant()}, query, map[string]any{"id": w.runtimeID}, &status); err != nil {
-		f.Fatal(err)
-	}
+// told asks for it until the agent is told as it should be.
+func (f *fleet) told(w *walk) (toldOf, error) {
+	const query = `query ($id: String!) { result: runtimeStatus(id: $id) {
+		runtimeConnectionStatus { status } hibernationStatus { hibernated } runtimeConfiguration {
+			clusterConfig { kubernetesVersion machineType autoScalerMax } kymaConfig { version components { component configuration { key value } } }
+		} } }`
 
-	config := status.RuntimeConfiguration.ClusterConfig
-	cluster = clusterState{config.KubernetesVersion, config.MachineType, config.AutoScalerMax, status.HibernationStatus.Hibernated}
-	kyma.Version = status.RuntimeConfiguration.KymaConfig.Version
+	var status toldOf
 
-	for _, each := range status.RuntimeConfiguration.KymaConfig.Components {
+	err := persist(f.Context(), func() (again bool, err error) {
+		status = toldOf{}
+		if err := f.insistOn(f.Context(), caller{tenant: w.tenant()}, query, map[string]any{"id": w.runtimeID}, &status); err != nil {
+			return false, err
+		}
+
+		if want, got := w.last().leaves.connection(), status.RuntimeConnectionStatus.Status; got != want {
+			return true, fmt.Errorf("its agent is told as %s, want %s", got, want)
+		}
+
+		return false, nil
+	})
+
+	return status, err
+}
+
+func (t toldOf) cluster() clusterState {
+	config := t.RuntimeConfiguration.ClusterConfig
+
+	return clusterState{config.KubernetesVersion, config.MachineType, config.AutoScalerMax, t.HibernationStatus.Hibernated}
+}
+
+func (t toldOf) kyma() kymaState {
+	kyma := kymaState{Version: t.RuntimeConfiguration.KymaConfig.Version}
+
+	for _, each := range t.RuntimeConfiguration.KymaConfig.Components {
 		kyma.Tracing = kyma.Tracing || each.Component == "tracing"
 
 		for _, entry := range each.Configuration {
@@ -99,54 +179,20 @@ func (f *fleet) told(w *walk) (cluster clusterState, kyma kymaState) {
 		}
 	}
 
-	return cluster, kyma
+	return kyma
 }
 
-// connection is how the agent of a runtime is told to be connected.
-func (f *fleet) connection(w *walk) string {
-	f.Helper()
-
-	var status struct{ RuntimeConnectionStatus struct{ Status string } }
-
-	if err := f.insistOn(f.Context(), caller{tenant: w.tenant()},
-		`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConnectionStatus { status } } }`,
-		map[string]any{"id": w.runtimeID}, &status); err != nil {
-		f.Fatal(err)
-	}
-
-	return status.RuntimeConnectionStatus.Status
-}
-
-// shootState is what Gardener has, and whether that sleeps by now.
-func (f *fleet) shootState(name string) clusterState {
-	f.Helper()
-
-	found := &gardencorev1beta1.Shoot{}
-	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: name}, found); err != nil {
-		f.Fatal(err)
-	}
-
-	pool := found.Spec.Provider.Workers[0]
-	if found.Status.ObservedGeneration != found.Generation {
-		f.Errorf("Gardener is still at work on %s", name)
-	}
-
-	return clusterState{found.Spec.Kubernetes.Version, pool.Machine.Type, int(pool.Maximum), found.Status.IsHibernated}
-}
-
-// inside are the administrators of a cluster, and what was installed on it.
-func (f *fleet) inside(cluster dynamic.Interface) (administrators, installed []string) {
-	f.Helper()
-
+// inside are the administrators of a cluster, and the objects that were installed on it.
+func inside(ctx context.Context, cluster dynamic.Interface) (administrators, installed []string, err error) {
 	for _, resource := range []schema.GroupVersionResource{
 		{Version: "v1", Resource: "configmaps"},
 		{Version: "v1", Resource: "secrets"},
 		{Version: "v1", Resource: "serviceaccounts"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 	} {
-		list, err := cluster.Resource(resource).List(f.Context(), metav1.ListOptions{})
+		list, err := cluster.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			f.Fatal(err)
+			return nil, nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
 		}
 
 		for _, object := range list.Items {
@@ -160,7 +206,9 @@ func (f *fleet) inside(cluster dynamic.Interface) (administrators, installed []s
 		}
 	}
 
-	return administrators, installed
+	slices.Sort(installed)
+
+	return administrators, installed, nil
 }
 
 // subjects are the names of those who are bound to a role.
@@ -177,7 +225,7 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// described is an object with the values of the samples by which releases and orders differ.
+// described is an object with the values by which the releases of the samples, and orders of them, differ.
 func described(resource string, object unstructured.Unstructured) string {
 	parts := []string{resource, object.GetNamespace(), object.GetName()}
 
@@ -189,13 +237,13 @@ func described(resource string, object unstructured.Unstructured) string {
 	return strings.Join(parts, " ")
 }
 
-// objects are those that the samples of releases consist of, as described.
+// objects are those of which the samples of releases consist, as described.
 func (k kymaState) objects() []string {
 	if k.Version == "" {
 		return nil
 	}
 
-	lines := []string{
+	objects := []string{
 		"configmaps kyma-system cluster-essentials " + k.Version + " ",
 		"serviceaccounts kyma-system cluster-essentials  ",
 		"clusterrolebindings  cluster-essentials  ",
@@ -204,13 +252,14 @@ func (k kymaState) objects() []string {
 	}
 
 	if k.Retention != "" {
-		lines = append(lines,
-			"configmaps kyma-system monitoring "+k.Version+" "+k.Retention, "secrets kyma-system monitoring-admin  ")
+		objects = append(objects, "configmaps kyma-system monitoring "+k.Version+" "+k.Retention, "secrets kyma-system monitoring-admin  ")
 	}
 
 	if k.Tracing {
-		lines = append(lines, "configmaps kyma-system tracing  ")
+		objects = append(objects, "configmaps kyma-system tracing  ")
 	}
 
-	return lines
+	slices.Sort(objects)
+
+	return objects
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// agentPause is how often an agent looks.
-const agentPause = 300 * time.Millisecond
+// agentPause is how often an agent looks: often enough to be connected when the Provisioner looks first.
+const agentPause = time.Second
 
 // employ has an agent work in the cluster of a walk, from when that is there until the agent is dismissed.
 func (f *fleet) employ(w *walk) {

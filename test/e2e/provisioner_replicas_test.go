@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -20,11 +21,13 @@ import (
 const walkCount = 24
 
 // TestProvisionerReplicas has customers take runtimes through all kinds of operations while the replicas of the Provisioner are killed,
-// frozen and stopped and PostgreSQL is restarted. In the end every operation that was accepted has done what it should, and each runtime
+// frozen and stopped, PostgreSQL is restarted and answers of Director are lost. In the end every operation that was accepted has done what it should, and each runtime
 // is what its last operation made of it: in the Provisioner's rows, in Gardener, inside of its cluster and in Director.
 //
 // STORY_SEED repeats a plan, SOAK_DURATION goes on with new plans until that time has passed.
 func TestProvisionerReplicas(t *testing.T) {
+	t.Parallel()
+
 	seed, duration := storySettings(t)
 
 	releases, err := filepath.Abs(filepath.Join(root, "resources", "releases"))
@@ -67,9 +70,8 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 	walks := newWalks(random, fmt.Sprintf("w%04x", seed&0xffff), walkCount, kinds())
 
 	for _, w := range before {
-		w.moves = w.moves[len(w.moves)-1:]
 		w.remove(random)
-		w.moves = w.moves[1:]
+		w.moves = w.moves[len(w.moves)-1:]
 	}
 
 	walks = append(before, walks...)
@@ -91,6 +93,10 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 	defer cancel()
 	defer f.provisionerBooks.explain()
 
+	for _, call := range []string{"registerRuntime", "updateRuntime", "requestOneTimeTokenForRuntime", "unregisterRuntime"} {
+		f.director.Order(director.Fault{Operation: call, Lost: true, Times: 2})
+	}
+
 	began := time.Now()
 	load := f.start(ctx, walks)
 
@@ -110,9 +116,7 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 	load.customers.Wait()
 	f.Logf("%d operations of %d runtimes were carried out within %s", toDo, len(walks), time.Since(began).Round(time.Millisecond))
 
-	f.arrive(walks)
-
-	return slices.DeleteFunc(walks, func(w *walk) bool { return !w.stays() })
+	return f.arrive(walks)
 }
 
 // start has a customer for each walk.
@@ -139,8 +143,9 @@ func (f *fleet) start(ctx context.Context, walks []*walk) *load {
 	return l
 }
 
-// arrive waits until nothing is left to do, and checks what the customers were told against all that there is.
-func (f *fleet) arrive(walks []*walk) {
+// arrive waits until nothing is left to do, checks what the customers were told against all that there is, and returns the walks whose
+// runtimes are left.
+func (f *fleet) arrive(walks []*walk) []*walk {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.provisionerBooks.unfinished() == 0 })
 	f.tidyUp()
@@ -156,13 +161,14 @@ func (f *fleet) arrive(walks []*walk) {
 
 	f.same("kinds of operations", kinds(), slices.Collect(maps.Keys(played)))
 
-	var live []string
+	left := slices.DeleteFunc(slices.Clone(walks), func(w *walk) bool { return !w.stays() })
+	live := make([]string, 0, len(left))
+
+	for _, w := range left {
+		live = append(live, w.runtimeID+" "+w.name)
+	}
 
 	for _, w := range walks {
-		if w.stays() {
-			live = append(live, w.runtimeID+" "+w.name)
-		}
-
 		for _, id := range w.accepted {
 			switch record := records[id]; {
 			case record.ID == "":
@@ -175,13 +181,9 @@ func (f *fleet) arrive(walks []*walk) {
 
 	f.checkRuntimes(live)
 
-	if f.Failed() {
-		return
+	if !f.Failed() { // else there may be none to compare
+		f.checkArrivals(left)
 	}
 
-	for _, w := range walks {
-		if w.stays() {
-			f.checkArrival(w)
-		}
-	}
+	return left
 }
