@@ -2,6 +2,7 @@
 package freeport
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -18,11 +19,13 @@ const (
 )
 
 // Draw returns a port of the loopback that nobody listens on at this moment.
-func Draw() (int, error) {
+func Draw(ctx context.Context) (int, error) {
+	var config net.ListenConfig
+
 	for range draws {
 		port := lowest + rand.IntN(highest-lowest+1)
 
-		listener, err := net.Listen("tcp", Address(port))
+		listener, err := config.Listen(ctx, "tcp", Address(port))
 		if err != nil {
 			continue
 		}

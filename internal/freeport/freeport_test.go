@@ -8,7 +8,7 @@ import (
 )
 
 func TestDraw(t *testing.T) {
-	port, err := freeport.Draw()
+	port, err := freeport.Draw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

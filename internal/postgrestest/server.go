@@ -131,7 +131,7 @@ func start(settings ...string) (*Server, error) {
 		return nil, fmt.Errorf("initdb: %w: %s", err, output)
 	}
 
-	port, err := freeport.Draw()
+	port, err := freeport.Draw(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -68,8 +68,10 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	}
 
 	simulated, registering := newDirector(t)
-	f := &fleet{T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
-		connector: &connector{director: simulated, spent: map[string]bool{}}}
+	f := &fleet{
+		T: t, garden: api, director: simulated, connector: &connector{director: simulated, spent: map[string]bool{}},
+		postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
+	}
 	rows := postgresSettings(f.postgres.Database(t), "provisioner")
 
 	road, byRoad := roadToGarden(t, kubeconfig)

@@ -147,7 +147,7 @@ func tail(log string) string {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 
-	port, err := freeport.Draw()
+	port, err := freeport.Draw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
