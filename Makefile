@@ -30,13 +30,15 @@ build: ## Put the binaries into bin/.
 garden: ## Build the parts of the real garden into .bin/ (some minutes the first time).
 	@$(GARDEN)/build.sh
 
-# Those that take longest begin first and wait for much: one package more at a time than there are cores on the smallest machine.
+# Those that take longest begin first. They wait for much, so more of them run at a time than the smallest machine has cores: three
+# packages, and four tests in each.
 LONG_TESTS    := ./test/e2e ./test/crash
 TEST_PACKAGES ?= 3
+TEST_PARALLEL ?= 4
 
 .PHONY: test
 test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
-	go test -tags garden -p $(TEST_PACKAGES) -timeout 20m $(LONG_TESTS) ./...
+	go test -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 20m $(LONG_TESTS) ./...
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
 .PHONY: test-unit
@@ -45,7 +47,7 @@ test-unit: postgres ## Run the fast tests: everything but the real garden.
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the real garden and over real processes.
-	go test -tags garden -timeout 20m ./test/e2e/...
+	go test -tags garden -parallel $(TEST_PARALLEL) -timeout 20m ./test/e2e/...
 	cd $(GARDEN)/gardener && go test -timeout 20m ./...
 
 SOAK_DURATION ?= 10m

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -32,6 +33,8 @@ func (a *api) await(ctx context.Context, operationID string) error {
 			return err
 		case record.State == process.Succeeded:
 			return nil
+		case record.State == process.Canceled && record.Kind == environment.KindUnbind:
+			return conflict(textRemovalCanceled)
 		case record.State == process.Canceled:
 			return conflict(textBindingGone)
 		case record.State.Terminal():

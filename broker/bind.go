@@ -106,7 +106,7 @@ func readBindOrder(r *http.Request) (bindOrder, error) {
 		return order, err
 	}
 
-	order.predecessor = sent.text("predecessor_binding_id")
+	order.predecessor = sent.label("predecessor_binding_id")
 
 	read := sent.required
 	if order.predecessor != "" {
@@ -116,8 +116,8 @@ func readBindOrder(r *http.Request) (bindOrder, error) {
 	order.serviceID, order.planID = read("service_id"), read("plan_id")
 
 	resource, context := sent.inner("bind_resource"), sent.inner("context")
-	order.appGUID = firstOf(resource.text("app_guid"), sent.text("app_guid"))
-	order.createdBy = firstOf(audit.ActorOf(r.Context()).Originator, context.text("email"), context.text("user_id"))
+	order.appGUID = firstOf(resource.label("app_guid"), sent.label("app_guid"))
+	order.createdBy = firstOf(audit.ActorOf(r.Context()).Originator, context.label("email"), context.label("user_id"))
 	order.deferred = acceptsIncomplete(values) && speaks(r, deferredBinds)
 
 	raw := sent.object("parameters")

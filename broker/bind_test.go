@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
@@ -348,6 +352,68 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 			b.Errorf("operations on the binding: %v", removals)
 		}
 	})
+}
+
+func TestARemovalThatFailedIsLeftAloneForAWhile(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("a binding", b.bind("one", ""), 201)
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
+
+		var got []int
+
+		for range 4 { // the first look, those of the next hour, the first one after it
+			for range 3 {
+				b.expires()
+
+				if err := b.carry(b.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					b.Fatal(err)
+				}
+			}
+
+			got = append(got, len(b.carried(environment.BindingKey(instanceID, "one")))-1)
+
+			b.clock.SetTime(b.clock.Now().Add(25 * time.Minute))
+		}
+
+		if diff := cmp.Diff([]int{1, 1, 1, 2}, got); diff != "" {
+			b.Errorf("removals that were begun: -want +got\n%s", diff)
+		}
+	})
+}
+
+func TestARequestWhoseOperationIsCanceledSaysSo(t *testing.T) {
+	b := newBench(t)
+	b.runs(instanceID)
+	b.want("a binding", b.bind("one", ""), 201)
+
+	b.options.Pause = func(ctx context.Context) error {
+		unfinished, err := b.operations.List(ctx, operations.Filter{State: process.Pending, Limit: 1})
+		if err != nil || len(unfinished) == 0 {
+			return errors.Join(errors.New("nothing is under way"), err)
+		}
+
+		return b.options.DB.InTx(ctx, func(tx storage.Tx) error {
+			_, err := b.operations.CancelOne(ctx, tx, unfinished[0].ID, "an operator wants it", b.clock.Now())
+
+			return err
+		})
+	}
+	b.restart()
+
+	for text, got := range map[string]reply{
+		"The removal of the binding was canceled. Send the request again.":            b.unbind("one", ""),
+		"The binding was removed, or its creation was canceled, before it was ready.": b.bind("two", ""),
+	} {
+		if b.want("it is not done", got, 409); got.text("description") != text {
+			b.Errorf("want %q, got %q", text, got.text("description"))
+		}
+	}
+
+	b.options.Pause = b.carry
+	b.restart()
+	b.want("H4: the same request removes it", b.unbind("one", ""), 200)
+	b.want("the same request makes it", b.bind("two", ""), 201)
 }
 
 func TestJ12J15H7BindingsThatFail(t *testing.T) {

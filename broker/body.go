@@ -6,9 +6,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 )
+
+// longestLabel bounds names and ids that platforms give to accounts, applications and people, in characters.
+const longestLabel = 255
 
 // body is a JSON object of a request. Its methods return what a field holds and keep the first error, so that a whole request is
 // read before anybody looks. Fields that nobody asks for do not matter.
@@ -47,6 +51,17 @@ func (b *body) text(field string) string {
 	var text string
 	if err := decode(b.fields[field], &text); err != nil {
 		b.refuse(field, "has to be a string.")
+	}
+
+	return text
+}
+
+// label returns a string that is stored where it can be looked for, empty when it is absent or null. PostgreSQL takes no control
+// characters there, and nothing long.
+func (b *body) label(field string) string {
+	text := b.text(field)
+	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
+		b.refuse(field, fmt.Sprintf("has to have at most %d characters, and no control characters.", longestLabel))
 	}
 
 	return text

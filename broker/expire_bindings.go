@@ -4,18 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// expireAtOnce bounds how many bindings are taken in one look.
-const expireAtOnce = 500
+const (
+	// expireAtOnce bounds how many bindings are taken in one look.
+	expireAtOnce = 500
+	// removeAgain is how long a binding is left alone whose removal failed: its runtime may never answer.
+	removeAgain = time.Hour
+)
 
 // ExpireBindings has the bindings removed whose credentials have ended, or whose creation failed. Replicas that do this at the same
 // time pass by each other: each binding gets one operation.
 func ExpireBindings(ctx context.Context, options Options) error {
-	over, err := options.Bindings.Over(ctx, options.Clock.Now(), expireAtOnce)
+	now := options.Clock.Now()
+
+	over, err := options.Bindings.Over(ctx, now, now.Add(-removeAgain), expireAtOnce)
 	if err != nil || len(over) == 0 {
 		return err
 	}

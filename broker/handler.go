@@ -55,6 +55,8 @@ type Options struct {
 	DashboardURL string
 	// PublicURL is how users reach the broker, for links to kubeconfigs. Without it there are no such links.
 	PublicURL string
+	// RangesLeftOpen reports whether the Provisioner cannot be told the ranges of pods and services, so that Gardener chooses them; nil for never.
+	RangesLeftOpen func() bool
 	// Periods tell which plans may be suspended, and when their instances expire.
 	Periods expiry.Periods
 	// AccountMovement lets instances move to another account, by an update of their context.

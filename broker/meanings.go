@@ -66,8 +66,8 @@ func wrongStates() []Meaning {
 		},
 		{
 			http.StatusConflict, "", "The id is in use: by an instance or a binding that was ordered otherwise, or whose creation or deletion " +
-				"has failed.",
-			"Use another id, or delete what is there first.",
+				"has failed; or what the request waited for was canceled.",
+			"Use another id, or delete what is there first; where it was canceled, send the request again.",
 		},
 		{
 			http.StatusGone, "", "What is to be deleted does not exist, or the deletion that is asked for has ended.",
@@ -110,8 +110,8 @@ func faults() []Meaning {
 			"Unbind and bind again; if it fails again, ask the operator what is wrong with the cluster.",
 		},
 		{
-			http.StatusServiceUnavailable, "", "The broker's database does not answer for now, and nothing was stored; or a bind or an unbind that " +
-				"had to be done at once takes longer than a request may, and goes on.",
+			http.StatusServiceUnavailable, "", "The broker's database does not answer for now, and what was sent may be stored or not; or a bind or an " +
+				"unbind that had to be done at once takes longer than a request may, and goes on.",
 			"Send the same request again after the seconds of the header Retry-After.",
 		},
 	}

@@ -31,6 +31,7 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 		"D5ParametersText":   {"parameters are an object", order(with("parameters", "x")), "parameters has to be an object."},
 		"D5ContextText":      {"context is an object", order(with("context", "x")), "context has to be an object."},
 		"D5ContextField":     {"what is read of the context is a string", order(with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id has to be a string."},
+		"D5ContextAlone":     {"what is wrong is told, not what is missing because of it", order(with("organization_guid", nil), with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id has to be a string."},
 		"D5Maintenance":      {"maintenance_info is an object", order(with("maintenance_info", 5)), "maintenance_info has to be an object."},
 		"D5MaintenanceField": {"its version is a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version has to be a string."},
 		"D6Unknown":          {"unknown parameters are no parameters", order(with("parameters", map[string]any{"targetSecret": "x"})), "targetSecret: there is no such parameter"},

@@ -151,6 +151,7 @@ func TestAdministrator(t *testing.T) {
 		want    []string
 	}{
 		"Context":    {reason: "BTP names the user", context: map[string]any{"user_id": "anna@example.com"}, header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"anna@example.com"}},
+		"Case":       {reason: "BTP writes it as it was typed, tokens have it in lower case", context: map[string]any{"user_id": "Anna@Example.com"}, want: []string{"anna@example.com"}},
 		"Originator": {reason: "others name the user in the header", header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"bert"}},
 		"Nobody":     {reason: "nobody is nobody", want: []string{}},
 	}

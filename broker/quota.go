@@ -22,12 +22,12 @@ func exclusive(plan *catalog.Plan, account string) string {
 }
 
 // rivalOf returns the id of the instance that keeps another one from having the plan in the account, or an empty text.
-func (a *api) rivalOf(ctx context.Context, plan *catalog.Plan, account, instanceID string) (string, error) {
+func (a *api) rivalOf(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil
 	}
 
-	id, err := a.Instances.Holder(ctx, instances.Claimed{
+	id, err := a.Instances.Holder(ctx, tx, instances.Claimed{
 		Exclusive: exclusive(plan, account), GlobalAccountID: account, PlanID: plan.ID, Except: instanceID,
 	})
 	if errors.Is(err, storage.ErrNotFound) {
@@ -38,8 +38,8 @@ func (a *api) rivalOf(ctx context.Context, plan *catalog.Plan, account, instance
 }
 
 // checkQuota refuses an instance for which the account has no quota left.
-func (a *api) checkQuota(ctx context.Context, plan *catalog.Plan, account, instanceID string) error {
-	rival, err := a.rivalOf(ctx, plan, account, instanceID)
+func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
+	rival, err := a.rivalOf(ctx, tx, plan, account, instanceID)
 	if err != nil || rival == "" {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
@@ -91,6 +93,37 @@ func TestTrialsOfTheSameMoment(t *testing.T) {
 			b.Errorf("of %d trials at the same moment one is accepted and the others are refused; statuses: %v", times, got)
 		}
 	})
+}
+
+// TestManyMovesOfTheSameMoment sends more of them than there are connections to the database: none may need a second one.
+func TestManyMovesOfTheSameMoment(t *testing.T) {
+	const times = 60
+
+	b := benchOn(t, storagetest.Open(t, postgrestest.Database(t)), offering(t, oneTrial),
+		func(options *broker.Options) { options.AccountMovement = true })
+	id := func(n int) string { return fmt.Sprintf("trial-%d", n) }
+
+	for n := range times {
+		b.want("a trial", b.put(id(n), trialOf(id(n))), 202)
+	}
+
+	for _, work := range storagetest.Claim(b, b.operations, process.Claim{
+		Owner: "test", Limit: times, Now: b.clock.Now(), Until: b.clock.Now().Add(time.Minute),
+	}, environment.KindProvision) {
+		work.Record.State, work.Record.FinishedAt = process.Succeeded, b.clock.Now()
+
+		if _, err := b.operations.Save(t.Context(), process.Progress{Record: work.Record, Release: true, Now: b.clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, got := range b.togetherEach(times, func(n int) call {
+		return call{method: "PATCH", path: path(id(n)), body: patching(with("context", with("globalaccount_id", "other-"+id(n))))}
+	}) {
+		if got.Status != 200 {
+			t.Fatalf("each moves to an account of its own: %d %s", got.Status, got.Raw)
+		}
+	}
 }
 
 func TestTrialsWithoutTheRule(t *testing.T) {

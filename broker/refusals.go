@@ -37,7 +37,8 @@ const (
 	textNoBinding       = "There is no such binding."
 	textOtherBinding    = "A binding with this id exists, and it was ordered in another way."
 	textBindingNotReady = "The binding is not there yet, has expired, or is being removed."
-	textBindingGone     = "The binding was removed before it was ready."
+	textBindingGone     = "The binding was removed, or its creation was canceled, before it was ready."
+	textRemovalCanceled = "The removal of the binding was canceled. Send the request again."
 	textStillRunning    = "The runtime takes longer than a request may. Nothing is lost: send the same request again."
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/rest"
 )
 
-// longestID bounds ids and regions of a path, in characters.
+// longestID bounds ids and regions of a path, in bytes: those of an instance and a binding together are a key.
 const longestID = 255
 
 // instanceID returns the id of the instance that the path names.
@@ -56,7 +56,7 @@ func (a *api) region(r *http.Request) (string, error) {
 func segment(r *http.Request, name string) (string, error) {
 	value, fine := decoded(mux.Vars(r)[name])
 	if !fine || strings.Contains(value, environment.BindingPath) {
-		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d characters, no control characters, and not %s.",
+		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d bytes, no control characters, and not %s.",
 			name, longestID, environment.BindingPath))
 	}
 
@@ -67,7 +67,7 @@ func segment(r *http.Request, name string) (string, error) {
 func decoded(sent string) (string, bool) {
 	value, err := url.PathUnescape(sent)
 
-	return value, err == nil && printable(value) && utf8.RuneCountInString(value) <= longestID
+	return value, err == nil && printable(value) && len(value) <= longestID
 }
 
 // printable reports whether a text can be stored and shown.

@@ -1,12 +1,16 @@
 package broker
 
-import "github.com/pivotal-cf/brokerapi/v10/domain"
+import (
+	"strings"
+
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+)
 
 // requester is who orders an instance.
 type requester struct {
 	// tenant pays, subaccount is the part of it that orders.
 	tenant, subaccount string
-	// user administers the runtime unless the parameters name others.
+	// user administers the runtime unless the parameters name others. That of a context is in lower case, as tokens have it.
 	user string
 	// instanceName is the platform's name of the instance, or empty.
 	instanceName string
@@ -20,7 +24,17 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 		return requester{}, invalid("context has to be an object.")
 	}
 
-	account, cluster := context.text("globalaccount_id"), context.text("clusterid")
+	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
+	found := requester{
+		tenant:       firstOf(account, details.OrganizationGUID, cluster),
+		subaccount:   firstOf(context.label("subaccount_id"), details.SpaceGUID, context.label("namespace")),
+		user:         firstOf(strings.ToLower(context.text("user_id")), originator),
+		instanceName: context.text("instance_name"),
+	}
+
+	if context.err != nil {
+		return requester{}, context.err
+	}
 
 	if strict || account == "" && cluster == "" {
 		switch {
@@ -31,18 +45,7 @@ func newRequester(details domain.ProvisionDetails, originator string, strict boo
 		}
 	}
 
-	found := requester{
-		tenant:       firstOf(account, details.OrganizationGUID, cluster),
-		subaccount:   firstOf(context.text("subaccount_id"), details.SpaceGUID, context.text("namespace")),
-		user:         firstOf(context.text("user_id"), originator),
-		instanceName: context.text("instance_name"),
-	}
-
-	if !printable(found.tenant) || !printable(found.subaccount) {
-		return requester{}, invalid("The account of the instance may not hold control characters.")
-	}
-
-	return found, context.err
+	return found, nil
 }
 
 // firstOf returns the first text that is not empty.

@@ -92,15 +92,11 @@ func readWish(r *http.Request) (wish, error) {
 		parameters:      sent.object("parameters"),
 		maintenance:     sent.maintenance(),
 		active:          context.flag("active"),
-		account:         context.text("globalaccount_id"),
+		account:         context.label("globalaccount_id"),
 		acceptsDeferred: acceptsIncomplete(values),
 	}
 
 	sent.keep(context.err)
-
-	if !printable(read.account) {
-		sent.refuse("context.globalaccount_id", "may not hold control characters.")
-	}
 
 	return read, sent.err
 }

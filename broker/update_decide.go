@@ -64,7 +64,7 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 	}
 
 	if s.change.Exclusive != instance.Exclusive {
-		if err := a.checkQuota(ctx, target, s.change.GlobalAccountID, instance.ID); err != nil {
+		if err := a.checkQuota(ctx, tx, target, s.change.GlobalAccountID, instance.ID); err != nil {
 			return updated{}, err
 		}
 	}

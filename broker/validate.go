@@ -53,8 +53,8 @@ type settled struct {
 
 type settledNetworks struct {
 	Nodes    string `json:"nodes"`
-	Pods     string `json:"pods"`
-	Services string `json:"services"`
+	Pods     string `json:"pods,omitempty"`
+	Services string `json:"services,omitempty"`
 }
 
 // validate answers POST /v2/service_instances/{instance_id}/validate, which is no part of the protocol: the body is that of a creation,
@@ -91,7 +91,7 @@ func (a *api) judge(ctx context.Context, order order) (verdict, error) {
 
 	resolved, wrong := order.plan.Check(order.known())
 	if len(wrong) == 0 {
-		said.Resolved = settle(resolved)
+		said.Resolved = a.settle(resolved)
 	}
 
 	if acceptance != nil { // an order that is repeated is held against what it came to
@@ -116,7 +116,7 @@ func (a *api) countQuota(ctx context.Context, order order, said *verdict) error 
 		return nil
 	}
 
-	rival, err := a.rivalOf(ctx, order.plan, order.requester.tenant, order.instanceID)
+	rival, err := a.rivalOf(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID)
 	if err != nil {
 		return err
 	}
@@ -131,11 +131,17 @@ func (a *api) countQuota(ctx context.Context, order order, said *verdict) error 
 	return nil
 }
 
-// settle shows what an order comes to. Of a cluster that the tenant brings there is no more than its name.
-func settle(resolved catalog.Resolved) *settled {
+// settle shows what an order comes to. Of a cluster that the tenant brings there is no more than its name; ranges that Gardener will choose
+// are not known.
+func (a *api) settle(resolved catalog.Resolved) *settled {
 	cluster := resolved.Cluster
 	if cluster.Own != nil {
 		return &settled{Name: resolved.Name}
+	}
+
+	networks := &settledNetworks{Nodes: cluster.NodesCIDR, Pods: cluster.PodsCIDR, Services: cluster.ServicesCIDR}
+	if a.RangesLeftOpen != nil && a.RangesLeftOpen() {
+		networks = &settledNetworks{Nodes: cluster.NodesCIDR}
 	}
 
 	return &settled{
@@ -143,7 +149,7 @@ func settle(resolved catalog.Resolved) *settled {
 		MachineType: cluster.MachineType, VolumeSizeGB: cluster.VolumeSizeGB,
 		AutoScalerMin: cluster.AutoScalerMin, AutoScalerMax: cluster.AutoScalerMax,
 		MaxSurge: &cluster.MaxSurge, MaxUnavailable: &cluster.MaxUnavailable, Zones: cluster.Zones, Purpose: cluster.Purpose,
-		Networking:     &settledNetworks{Nodes: cluster.NodesCIDR, Pods: cluster.PodsCIDR, Services: cluster.ServicesCIDR},
+		Networking:     networks,
 		Administrators: cluster.Administrators, OIDC: cluster.OIDC, EUAccess: cluster.EUAccess,
 	}
 }

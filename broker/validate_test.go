@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/broker"
 )
 
 // validate asks what a creation would say.
@@ -90,6 +92,20 @@ func TestValidateTellsWhatAnOrderComesTo(t *testing.T) {
 	got := b.validate("new", order(with("context", map[string]any{"user_id": "anna"}), with("parameters", map[string]any{"name": "n", "autoScalerMax": 5})))
 	if diff := cmp.Diff(want, got.Body["resolved"]); diff != "" {
 		t.Errorf("resolved: -want +got\n%s\n%s", diff, got.Raw)
+	}
+}
+
+func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
+	for open, want := range map[bool]map[string]any{
+		true:  {"nodes": "10.250.0.0/16"},
+		false: {"nodes": "10.250.0.0/16", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"},
+	} {
+		b := newBench(t, func(options *broker.Options) { options.RangesLeftOpen = func() bool { return open } })
+
+		resolved, _ := b.validate("new", order()).Body["resolved"].(map[string]any)
+		if diff := cmp.Diff(want, resolved["networking"]); diff != "" {
+			t.Errorf("left open: %t: -want +got\n%s", open, diff)
+		}
 	}
 }
 

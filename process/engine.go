@@ -27,6 +27,8 @@ type Config struct {
 	PendingLimit time.Duration
 	// CreatedAfter, if set, leaves operations alone that were accepted before it.
 	CreatedAfter time.Time
+	// Component is the service, in problems that do not say in which system they arose.
+	Component string
 	// Grace is how long running steps may go on after the engine was told to stop.
 	Grace time.Duration
 	// Observer is told what the engine does; nil for nobody.
@@ -294,7 +296,7 @@ func (e *Engine[D]) expirePending(ctx context.Context) {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()
 
-	expired, err := e.store.ExpirePending(deadline, now.Add(-e.config.PendingLimit), now, timedOut(e.config.PendingLimit, "its turn"))
+	expired, err := e.store.ExpirePending(deadline, now.Add(-e.config.PendingLimit), now, e.timedOut(e.config.PendingLimit, "its turn"))
 	if err != nil && ctx.Err() == nil {
 		e.log.WithError(err).Warn("pending operations could not be checked for their limit")
 	}

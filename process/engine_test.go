@@ -297,6 +297,38 @@ func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
 	}
 }
 
+func TestProblemNamesTheSystemInWhichItArose(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason    string
+		work      work
+		component string
+	}{
+		"waited": {"the service waits for too long", func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return process.Await(o, "it is being decided", time.Second, time.Minute)
+		}, service},
+		"overdue": {"the service ends what has no end", func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return o, time.Minute, nil
+		}, service},
+		"unexplained": {"an error that nobody explained is the service's own", func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return o, 0, errors.New("hush")
+		}, service},
+		"elsewhere": {"another system stays the one to look at", func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return o, 0, failure.New(failure.Permanent, "no").Because("", "elsewhere")
+		}, "elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(b.engine(b.store, stage("only", &step{name: "Decide", work: c.work})))
+				b.accept("op", "instance")
+
+				if record := b.await("op"); record.State != process.Failed || record.Problem.Component != c.component {
+					b.Errorf("%s: ended as %s, %+v", c.reason, record.State, record.Problem)
+				}
+			})
+		})
+	}
+}
+
 func TestConditionSkipsAStep(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		skipped, run := traced("Skipped"), traced("Run")

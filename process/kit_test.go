@@ -22,6 +22,9 @@ import (
 // limit is how long an operation of the tests may take.
 const limit = 10 * time.Minute
 
+// service is whose operations they are.
+const service = "office"
+
 // data is what the steps of the tests share.
 type data struct {
 	Trace []string `json:"trace"`
@@ -118,7 +121,10 @@ func inBubble(t *testing.T, test func(b *bench)) {
 func (b *bench) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
-	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(),
+	config := process.DefaultConfig()
+	config.Component = service
+
+	engine, err := process.NewEngine(store, config, clock.RealClock{}, logging.Discard(),
 		process.Process[data]{Kind: "test", Limit: limit, Stages: stages})
 	if err != nil {
 		b.Fatal(err)

@@ -70,9 +70,7 @@ func (o Operation[D]) Save(ctx context.Context) error {
 // save has to have stored WaitingFor.
 func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
 	if operation.Elapsed() >= limit {
-		err := failure.New(failure.Permanent, "%s: not done within %s", why, limit)
-
-		return operation, 0, err.Because(failure.ReasonTimeout, failure.ComponentBroker)
+		return operation, 0, failure.New(failure.Permanent, "%s: not done within %s", why, limit).Because(failure.ReasonTimeout, "")
 	}
 
 	operation.note = note{message: why}

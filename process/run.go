@@ -154,7 +154,7 @@ func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
 	case canceling:
 		r.finish(ctx, Canceled, OperationCanceled, "")
 	case r.overdue(process, now):
-		r.failWith(ctx, timedOut(process.Limit, "the operation"))
+		r.failWith(ctx, r.engine.timedOut(process.Limit, "the operation"))
 	case draining || ctx.Err() != nil:
 		r.release(ctx, now)
 	default:
@@ -307,7 +307,7 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 
 	attempt = attempt.failing()
 	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
-	r.operation.Problem, r.operation.Progress = problemOf(err), ""
+	r.operation.Problem, r.operation.Progress = r.engine.problemOf(err), ""
 	attempt.LastError = r.operation.Problem.Message
 
 	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed for now")
@@ -334,7 +334,7 @@ func (r *run[D]) comeBack(ctx context.Context, attempt Attempt, outcome Outcome,
 // stepFailed records an error for good.
 func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt Attempt, err error) {
 	log.WithError(err).Error("step failed")
-	r.entry(attempt, StepFailed, problemOf(err).Message, time.Time{})
+	r.entry(attempt, StepFailed, failure.Of(err).Text, time.Time{})
 	r.fail(ctx, err)
 }
 

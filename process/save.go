@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ const saveTimeout = 10 * time.Second
 
 // fail ends the operation with the error.
 func (r *run[D]) fail(ctx context.Context, err error) {
-	r.failWith(ctx, problemOf(err))
+	r.failWith(ctx, r.engine.problemOf(err))
 }
 
 // failWith ends the operation with the problem.
@@ -134,11 +135,11 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf is the part of an error that is stored and shown.
-func problemOf(err error) Problem {
+// problemOf is the part of an error that is stored and shown. What names no system arose in this one.
+func (e *Engine[D]) problemOf(err error) Problem {
 	known := failure.Of(err)
 
-	return Problem{Message: known.Text, Reason: known.Reason, Component: known.Component}
+	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
 // longestText bounds what is stored of a text, in characters: it may come from another system.
@@ -162,10 +163,10 @@ func presentable(text string) string {
 }
 
 // timedOut is the problem of what took longer than it may.
-func timedOut(limit time.Duration, what string) Problem {
+func (e *Engine[D]) timedOut(limit time.Duration, what string) Problem {
 	return Problem{
 		Message:   fmt.Sprintf("%s did not come to an end within %s", what, limit),
 		Reason:    failure.ReasonTimeout,
-		Component: failure.ComponentBroker,
+		Component: e.config.Component,
 	}
 }

@@ -256,7 +256,7 @@ func (s stores) instanceCalls() map[string]call {
 		}),
 		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
 		"instances.Holder": func(ctx context.Context) error {
-			_, err := s.instances.Holder(ctx, instances.Claimed{
+			_, err := s.instances.Holder(ctx, s.db.Reader(), instances.Claimed{
 				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",
 			})
 

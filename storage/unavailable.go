@@ -44,10 +44,11 @@ func IsUnavailable(err error) bool {
 	return false
 }
 
-// unavailableCode tells PostgreSQL's codes of a server that is away, full, or about to stop.
+// unavailableCode tells PostgreSQL's codes of a server that is away, full, about to stop, or not the one that writes any more, and of a
+// transaction that has to be tried again.
 func unavailableCode(code string) bool {
-	// Connection, resources, operator intervention, a transaction that was idle for too long.
-	for _, class := range []string{"08", "53", "57P", "25P03"} {
+	// Connection, resources, operator intervention, a transaction that was idle for too long or that only reads, deadlock.
+	for _, class := range []string{"08", "53", "57P", "25P03", "25006", "40"} {
 		if strings.HasPrefix(code, class) {
 			return true
 		}

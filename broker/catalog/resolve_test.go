@@ -131,6 +131,20 @@ func TestResolveTakesEveryParameter(t *testing.T) {
 	}
 }
 
+func TestAParameterThatIsWrittenTwiceIsTheSecondOne(t *testing.T) {
+	t.Parallel()
+
+	resolved, err := plan(t, planAWS).Resolve(catalog.Order{InstanceID: instanceID, Parameters: json.RawMessage(`{
+		"oidc": {"clientID": "first", "issuerURL": "https://first.example.com", "signingAlgs": ["none"]},
+		"oidc": {"clientID": "second", "issuerURL": "https://second.example.com"}
+	}`)})
+
+	want := catalog.NewOIDC("https://second.example.com", "second")
+	if diff := cmp.Diff(want, resolved.Cluster.OIDC); diff != "" || err != nil {
+		t.Errorf("what the schema has not seen does not count: %v -want +got\n%s", err, diff)
+	}
+}
+
 func TestD6ResolveRefuses(t *testing.T) {
 	t.Parallel()
 

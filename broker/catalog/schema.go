@@ -94,7 +94,13 @@ func (f form) read(raw json.RawMessage) (parameters, violations) {
 		return given, wrong
 	}
 
-	if err := json.Unmarshal(raw, &given); err != nil {
+	// Of a field that is written twice the schema has seen the second one, and no more than that may count.
+	seen, err := json.Marshal(document)
+	if err == nil {
+		err = json.Unmarshal(seen, &given)
+	}
+
+	if err != nil {
 		field := ""
 		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			field = mismatch.Field

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -43,6 +45,14 @@ func write(t *testing.T, dir, name, content string) {
 // watched runs the test beside a watch of the folder.
 func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
 	t.Helper()
+	recorded(t, dir, func(context.Context, catalog.Event) error { return nil }, test)
+}
+
+// recorded is watched with a record of the changes.
+func recorded(t *testing.T, dir string, record func(context.Context, catalog.Event) error,
+	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
+) {
+	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
 		offer, err := catalog.Load(os.DirFS(dir), options())
@@ -57,7 +67,7 @@ func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Ca
 		go func() {
 			since := func(_ context.Context, _ string, now time.Time) (time.Time, error) { return now, nil }
 			ended <- catalog.Watch{
-				Catalog: offer, Files: os.DirFS(dir), Since: since, Clock: clock.RealClock{}, Log: logger,
+				Catalog: offer, Files: os.DirFS(dir), Since: since, Record: record, Clock: clock.RealClock{}, Log: logger,
 			}.Part().Run(ctx)
 		}()
 
@@ -163,6 +173,48 @@ func TestFilesThatAreBeingWrittenAreNotTaken(t *testing.T) {
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
 			t.Errorf("parts of a file are told %d times; problem %v", len(entries), offer.Problem())
+		}
+	})
+}
+
+func TestChangesAreRecorded(t *testing.T) {
+	dir := folder(t)
+	good := string(file(t, "plans/aws.yaml"))
+
+	var events []catalog.Event
+
+	away := true
+	record := func(_ context.Context, event catalog.Event) error {
+		if away {
+			return errors.New("the database is away")
+		}
+
+		events = append(events, event)
+
+		return nil
+	}
+
+	recorded(t, dir, record, func(t *testing.T, offer *catalog.Catalog, _ *logtest.Hook) {
+		before := offer.Published().ETag
+
+		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "zonesCount: 3", "zonesCount: 0"))
+		time.Sleep(look)
+		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "version: 1.0.0", "version: 1.1.0"))
+		time.Sleep(look)
+
+		if len(events) > 0 {
+			t.Errorf("events %v are recorded while that fails", events)
+		}
+
+		away = false
+
+		time.Sleep(2 * look)
+
+		want := []catalog.Event{
+			{Before: before, After: before, Problem: "checking the catalog: plan aws: zonesCount is not positive"}, {Before: before, After: offer.Published().ETag},
+		}
+		if diff := cmp.Diff(want, events); diff != "" {
+			t.Errorf("what could not be recorded at once is recorded later, in its order, and once: -want +got\n%s", diff)
 		}
 	})
 }

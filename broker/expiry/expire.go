@@ -112,6 +112,8 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, why string) (out
 	done := outcome{expired: instance.ExpiredAt.IsZero()}
 
 	instance = expired(instance, now)
+	instance.Suspended = standing == environment.Suspended // a resumption that failed may have made a runtime
+
 	if err := e.Instances.Update(ctx, tx, instance); err != nil {
 		return outcome{}, err
 	}

@@ -1,7 +1,6 @@
 package expiry_test
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -79,18 +78,29 @@ func (b *bench) made(id, plan string) {
 		ExpiresAt: b.Periods.End(plan, b.clock.Now()),
 	}
 
-	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, b.clock.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-
 	if err := b.DB.InTx(b.Context(), func(tx storage.Tx) error {
-		return errors.Join(storagetest.Insert(b.Context(), tx, b.Instances, instance), b.Operations.Accept(b.Context(), tx, operation))
+		return storagetest.Insert(b.Context(), tx, b.Instances, instance)
 	}); err != nil {
 		b.Fatal(err)
 	}
 
-	b.end(operation.ID, process.Succeeded)
+	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
+}
+
+// accept begins an operation and returns its id.
+func (b *bench) accept(kind string, instance environment.Instance) string {
+	b.Helper()
+
+	operation, err := environment.NewOperation(kind, instance, nil, b.clock.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if err := b.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.Operations.Accept(b.Context(), tx, operation) }); err != nil {
+		b.Fatal(err)
+	}
+
+	return operation.ID
 }
 
 // end lets an operation end in the state.
@@ -210,16 +220,7 @@ func TestASuspendedInstanceExpiresOnce(t *testing.T) {
 
 		instance, _ := b.stored("one")
 
-		suspension, err := environment.NewOperation(environment.KindSuspend, instance, nil, b.clock.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if err := b.DB.InTx(t.Context(), func(tx storage.Tx) error { return b.Operations.Accept(t.Context(), tx, suspension) }); err != nil {
-			t.Fatal(err)
-		}
-
-		b.suspended("one", suspension.ID)
+		b.suspended("one", b.accept(environment.KindSuspend, instance))
 
 		for range 2 {
 			if operation, err := b.Expire(t.Context(), "one", why); err != nil || operation != "" {
@@ -245,14 +246,7 @@ func TestExpirationsThatAreRefused(t *testing.T) {
 
 	going, _ := b.stored("going")
 
-	deletion, err := environment.NewOperation(environment.KindDeprovision, going, nil, b.clock.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := b.DB.InTx(t.Context(), func(tx storage.Tx) error { return b.Operations.Accept(t.Context(), tx, deletion) }); err != nil {
-		t.Fatal(err)
-	}
+	b.accept(environment.KindDeprovision, going)
 
 	for id, c := range map[string]struct {
 		reason string
@@ -361,6 +355,43 @@ func TestAFailedSuspensionIsTriedAgainLater(t *testing.T) {
 	if _, suspensions := b.stored("one"); len(suspensions) != 2 {
 		t.Errorf("it is suspended, and was suspended again")
 	}
+}
+
+func TestAnInstanceWithoutItsRuntimeExpiresToo(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := newBench(t, db)
+
+		for _, id := range []string{"suspended", "half resumed"} {
+			b.made(id, "trial")
+			instance, _ := b.stored(id)
+			b.suspended(id, b.accept(environment.KindSuspend, instance))
+		}
+
+		half, _ := b.stored("half resumed")
+		b.end(b.accept(environment.KindResume, half), process.Failed)
+
+		b.clock.SetTime(began.Add(14 * day))
+		b.run()
+		b.run()
+
+		instance, suspensions := b.stored("suspended")
+		if !instance.Expired() || len(suspensions) != 1 {
+			t.Errorf("nobody brings it back, and there is nothing to remove: expired at %s, %d suspensions", instance.ExpiredAt, len(suspensions))
+		}
+
+		instance, suspensions = b.stored("half resumed")
+		if !instance.Expired() || len(suspensions) != 2 {
+			t.Fatalf("what its resumption has made goes: expired at %s, %d suspensions", instance.ExpiredAt, len(suspensions))
+		}
+
+		b.end(suspensions[0].ID, process.Failed)
+		b.clock.SetTime(began.Add(15 * day))
+		b.run()
+
+		if _, suspensions = b.stored("half resumed"); len(suspensions) != 3 {
+			t.Errorf("and is tried again: %d suspensions", len(suspensions))
+		}
+	})
 }
 
 func TestPeriods(t *testing.T) {

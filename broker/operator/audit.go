@@ -68,12 +68,16 @@ func auditEntry(entry audit.Entry) operatorapi.AuditEntry {
 
 // targetOf tells what a request would change.
 func targetOf(r *http.Request) audit.Target {
-	if r.Method != http.MethodPost {
-		return audit.Target{}
-	}
+	var target audit.Target
 
-	path := r.URL.EscapedPath()
-	target := audit.Target{Action: path[strings.LastIndex(path, "/")+1:]} // as audit names them
+	switch path := r.URL.EscapedPath(); r.Method {
+	case http.MethodPost:
+		target.Action = path[strings.LastIndex(path, "/")+1:] // as audit names them
+	case http.MethodPut:
+		target.Action = audit.Expire
+	default:
+		return target
+	}
 
 	// An id that cannot be read is left out.
 	if _, named := mux.Vars(r)["operation_id"]; named {
@@ -87,8 +91,9 @@ func targetOf(r *http.Request) audit.Target {
 
 // recordIntervention writes what an operator did about an operation, inside its transaction.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, action string, wanted intervention, former, concerned process.Record) error {
+	instanceID, bindingID := worksOn(former)
 	entry := audit.Entry{
-		Action: action, InstanceID: former.InstanceID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
+		Action: action, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
 		Before: audit.Fields{"kind": former.Kind, "state": former.State},
 		After:  audit.Fields{"kind": former.Kind, "state": concerned.State},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -52,10 +53,18 @@ func TestOperatorsAreInTheTrail(t *testing.T) {
 		b.want("not for operators", b.do("operator", "POST", "/runtimes/three/adminkubeconfig"), http.StatusForbidden)
 		later()
 		b.want("not for operators either", b.do("operator", "GET", "/audit"), http.StatusForbidden)
+		later()
+		b.want("not for viewers", b.do("viewer", "PUT", "/expire/service_instance/three"), http.StatusForbidden)
+		later()
+
+		b.expirer.err = failure.New(failure.Conflict, "leaves")
+		b.want("not now", b.do("operator", "PUT", "/expire/service_instance/three"), http.StatusConflict)
 
 		operator := operatorapi.Actor{User: "operator", Means: "password", Address: "127.0.0.1", RequestID: identity}
 		admin := operator
 		admin.User = "admin"
+		viewer := operator
+		viewer.User = "viewer"
 
 		want := []operatorapi.AuditEntry{
 			{Action: "retry", OperationID: running, By: operator, Status: 409, Code: "Conflict"},
@@ -72,6 +81,8 @@ func TestOperatorsAreInTheTrail(t *testing.T) {
 			{Action: "adminkubeconfig", InstanceID: "none", By: admin, Status: 404, Code: "NotFound"},
 			{Action: "adminkubeconfig", InstanceID: "three", By: operator, Status: 403, Code: "Forbidden"},
 			{Action: "access", By: operator, Status: 403, Code: "Forbidden"},
+			{Action: "expire", InstanceID: "three", By: viewer, Status: 403, Code: "Forbidden"},
+			{Action: "expire", InstanceID: "three", By: operator, Status: 409, Code: "Conflict"},
 		}
 
 		got := b.audit("")

@@ -101,6 +101,10 @@ func TestOperationsOnBindings(t *testing.T) {
 			b.Errorf("the retry is %+v", next)
 		}
 
+		if told := b.audit("?instance_id=one"); len(told) != 1 || told[0].InstanceID != "one" || told[0].BindingID != "failed" {
+			b.Errorf("the trail tells of the instance: %+v", told)
+		}
+
 		b.want("it is retried already", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
 
 		lost := b.operation(environment.BindingKey("gone", "x"), environment.KindBind, process.Failed)

@@ -54,7 +54,13 @@ func (a *api) intervene(action, done string, do intervening) rest.Endpoint {
 			return rest.Answer{}, err
 		}
 
-		line = line.WithFields(logrus.Fields{logging.InstanceID: record.InstanceID, logging.Kind: record.Kind})
+		instanceID, bindingID := worksOn(record)
+		line = line.WithFields(logrus.Fields{logging.InstanceID: instanceID, logging.Kind: record.Kind})
+
+		if bindingID != "" {
+			line = line.WithField(logging.BindingID, bindingID)
+		}
+
 		if record.ID != wanted.operationID {
 			line = line.WithField(logging.SuccessorID, record.ID)
 		}

@@ -27,17 +27,17 @@ func (a *api) listOperations(r *http.Request) (rest.Answer, error) {
 		return rest.Answer{}, err
 	}
 
-	worksOn := values.Get("instance_id")
+	key := values.Get("instance_id")
 	if bindingID := values.Get("binding_id"); bindingID != "" {
-		if worksOn == "" {
+		if key == "" {
 			return rest.Answer{}, invalid("binding_id needs the instance_id beside it: it is one of that instance.")
 		}
 
-		worksOn = environment.BindingKey(worksOn, bindingID)
+		key = environment.BindingKey(key, bindingID)
 	}
 
 	filter := operations.Filter{
-		InstanceID: worksOn,
+		InstanceID: key,
 		Kind:       values.Get("kind"),
 		State:      process.State(values.Get("state")),
 		Before:     page.before,

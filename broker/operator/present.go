@@ -47,9 +47,11 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 
 // operation shows an operation without its timeline.
 func (a *api) operation(record process.Record) operatorapi.Operation {
+	instanceID, bindingID := worksOn(record)
 	shown := operatorapi.Operation{
 		ID:             record.ID,
-		InstanceID:     record.InstanceID,
+		InstanceID:     instanceID,
+		BindingID:      bindingID,
 		Kind:           record.Kind,
 		State:          string(record.State),
 		Description:    record.Description,
@@ -72,10 +74,6 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		TimelineRemovedAt: moment(record.TimelineRemoved),
 	}
 
-	if instanceID, bindingID, is := environment.BindingOf(record.InstanceID); is {
-		shown.InstanceID, shown.BindingID = instanceID, bindingID
-	}
-
 	if problem := record.Problem; problem.Message != "" {
 		shown.Problem = &operatorapi.Problem{
 			Message: problem.Message, Reason: problem.Reason, Component: problem.Component,
@@ -87,6 +85,16 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 	}
 
 	return shown
+}
+
+// worksOn returns the instance that an operation works on, and the binding where it works on one of its bindings.
+func worksOn(record process.Record) (instanceID, bindingID string) {
+	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
+	if !is {
+		instanceID = record.InstanceID
+	}
+
+	return instanceID, bindingID
 }
 
 // explained shows an operation with its timeline, and with what that tells about the present.

@@ -1,13 +1,16 @@
 package service
 
 import (
+	"context"
 	"io/fs"
+	"net/http"
 	"os"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -44,8 +47,23 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 }
 
 // watch has the catalog follow its files.
-func watch(config Config, offer *catalog.Catalog, store *instances.Store, log logrus.FieldLogger) lifecycle.Part {
+func watch(config Config, offer *catalog.Catalog, store *instances.Store, trail *audit.Trail, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watch{
 		Catalog: offer, Files: catalogFiles(config), Since: store.CatalogSince, Clock: clock.RealClock{}, Log: log,
+		Record: func(ctx context.Context, event catalog.Event) error {
+			return trail.RecordAlone(ctx, catalogEntry(event))
+		},
 	}.Part()
+}
+
+// catalogEntry is what the audit trail tells of a change of the catalog's files.
+func catalogEntry(event catalog.Event) audit.Entry {
+	entry := audit.Entry{Action: audit.Catalog, Status: http.StatusOK, Reason: "The files of the catalog have changed."}
+	entry.Before, entry.After = audit.Difference(audit.Fields{"etag": event.Before}, audit.Fields{"etag": event.After})
+
+	if event.Problem != "" {
+		entry.Status, entry.Reason = http.StatusUnprocessableEntity, event.Problem
+	}
+
+	return entry
 }

@@ -35,7 +35,9 @@ type handlerParts struct {
 	systems   []*outside.Guard
 	log       logrus.FieldLogger
 	engine    operator.Processes
-	wake      func()
+	// former reports whether the Provisioner is one of the former system.
+	former func() bool
+	wake   func()
 }
 
 // brokerOptions are what answers platforms and operators.
@@ -89,5 +91,6 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Otherwise:     operators,
 
 		AccountMovement: config.SubaccountMovementEnabled,
+		RangesLeftOpen:  parts.former,
 	}
 }

@@ -109,8 +109,17 @@ func (r rows) record(ctx context.Context, known environment.Instance, change fun
 			return err
 		}
 
-		return r.instances.Update(ctx, tx, changed)
+		err = r.instances.Update(ctx, tx, changed)
+		if storage.IsDuplicate(err) { // of all that is written only Exclusive may be another instance's
+			return failure.Wrap(failure.Quota, err, "account %s has another instance of plan %s by now, and may have one: delete that, then retry",
+				changed.GlobalAccountID, changed.PlanName).Because(failure.ReasonAlreadyExists, failure.ComponentBroker)
+		}
+
+		return err
 	})
+	if failure.Is(err, failure.Quota) {
+		return err
+	}
 
 	return explain(err, "the instance")
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/process"
@@ -144,6 +146,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
+	limits.Component = failure.ComponentBroker
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
@@ -164,12 +167,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, handlerParts{
 		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
 		systems: []*outside.Guard{guard},
+		former:  func() bool { return follow.Kind() == provisionerclient.KindFormer },
 		log:     s.Log, wake: wake,
 	})
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, offer, stores.instances, s.Log),
+		watch(config, offer, stores.instances, kept, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		reseal.New(reseal.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},

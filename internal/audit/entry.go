@@ -17,9 +17,11 @@ const (
 	Retry           = "retry"
 	Skip            = "skip"
 	Bind            = "bind"
-	Expire          = "expire"
-	Unbind          = "unbind"
-	Update          = "update"
+	// Catalog is a change of the catalog's files, which the broker found and took or did not take.
+	Catalog = "catalog"
+	Expire  = "expire"
+	Unbind  = "unbind"
+	Update  = "update"
 )
 
 // Entry is something that somebody did, or tried to do.
@@ -37,7 +39,7 @@ type Entry struct {
 	By        Actor  `json:"by"`
 	// Code is the word for machines in the answer, where it is no success. Its text may repeat what was sent, and is not kept.
 	Code string `json:"code,omitempty"`
-	// Reason is what an operator gave as one.
+	// Reason is what an operator gave as one; of what the broker did by itself, why.
 	Reason string `json:"reason,omitempty"`
 	Before Fields `json:"before,omitempty"`
 	After  Fields `json:"after,omitempty"`

@@ -70,11 +70,20 @@ func auditText(list operatorapi.AuditList) output.Text {
 	for _, entry := range list.Data {
 		rows.Rows = append(rows.Rows, []string{
 			output.Time(entry.At), entry.Action, statusText(entry), entry.InstanceID,
-			entry.By.Originator, cmp.Or(entry.By.User, "a stranger"), entry.By.Address, entry.Reason,
+			entry.By.Originator, sentBy(entry.By), entry.By.Address, entry.Reason,
 		})
 	}
 
 	return rows
+}
+
+// sentBy tells who was found out to have sent the request.
+func sentBy(actor operatorapi.Actor) string {
+	if actor == (operatorapi.Actor{}) {
+		return "the broker" // there was no request
+	}
+
+	return cmp.Or(actor.User, "a stranger")
 }
 
 // statusText tells the status, and how many refusals are not in the trail.

@@ -57,7 +57,12 @@ func (c Change) Apply(instance Instance) (Instance, error) {
 	}
 
 	instance.PlanID, instance.PlanName, instance.MaintenanceVersion = c.PlanID, c.PlanName, c.MaintenanceVersion
-	instance.GlobalAccountID, instance.Exclusive, instance.ExpiresAt = c.GlobalAccountID, c.Exclusive, c.ExpiresAt
+	instance.GlobalAccountID, instance.Exclusive = c.GlobalAccountID, c.Exclusive
+
+	if !instance.Expired() { // it may have expired since the change was ordered
+		instance.ExpiresAt = c.ExpiresAt
+	}
+
 	instance.Request.Parameters, instance.Request.Context = parameters, context
 	instance.Request.Cluster = c.Cluster
 

@@ -82,3 +82,24 @@ func TestAChangeIsAppliedOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeDoesNotBringAnExpiredInstanceBack(t *testing.T) {
+	lasting := environment.Instance{PlanID: "plan", ExpiresAt: time.Unix(1000, 0)}
+	change := environment.NoChange(lasting)
+	change.ExpiresAt = time.Unix(2000, 0)
+
+	expired := lasting
+	expired.ExpiresAt, expired.ExpiredAt = time.Unix(500, 0), time.Unix(500, 0)
+
+	moved := lasting
+	moved.ExpiresAt = change.ExpiresAt
+
+	for reason, c := range map[string]struct{ instance, want environment.Instance }{
+		"another plan lasts for another time":                        {lasting, moved},
+		"what has expired since then is over, and its runtime to go": {expired, expired},
+	} {
+		if got, err := change.Apply(c.instance); err != nil || !cmp.Equal(c.want, got) {
+			t.Errorf("%s: %v -want +got\n%s", reason, err, cmp.Diff(c.want, got))
+		}
+	}
+}

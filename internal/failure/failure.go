@@ -66,7 +66,7 @@ type Error struct {
 	Kind Kind
 	// Reason is a short machine-readable cause, such as ReasonTimeout or a code of Gardener.
 	Reason string
-	// Component names the system in which it happened.
+	// Component names the system in which it happened; empty for the service that tells of it.
 	Component string
 	// Text is for the user: what happened and what to do. It never holds a secret.
 	Text string
@@ -123,7 +123,7 @@ func Of(err error) *Error {
 		return known
 	}
 
-	return &Error{Kind: Internal, Reason: ReasonInternal, Component: ComponentBroker, Text: "internal error", Cause: err}
+	return &Error{Kind: Internal, Reason: ReasonInternal, Text: "internal error", Cause: err}
 }
 
 // Is reports whether err is of the kind.

@@ -73,7 +73,7 @@ func TestErrorsAreRecognised(t *testing.T) {
 	plain := errors.New("dial tcp 10.0.0.1: password hush refused")
 	quota := failure.New(failure.Quota, "no %s left", "machines").Because("ERR_QUOTA", failure.ComponentGardener)
 	internal := &failure.Error{
-		Kind: failure.Internal, Reason: failure.ReasonInternal, Component: failure.ComponentBroker, Text: "internal error",
+		Kind: failure.Internal, Reason: failure.ReasonInternal, Text: "internal error",
 	}
 	away := failure.Wrap(failure.Transient, quota, "away")
 

@@ -66,7 +66,7 @@ func New(instance environment.Instance) (*wire.ProvisionRuntimeInput, error) {
 	labels := map[string]any{labelInstance: instance.ID, labelSubAccount: instance.SubAccountID}
 
 	return &wire.ProvisionRuntimeInput{
-		RuntimeInput:  &wire.RuntimeInput{Name: instance.Name, Labels: labels},
+		RuntimeInput:  &wire.RuntimeInput{Name: nameOf(instance), Labels: labels},
 		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: order, Administrators: cluster.Administrators},
 	}, nil
 }

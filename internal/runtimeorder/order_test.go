@@ -34,7 +34,7 @@ func instance(provider string, zones ...string) environment.Instance {
 func order(provider string, specific *wire.ProviderSpecificInput) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{
-			Name: "first", Labels: map[string]any{"broker_instance_id": "instance-1", "global_subaccount_id": "sub-1"},
+			Name: "first-c-1234567", Labels: map[string]any{"broker_instance_id": "instance-1", "global_subaccount_id": "sub-1"},
 		},
 		ClusterConfig: &wire.ClusterConfigInput{
 			Administrators: []string{"a@example.com", "b@example.com"},

@@ -37,7 +37,7 @@ type Config struct {
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"where the Provisioner listens"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"where the broker tells health and metrics"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"where the Provisioner tells health and metrics"`
-	Director                 bool          `env:"DIRECTOR"                   help:"register runtimes in a simulated Director, whose data is kept in the folder too"`
+	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director, whose data is kept in the folder too, and have simulated agents"`
 	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
 }
 
@@ -52,6 +52,7 @@ func DefaultConfig() Config {
 		ProvisionerAddress:       "127.0.0.1:3000",
 		StatusAddress:            "127.0.0.1:8071",
 		ProvisionerStatusAddress: "127.0.0.1:3001",
+		Director:                 true,
 		LogLevel:                 "info",
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/serving"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -81,17 +80,20 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	parts := []lifecycle.Part{gardenPart}
-	around := surroundings{garden: garden}
+
+	var (
+		director      string
+		directorParts []lifecycle.Part
+		services      services
+	)
 
 	if config.Director {
-		around.director, err = startDirector(ctx, config)
+		director, directorParts, err = startDirector(ctx, config, garden, log)
 	}
 
-	var services services
-
 	if err == nil {
-		parts = append(parts, around.directorParts()...)
-		services, err = start(ctx, config, keys, around, log)
+		parts = append(parts, directorParts...)
+		services, err = start(ctx, config, keys, surroundings{garden, director}, log)
 	}
 
 	if err != nil {
@@ -116,8 +118,8 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 // surroundings are what the services work with.
 type surroundings struct {
 	garden client.WithWatch
-	// director is nil when runtimes are not registered.
-	director *serving.Server
+	// director is where Director answers, empty when runtimes are not registered.
+	director string
 }
 
 // services are what the sandbox runs.
@@ -134,7 +136,7 @@ func start(ctx context.Context, config Config, keys secret.String, around surrou
 		err     error
 	)
 
-	settings := config.provisioner(keys, around.directorAddress())
+	settings := config.provisioner(keys, around.director)
 
 	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
 		return services{}, err

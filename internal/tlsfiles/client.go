@@ -1,14 +1,20 @@
 package tlsfiles
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
+
+// handshakeTimeout is that of the standard transport.
+const handshakeTimeout = 10 * time.Second
 
 // Client names the files of a client.
 type Client struct {
@@ -62,10 +68,13 @@ func (c Client) Config(watcher *Watcher, use string) (*tls.Config, error) {
 	return config, nil
 }
 
-// verify checks the server's certificate as crypto/tls does by itself.
+// verify checks the server's certificate as crypto/tls does by itself. Of a server that is dialed by its address a state tells no name.
 func verify(state tls.ConnectionState, authorities *x509.CertPool) error {
-	if len(state.PeerCertificates) == 0 {
+	switch {
+	case len(state.PeerCertificates) == 0:
 		return errors.New("the server shows no certificate")
+	case state.ServerName == "":
+		return errors.New("it is not known for whom the server's certificate has to be: use the name of the server, not its address")
 	}
 
 	options := x509.VerifyOptions{Roots: authorities, DNSName: state.ServerName, Intermediates: x509.NewCertPool()}
@@ -82,7 +91,7 @@ func verify(state tls.ConnectionState, authorities *x509.CertPool) error {
 
 // Transport returns the standard transport with the configuration, if any.
 func Transport(config *tls.Config) *http.Transport {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: new(net.Dialer).DialContext}
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport = standard.Clone()
 	}
@@ -93,5 +102,44 @@ func Transport(config *tls.Config) *http.Transport {
 		transport.TLSClientConfig = config
 	}
 
+	if config != nil && config.VerifyConnection != nil {
+		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, transport.DialContext, network, address, config)
+		}
+	}
+
 	return transport
+}
+
+// dial has the check of the configuration know the host also where that is an address.
+func dial(ctx context.Context, plain func(ctx context.Context, network, address string) (net.Conn, error), network, address string,
+	config *tls.Config,
+) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("dialing %s: %w", address, err)
+	}
+
+	line, err := plain(ctx, network, address)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the transport's own errors
+	}
+
+	own := config.Clone()
+	own.ServerName, own.NextProtos = host, []string{"h2", "http/1.1"}
+	own.VerifyConnection = func(state tls.ConnectionState) error {
+		state.ServerName = host
+
+		return config.VerifyConnection(state)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+
+	secure := tls.Client(line, own)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, line.Close())
+	}
+
+	return secure, nil
 }

@@ -248,7 +248,7 @@ func TestTheServersNameIsChecked(t *testing.T) {
 	listener.StartTLS()
 	t.Cleanup(listener.Close)
 
-	for name, want := range map[string]bool{"other.example.com": true, "broker.example.com": false} {
+	for name, want := range map[string]bool{"other.example.com": true, "broker.example.com": false, "127.0.0.1": false} {
 		config := client.Clone()
 		config.ServerName = name
 
@@ -260,6 +260,15 @@ func TestTheServersNameIsChecked(t *testing.T) {
 		if err == nil {
 			_ = connection.Close()
 		}
+	}
+
+	transport := tlsfiles.Transport(client)
+	defer transport.CloseIdleConnections()
+
+	if answer, err := (&http.Client{Transport: transport}).Get(listener.URL); err == nil {
+		_ = answer.Body.Close()
+
+		t.Errorf("a server for other.example.com is taken for the address %s", listener.URL)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestAwait(t *testing.T) {
 		"too long": {
 			reason: "nobody waits for ever", status: provisionerclient.Operation{State: wire.OperationStateInprogress, Message: "at 90%"},
 			want: &failure.Error{
-				Kind: failure.Permanent, Reason: failure.ReasonTimeout, Component: failure.ComponentBroker,
+				Kind: failure.Permanent, Reason: failure.ReasonTimeout,
 				Text: "the Provisioner works on it: at 90%: not done within 0s",
 			},
 		},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
 const (
@@ -80,7 +81,9 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 		return nil, nil, err
 	}
 
-	cluster := &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: wrapped, Timeout: callTimeout, QPS: -1}
+	cluster := &rest.Config{
+		Host: config.Host, APIPath: config.APIPath, Transport: tracing.Transport("runtime", wrapped), Timeout: callTimeout, QPS: -1,
+	}
 	cluster.ContentType, cluster.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 
 	return cluster, transport.CloseIdleConnections, nil

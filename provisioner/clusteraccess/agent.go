@@ -31,7 +31,7 @@ const (
 	annotationWrittenBy = "environment-broker.io/operation-id"
 	annotationReplaces  = "environment-broker.io/replaces-connection"
 
-	// longestProblem bounds what an agent says, in bytes.
+	// longestProblem bounds what somebody in the cluster says, in bytes.
 	longestProblem = 1000
 )
 
@@ -113,7 +113,7 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"status"}, fields...)...)
 
-		return strings.ToValidUTF8(value[:min(len(value), longestProblem)], "")
+		return brief(value)
 	}
 
 	connection := &agent.Connection{ID: string(object.GetUID()), State: text("connectionState")}
@@ -125,6 +125,11 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	}
 
 	return connection
+}
+
+// brief bounds what is told of a text that somebody in the cluster wrote.
+func brief(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
 // ConfigureAgent implements agent.Clusters, by server-side apply.

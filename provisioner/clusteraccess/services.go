@@ -2,7 +2,10 @@ package clusteraccess
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +16,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-const instances = "serviceinstances"
+// The service catalog of a cluster, as far as it matters here.
+const (
+	serviceInstances = "serviceinstances"
+	serviceBindings  = "servicebindings"
+	serviceClasses   = "clusterserviceclasses"
+	clusterBrokers   = "clusterservicebrokers"
+	namespaceBrokers = "servicebrokers"
+)
+
+const (
+	// mostDeletions and pieceOfWork bound what one call does: the next one goes on.
+	mostDeletions = 100
+	pieceOfWork   = 30 * time.Second
+)
 
 // resource is one of the service catalog of a cluster.
 func resource(name string) schema.GroupVersionResource {
@@ -21,21 +37,41 @@ func resource(name string) schema.GroupVersionResource {
 }
 
 // RemoveServices implements deprovisioning.Clusters. A cluster without a service catalog has no services.
-func (a Access) RemoveServices(ctx context.Context, shootName, brokers string) (left int, err error) {
+func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
+	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
+		found, err := services.remove(ctx, address)
+		left = found.String()
+
+		return explain(err, "the services of the cluster %q could not be removed", shootName)
+	})
+
+	return left, err
+}
+
+// ReleaseBrokers implements deprovisioning.Clusters. What finalizers of brokers keep in order, classes and plans, goes with the cluster.
+func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
+	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
+		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
+	})
+}
+
+// withServices does a piece of work.
+func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
+	defer cancel()
+
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer disconnect()
 
 	client, err := dynamic.NewForConfig(cluster)
 	if err != nil {
-		return 0, failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", shootName)
+		return failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", shootName)
 	}
 
-	left, err = services{client}.remove(ctx, brokers)
-
-	return left, explain(err, "the services of the cluster %q could not be removed", shootName)
+	return work(ctx, services{client})
 }
 
 // services are those of one cluster.
@@ -43,46 +79,112 @@ type services struct {
 	client dynamic.Interface
 }
 
-// remove asks for the removal of the services that come from these brokers, and counts those that are there still.
-func (s services) remove(ctx context.Context, brokers string) (left int, err error) {
-	from, err := s.names(ctx, "clusterservicebrokers", func(broker unstructured.Unstructured) bool {
-		return strings.HasPrefix(text(broker, "spec", "url"), brokers)
+// remove asks for the removal of the services that come from brokers whose address begins like this, of each once its bindings are gone:
+// until then the catalog keeps it. It tells what is there still. What cannot be removed keeps nothing else from going.
+func (s services) remove(ctx context.Context, address string) (left remains, err error) {
+	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
+		return left, err
+	}
+
+	ours, bound := map[string]bool{}, map[string]bool{}
+	for _, instance := range left.instances {
+		ours[nameOf(instance)] = true
+	}
+
+	found, err := s.list(ctx, serviceBindings)
+	if err != nil {
+		return left, err
+	}
+
+	for _, binding := range found {
+		if service := binding.GetNamespace() + "/" + text(binding, "spec", "instanceRef", "name"); ours[service] {
+			bound[service] = true
+			left.bindings = append(left.bindings, binding)
+		}
+	}
+
+	var free []unstructured.Unstructured
+
+	for _, instance := range left.instances {
+		if !bound[nameOf(instance)] {
+			free = append(free, instance)
+		}
+	}
+
+	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
+}
+
+// of finds the services that come from brokers whose address begins like this.
+func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
+	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
+		return strings.HasPrefix(text(broker, "spec", "url"), address)
 	})
 	if err != nil || len(from) == 0 {
-		return 0, err
+		return nil, err
 	}
 
-	classes, err := s.names(ctx, "clusterserviceclasses", func(class unstructured.Unstructured) bool {
+	offered, err := s.names(ctx, serviceClasses, func(class unstructured.Unstructured) bool {
 		return from[text(class, "spec", "clusterServiceBrokerName")]
 	})
-	if err != nil || len(classes) == 0 {
-		return 0, err
+	if err != nil || len(offered) == 0 {
+		return nil, err
 	}
 
-	found, err := s.list(ctx, instances)
-	if err != nil {
-		return 0, err
-	}
+	found, err := s.list(ctx, serviceInstances)
+
+	var wanted []unstructured.Unstructured
 
 	for _, instance := range found {
-		if !classes[text(instance, "spec", "clusterServiceClassRef", "name")] {
-			continue
-		}
-
-		left++
-
-		if instance.GetDeletionTimestamp() != nil {
-			continue
-		}
-
-		err := s.client.Resource(resource(instances)).Namespace(instance.GetNamespace()).
-			Delete(ctx, instance.GetName(), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return left, err
+		if offered[text(instance, "spec", "clusterServiceClassRef", "name")] {
+			wanted = append(wanted, instance)
 		}
 	}
 
-	return left, nil
+	return wanted, err
+}
+
+// delete asks objects to go that do not go yet, as many as one call may.
+func (s services) delete(ctx context.Context, of string, objects []unstructured.Unstructured) error {
+	var problems []error
+
+	for asked, object := range staying(objects) {
+		if asked == mostDeletions {
+			break
+		}
+
+		err := s.client.Resource(resource(of)).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			problems = append(problems, fmt.Errorf("%s %s: %w", object.GetKind(), nameOf(object), err))
+		}
+	}
+
+	return errors.Join(problems...)
+}
+
+// releaseBrokers takes the finalizers off all service brokers. Their services are gone by now, or nobody waits for them any more; and what
+// removes finalizers may go before the brokers do.
+func (s services) releaseBrokers(ctx context.Context) error {
+	var problems []error
+
+	for _, of := range []string{clusterBrokers, namespaceBrokers} {
+		found, err := s.list(ctx, of)
+		problems = append(problems, err)
+
+		for _, broker := range found {
+			if len(broker.GetFinalizers()) == 0 {
+				continue
+			}
+
+			broker.SetFinalizers(nil)
+
+			_, err := s.client.Resource(resource(of)).Namespace(broker.GetNamespace()).Update(ctx, &broker, metav1.UpdateOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				problems = append(problems, fmt.Errorf("%s %s: %w", broker.GetKind(), nameOf(broker), err))
+			}
+		}
+	}
+
+	return errors.Join(problems...)
 }
 
 // names are those of the objects that are wanted.
@@ -111,10 +213,4 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	}
 
 	return list.Items, nil
-}
-
-func text(object unstructured.Unstructured, path ...string) string {
-	found, _, _ := unstructured.NestedString(object.Object, path...) // another type is no name
-
-	return found
 }

@@ -1,7 +1,9 @@
 package clusteraccess
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,26 +30,51 @@ func instance(namespace, name, class string) *unstructured.Unstructured {
 	return object("ServiceInstance", namespace, name, map[string]any{"clusterServiceClassRef": map[string]any{"name": class}})
 }
 
+func binding(namespace, name, of string) *unstructured.Unstructured {
+	return object("ServiceBinding", namespace, name, map[string]any{"instanceRef": map[string]any{"name": of}})
+}
+
+// leaving has somebody have asked that the object goes, which the service catalog does not do yet.
+func leaving(object *unstructured.Unstructured, says ...any) *unstructured.Unstructured {
+	object.SetDeletionTimestamp(new(metav1.Now()))
+	object.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
+	object.Object["status"] = map[string]any{"conditions": says}
+
+	return object
+}
+
 func newCatalog(objects ...runtime.Object) *fake.FakeDynamicClient {
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		resource("clusterservicebrokers"): "ClusterServiceBrokerList",
-		resource("clusterserviceclasses"): "ClusterServiceClassList",
-		resource(instances):               "ServiceInstanceList",
+		resource(clusterBrokers):   "ClusterServiceBrokerList",
+		resource(namespaceBrokers): "ServiceBrokerList",
+		resource(serviceClasses):   "ClusterServiceClassList",
+		resource(serviceInstances): "ServiceInstanceList",
+		resource(serviceBindings):  "ServiceBindingList",
 	}, objects...)
 }
 
-// left lists the services that are there.
-func left(t *testing.T, client *fake.FakeDynamicClient) []string {
+// offering are a broker with services of ours, and one with others.
+func offering(more ...runtime.Object) []runtime.Object {
+	return append(more,
+		object("ClusterServiceBroker", "", "manager", map[string]any{"url": "https://service-manager.example.com/v1/osb/1"}),
+		object("ClusterServiceBroker", "", "other", map[string]any{"url": "https://helm-broker.example.com"}),
+		object("ClusterServiceClass", "", "class-1", map[string]any{"clusterServiceBrokerName": "manager"}),
+		object("ClusterServiceClass", "", "class-2", map[string]any{"clusterServiceBrokerName": "other"}),
+	)
+}
+
+// names lists the objects that are there.
+func names(t *testing.T, client *fake.FakeDynamicClient, of string) []string {
 	t.Helper()
 
-	list, err := client.Resource(resource(instances)).List(t.Context(), metav1.ListOptions{})
+	list, err := client.Resource(resource(of)).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	names := make([]string, 0, len(list.Items))
 	for _, each := range list.Items {
-		names = append(names, each.GetNamespace()+"/"+each.GetName())
+		names = append(names, nameOf(each))
 	}
 
 	slices.Sort(names)
@@ -55,29 +82,8 @@ func left(t *testing.T, client *fake.FakeDynamicClient) []string {
 	return names
 }
 
-func TestRemoveServices(t *testing.T) {
-	leaving := instance("one", "leaving", "class-1")
-	leaving.SetDeletionTimestamp(new(metav1.Now()))
-	leaving.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
-
-	odd := object("ServiceInstance", "one", "odd", map[string]any{"clusterServiceClassRef": "class-1"})
-
-	client := newCatalog(
-		object("ClusterServiceBroker", "", "manager", map[string]any{"url": "https://service-manager.example.com/v1/osb/1"}),
-		object("ClusterServiceBroker", "", "other", map[string]any{"url": "https://helm-broker.example.com"}),
-		object("ClusterServiceClass", "", "class-1", map[string]any{"clusterServiceBrokerName": "manager"}),
-		object("ClusterServiceClass", "", "class-2", map[string]any{"clusterServiceBrokerName": "other"}),
-		instance("one", "mine", "class-1"), instance("two", "mine", "class-1"), instance("one", "other", "class-2"), odd, leaving,
-	)
-
-	const brokers = "https://service-manager."
-
-	for run, want := range []int{3, 1, 1} {
-		if got, err := (services{client}).remove(t.Context(), brokers); err != nil || got != want {
-			t.Errorf("run %d: %d are left, want %d, %v", run+1, got, want, err)
-		}
-	}
-
+// asked counts the requests that objects go.
+func asked(client *fake.FakeDynamicClient) int {
 	deleted := 0
 
 	for _, action := range client.Actions() {
@@ -86,12 +92,138 @@ func TestRemoveServices(t *testing.T) {
 		}
 	}
 
-	if deleted != 2 {
-		t.Errorf("%d services were asked to go, want 2: one goes already", deleted)
+	return deleted
+}
+
+func TestRemoveServices(t *testing.T) {
+	odd := object("ServiceInstance", "one", "odd", map[string]any{"clusterServiceClassRef": "class-1"})
+	client := newCatalog(offering(
+		instance("one", "bound", "class-1"), instance("two", "mine", "class-1"), instance("one", "other", "class-2"), odd,
+		leaving(instance("one", "leaving", "class-1")),
+		binding("one", "first", "bound"), binding("one", "second", "bound"), binding("one", "foreign", "other"), binding("two", "elsewhere", "bound"),
+	)...)
+
+	for run, want := range []string{
+		"3 of its services and 2 of their bindings, first of all ServiceBinding one/first",
+		"2 of its services, first of all ServiceInstance one/bound",
+		"1 of its services, first of all ServiceInstance one/leaving",
+		"1 of its services, first of all ServiceInstance one/leaving",
+	} {
+		got, err := services{client}.remove(t.Context(), "https://service-manager.")
+		if got.String() != want || err != nil {
+			t.Errorf("run %d: left are %q, want %q, %v", run+1, got, want, err)
+		}
 	}
 
-	if diff := cmp.Diff([]string{"one/leaving", "one/odd", "one/other"}, left(t, client)); diff != "" {
+	if got := asked(client); got != 4 {
+		t.Errorf("%d objects were asked to go, want 2 bindings and 2 services: one goes already", got)
+	}
+
+	want := map[string][]string{
+		serviceInstances: {"one/leaving", "one/odd", "one/other"}, serviceBindings: {"one/foreign", "two/elsewhere"},
+	}
+	got := map[string][]string{serviceInstances: names(t, client, serviceInstances), serviceBindings: names(t, client, serviceBindings)}
+
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what another broker made stays, -want +got:\n%s", diff)
+	}
+}
+
+func TestWhatKeepsAServiceIsTold(t *testing.T) {
+	condition := func(kind, status, reason, message string) map[string]any {
+		return map[string]any{"type": kind, "status": status, "reason": reason, "message": message}
+	}
+
+	for name, c := range map[string]struct {
+		reason string
+		says   []any
+		want   string
+	}{
+		"why":        {"the catalog knows", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which says UnbindCallFailed: status 502"},
+		"ready":      {"it has not begun to go", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
+		"other":      {"only one condition tells how it is", []any{condition("Failed", "True", "No", "never")}, ""},
+		"nonsense":   {"another catalog may write anything", []any{"Ready"}, ""},
+		"at length":  {"not at any length", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which says R: " + strings.Repeat("x", longestProblem-3)},
+		"no message": {"a word is better than nothing", []any{condition("Ready", "False", "Busy", "")}, ", which says Busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newCatalog(offering(instance("one", "mine", "class-1"), leaving(binding("one", "stuck", "mine"), c.says...))...)
+			want := "1 of its services and 1 of their bindings, first of all ServiceBinding one/stuck" + c.want
+
+			if got, err := (services{client}).remove(t.Context(), "https://service-manager."); err != nil || got.String() != want {
+				t.Errorf("%s: got %q, want %q, %v", c.reason, got, want, err)
+			}
+		})
+	}
+}
+
+func TestOneCallIsBounded(t *testing.T) {
+	more := []runtime.Object{}
+	for i := range 2*mostDeletions + 1 {
+		more = append(more, instance("one", fmt.Sprintf("mine-%d", i), "class-1"))
+	}
+
+	client := newCatalog(offering(more...)...)
+
+	for run, want := range []int{2*mostDeletions + 1, mostDeletions + 1, 1, 0} {
+		if got, err := (services{client}).remove(t.Context(), "https://service-manager."); len(got.instances) != want || err != nil {
+			t.Errorf("run %d: %d are left, want %d, %v", run+1, len(got.instances), want, err)
+		}
+	}
+}
+
+func TestBrokersAreReleased(t *testing.T) {
+	held := func(object *unstructured.Unstructured) *unstructured.Unstructured {
+		object.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
+
+		return object
+	}
+	client := newCatalog(
+		held(object("ClusterServiceBroker", "", "manager", nil)), held(object("ClusterServiceBroker", "", "refused", nil)),
+		held(object("ServiceBroker", "one", "own", nil)), object("ServiceBroker", "one", "free", nil),
+	)
+
+	refusing := true
+	client.PrependReactor("update", clusterBrokers, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		update, _ := action.(clienttesting.UpdateAction)
+		broker, _ := update.GetObject().(*unstructured.Unstructured)
+
+		return refusing && broker.GetName() == "refused", nil, apierrors.NewServiceUnavailable("no webhook")
+	})
+
+	if err := (services{client}).releaseBrokers(t.Context()); err == nil || !strings.Contains(err.Error(), "ClusterServiceBroker refused") {
+		t.Errorf("what is still held is told: %v", err)
+	}
+
+	refusing = false
+
+	if err := (services{client}).releaseBrokers(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	updated := 0
+
+	for _, action := range client.Actions() {
+		if action.GetVerb() == "update" {
+			updated++
+		}
+	}
+
+	if updated != 4 {
+		t.Errorf("%d updates, want 4: of each broker that is held, one of them twice", updated)
+	}
+
+	for _, of := range []string{clusterBrokers, namespaceBrokers} {
+		list, err := client.Resource(resource(of)).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, broker := range list.Items {
+			if len(broker.GetFinalizers()) > 0 {
+				t.Errorf("%s is held by %v", nameOf(broker), broker.GetFinalizers())
+			}
+		}
 	}
 }
 
@@ -103,8 +235,9 @@ func TestClusterWithoutServices(t *testing.T) {
 		return client
 	}
 	away := apierrors.NewServiceUnavailable("away")
-	gone := apierrors.NewNotFound(resource("clusterservicebrokers").GroupResource(), "")
+	gone := apierrors.NewNotFound(resource(clusterBrokers).GroupResource(), "")
 	class := object("ClusterServiceClass", "", "class-1", map[string]any{"clusterServiceBrokerName": "manager"})
+	mine := func() *fake.FakeDynamicClient { return newCatalog(broker, class, instance("one", "mine", "class-1")) }
 
 	for name, c := range map[string]struct {
 		reason   string
@@ -112,27 +245,22 @@ func TestClusterWithoutServices(t *testing.T) {
 		wantLeft int
 		wantErr  bool
 	}{
-		"no catalog":  {reason: "the cluster does not know the kind", client: missing(newCatalog(), "list", "clusterservicebrokers", gone)},
-		"no broker":   {reason: "nothing comes from these brokers", client: newCatalog(instance("one", "other", "class-1"))},
-		"no classes":  {reason: "the broker offers nothing", client: newCatalog(broker)},
-		"no services": {reason: "nobody ordered any", client: newCatalog(broker, class)},
-		"away":        {reason: "what cannot be read is not taken for empty", client: missing(newCatalog(broker), "list", "*", away), wantErr: true},
-		"brokers only": {
-			reason: "what cannot be read is not taken for empty", client: missing(newCatalog(broker), "list", "clusterserviceclasses", away), wantErr: true,
-		},
-		"no deletion": {
-			reason: "a service that cannot be removed is told", wantErr: true, wantLeft: 1,
-			client: missing(newCatalog(broker, class, instance("one", "mine", "class-1")), "delete", "*", away),
-		},
+		"no catalog":    {reason: "the cluster does not know the kind", client: missing(newCatalog(), "list", clusterBrokers, gone)},
+		"no broker":     {reason: "nothing comes from these brokers", client: newCatalog(instance("one", "other", "class-1"))},
+		"no classes":    {reason: "the broker offers nothing", client: newCatalog(broker)},
+		"no services":   {reason: "nobody ordered any", client: newCatalog(broker, class)},
+		"away":          {reason: "what cannot be read is not taken for empty", client: missing(newCatalog(broker), "list", "*", away), wantErr: true},
+		"brokers only":  {reason: "nor are its classes", client: missing(newCatalog(broker), "list", serviceClasses, away), wantErr: true},
+		"services only": {reason: "nor is a service taken for one without bindings", client: missing(mine(), "list", serviceBindings, away), wantLeft: 1, wantErr: true},
+		"no deletion":   {reason: "a service that cannot be removed is told", client: missing(mine(), "delete", "*", away), wantErr: true, wantLeft: 1},
 		"gone meanwhile": {
-			reason: "somebody else was faster; the next look finds none", wantLeft: 1,
-			client: missing(newCatalog(broker, class, instance("one", "mine", "class-1")), "delete", "*", gone),
+			reason: "somebody else was faster; the next look finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := services{c.client}.remove(t.Context(), "https://service-manager.")
-			if got != c.wantLeft || (err != nil) != c.wantErr {
-				t.Errorf("%s: %d are left, %v", c.reason, got, err)
+			if len(got.instances) != c.wantLeft || (err != nil) != c.wantErr {
+				t.Errorf("%s: %d are left, %v", c.reason, len(got.instances), err)
 			}
 		})
 	}

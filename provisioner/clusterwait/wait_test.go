@@ -101,7 +101,7 @@ func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
 		"None": {
 			reason: "Without a code nobody knows why it took too long.",
 			garden: at(gardencorev1beta1.LastOperationStateProcessing, 0),
-			want:   cause{failure.ReasonTimeout, failure.ComponentBroker},
+			want:   cause{failure.ReasonTimeout, ""},
 		},
 	}
 

@@ -2,7 +2,6 @@ package deprovisioning
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -30,13 +29,14 @@ func (s cleanUp) Run(ctx context.Context, op operation.Operation, _ logrus.Field
 	}
 
 	left, err := s.clusters.RemoveServices(ctx, op.Data.Runtime.ShootName, s.brokers)
-	if err != nil {
-		return patiently(ctx, op, "the services of the cluster could not be removed", err, s.poll, s.limit)
+	if err == nil && left == "" {
+		return op, 0, nil
 	}
 
-	if left > 0 {
-		return patiently(ctx, op, fmt.Sprintf("%d services of the cluster are being removed", left), nil, s.poll, s.limit)
+	why := "the services of the cluster are being removed"
+	if left != "" {
+		why += ": there are still " + left
 	}
 
-	return op, 0, nil
+	return patiently(ctx, op, why, err, s.poll, s.limit)
 }

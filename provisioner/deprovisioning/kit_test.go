@@ -3,6 +3,7 @@ package deprovisioning
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,6 +43,7 @@ type world struct {
 	deletedAt time.Time // in the row
 
 	services  int   // how many the cluster has from outside; the cleanup has one go with each call
+	held      bool  // something keeps the service brokers from going
 	parts     int   // how many parts of Kyma are installed; the same
 	connected int   // connections to the cluster that are open
 	inside    error // what calls to the cluster end with
@@ -143,14 +145,27 @@ func (w *world) MarkDeleted(_ context.Context, id string, at time.Time) error {
 }
 
 // RemoveServices implements Clusters.
-func (w *world) RemoveServices(_ context.Context, _, brokers string) (int, error) {
-	err := w.call("services of "+brokers, func() error {
+func (w *world) RemoveServices(_ context.Context, _, address string) (left string, err error) {
+	err = w.call("services of "+address, func() error {
 		w.services = max(w.services-1, 0)
 
 		return w.inside
 	})
 
-	return w.services, err
+	if w.services > 0 {
+		left = fmt.Sprintf("%d of its services", w.services)
+	}
+
+	return left, err
+}
+
+// ReleaseBrokers implements Clusters.
+func (w *world) ReleaseBrokers(_ context.Context, name string) error {
+	return w.call("release", func() error {
+		w.held = w.held && (name != shootName || w.inside != nil)
+
+		return w.inside
+	})
 }
 
 // Connect implements Clusters.

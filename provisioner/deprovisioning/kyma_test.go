@@ -27,7 +27,7 @@ func TestStagesWithKyma(t *testing.T) {
 		t.Error(err)
 	}
 
-	want := append([]string{"CleanupCluster", "TriggerKymaUninstall"}, newWorld(runtimeID, nil).process().StageNames()...)
+	want := append([]string{"CleanupCluster", "ReleasingServiceBrokers", "TriggerKymaUninstall"}, newWorld(runtimeID, nil).process().StageNames()...)
 	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
 		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
 	}
@@ -37,7 +37,7 @@ func TestStagesWithKyma(t *testing.T) {
 func TestNoCrashLeavesAServiceOrACluster(t *testing.T) {
 	begin := func() *world {
 		w := newWorld(runtimeID, standing)
-		w.looks, w.services, w.parts = 2, 3, 3
+		w.looks, w.services, w.held, w.parts = 2, 3, true, 3
 
 		return w
 	}
@@ -51,9 +51,9 @@ func TestNoCrashLeavesAServiceOrACluster(t *testing.T) {
 			w.broken, w.unsent = broken, unsent
 			carry(t, w, w.withKyma())
 
-			if w.services+w.parts+w.connected != 0 || w.shoot != nil || !w.deletedAt.Equal(now) {
-				t.Errorf("call %d of %v goes wrong, unsent %t: %d services, %d parts of Kyma, %d connections are left, cluster %v, deleted at %s",
-					broken, whole.calls, unsent, w.services, w.parts, w.connected, w.shoot, w.deletedAt)
+			if w.services+w.parts+w.connected != 0 || w.held || w.shoot != nil || !w.deletedAt.Equal(now) {
+				t.Errorf("call %d of %v goes wrong, unsent %t: %d services, %d parts of Kyma, %d connections are left, brokers are held %t, cluster %v, deleted at %s",
+					broken, whole.calls, unsent, w.services, w.parts, w.connected, w.held, w.shoot, w.deletedAt)
 			}
 		}
 	}
@@ -83,13 +83,13 @@ func TestClusterInWhichNothingIsCleanedUp(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, stage := range c.world.withKyma().Stages[:2] {
+			for _, stage := range c.world.withKyma().Stages[:3] {
 				if _, wait, err := run(t, stage.Steps[0].Step, newOperation(t)); err != nil || wait != 0 {
 					t.Errorf("%s: %s comes back after %s, %v", c.reason, stage.Name, wait, err)
 				}
 			}
 
-			if diff := cmp.Diff([]string{"get", "get"}, c.world.calls); diff != "" {
+			if diff := cmp.Diff([]string{"get", "get", "get"}, c.world.calls); diff != "" {
 				t.Errorf("%s: calls -want +got:\n%s", c.reason, diff)
 			}
 		})
@@ -112,23 +112,28 @@ func TestCleanupIsNotWaitedForForEver(t *testing.T) {
 		},
 		"Kyma stays": {reason: "something keeps it from going", parts: 1 << 30, takes: 5 * time.Minute, skipped: []string{"Uninstall_Kyma"}},
 		"does not answer": {
-			reason: "the cluster is broken and goes anyway", err: errLost, takes: 25 * time.Minute, skipped: []string{"Clean_Up_Cluster", "Uninstall_Kyma"},
+			reason: "the cluster is broken and goes anyway", err: errLost, takes: 27 * time.Minute,
+			skipped: []string{"Clean_Up_Cluster", "Release_Service_Brokers", "Uninstall_Kyma"},
 		},
 		"refuses": {
-			reason: "what would fail another operation does not keep a cluster from going", err: failure.New(failure.Permanent, "no"), takes: 25 * time.Minute,
-			skipped: []string{"Clean_Up_Cluster", "Uninstall_Kyma"},
+			reason: "what would fail another operation does not keep a cluster from going", err: failure.New(failure.Permanent, "no"), takes: 27 * time.Minute,
+			skipped: []string{"Clean_Up_Cluster", "Release_Service_Brokers", "Uninstall_Kyma"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(runtimeID, standing)
-				w.services, w.parts, w.inside = c.services, c.parts, c.err
+				w.services, w.held, w.parts, w.inside = c.services, true, c.parts, c.err
 
 				began := time.Now()
 
 				ended := runWhole(t, w.withKyma())
 				if ended.State != process.Succeeded || !slices.Equal(ended.SkippedSteps, c.skipped) {
 					t.Errorf("%s: ended %s %v, not completed are %v, want %v", c.reason, ended.State, ended.Problem, ended.SkippedSteps, c.skipped)
+				}
+
+				if w.held != (c.err != nil) {
+					t.Errorf("%s: service brokers are held %t", c.reason, w.held)
 				}
 
 				if took := time.Since(began); took < c.takes || took > c.takes+2*time.Minute {

@@ -30,9 +30,11 @@ type Runtimes interface {
 type Clusters interface {
 	kyma.Clusters
 
-	// RemoveServices has those services go that the cluster got from brokers whose address begins like this, and tells how many are
-	// left.
-	RemoveServices(ctx context.Context, shootName, brokers string) (left int, err error)
+	// RemoveServices has those services go that the cluster got from brokers whose address begins like this, each after its bindings. It
+	// tells people what is left: nothing once all are gone.
+	RemoveServices(ctx context.Context, shootName, address string) (left string, err error)
+	// ReleaseBrokers has nothing keep the service brokers of the cluster from going.
+	ReleaseBrokers(ctx context.Context, shootName string) error
 }
 
 // Kyma is what the removal of a cluster with Kyma needs besides.
@@ -47,8 +49,12 @@ type Kyma struct {
 	Poll time.Duration
 }
 
-// uninstallTimeout bounds the wait for what Kyma leaves behind outside of the cluster.
-const uninstallTimeout = 5 * time.Minute
+const (
+	// releaseTimeout bounds the tries to reach the service brokers.
+	releaseTimeout = 2 * time.Minute
+	// uninstallTimeout bounds the wait for what Kyma leaves behind outside of the cluster.
+	uninstallTimeout = 5 * time.Minute
+)
 
 // Options are what the process needs.
 type Options struct {
@@ -77,6 +83,9 @@ func WithKyma(options Options, with Kyma) process.Process[operation.Data] {
 	stages := []process.Stage[operation.Data]{
 		stage("CleanupCluster", cleanUp{
 			shoots: options.Shoots, clusters: with.Clusters, brokers: with.ServiceBrokers, poll: with.Poll, limit: with.CleanupTimeout,
+		}),
+		stage("ReleasingServiceBrokers", releaseBrokers{
+			shoots: options.Shoots, clusters: with.Clusters, poll: with.Poll, limit: releaseTimeout,
 		}),
 		stage("TriggerKymaUninstall", uninstall{
 			shoots: options.Shoots, clusters: with.Clusters, installer: with.Installer, poll: with.Poll, limit: uninstallTimeout,

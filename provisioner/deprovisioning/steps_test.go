@@ -8,6 +8,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -46,6 +47,7 @@ func TestWaitForDeletion(t *testing.T) {
 	at := func(kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode,
 	) func(*gardencorev1beta1.Shoot) {
 		return func(s *gardencorev1beta1.Shoot) {
+			s.DeletionTimestamp = &metav1.Time{Time: now}
 			s.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: kind, State: state, Progress: 42, Description: "deleting DNS"}
 			s.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "out of luck", Codes: codes}}
 		}
@@ -117,6 +119,27 @@ func TestWaitForDeletion(t *testing.T) {
 				t.Errorf("%s: Gardener was asked to go on %d times, want %d", c.reason, c.world.retried, c.wantRetries)
 			}
 		})
+	}
+}
+
+// TestClusterThatAppearsDuringTheWaitIsRemoved has a replica that was frozen order the cluster when the first one was gone already.
+func TestClusterThatAppearsDuringTheWaitIsRemoved(t *testing.T) {
+	w := newWorld(runtimeID, nil)
+	step := waitForDeletion{shoots: w, poll: poll, limit: time.Hour}
+
+	if _, wait, err := run(t, step, newOperation(t)); err != nil || wait != poll || !w.deleting {
+		t.Errorf("comes back after %s, deleting %t, %v", wait, w.deleting, err)
+	}
+
+	if _, wait, err := run(t, step, newOperation(t)); err != nil || wait != 0 || w.shoot != nil {
+		t.Errorf("then comes back after %s, %v", wait, err)
+	}
+
+	w = newWorld(runtimeID, nil)
+	w.broken, w.unsent = 2, true
+
+	if _, _, err := run(t, waitForDeletion{shoots: w, poll: poll, limit: time.Hour}, newOperation(t)); !failure.Is(err, failure.Transient) {
+		t.Errorf("a removal that did not arrive ends the step with %v", err)
 	}
 }
 

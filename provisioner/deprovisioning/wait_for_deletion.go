@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// waitForDeletion waits until the cluster is gone. A deletion that Gardener gave up is tried again until the time is over: a
-// cluster that is left behind costs money.
+// waitForDeletion waits until the cluster is gone. A deletion that Gardener gave up is tried again until the time is over, and a cluster
+// that a frozen replica has ordered late is removed too: one that is left behind costs money.
 type waitForDeletion struct {
 	shoots      Shoots
 	poll, limit time.Duration
@@ -24,7 +24,7 @@ type waitForDeletion struct {
 func (waitForDeletion) Name() string { return "Wait_For_Cluster_Deletion" }
 
 // Run implements process.Step.
-func (s waitForDeletion) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+func (s waitForDeletion) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	existing, err := s.shoots.Get(ctx, op.Data.Runtime.ShootName)
 	if failure.Is(err, failure.NotFound) {
@@ -39,6 +39,14 @@ func (s waitForDeletion) Run(ctx context.Context, op operation.Operation, _ logr
 
 	if existing.Annotations[shoot.AnnotationRuntimeID] != op.Data.Runtime.ID {
 		return op, 0, nil // the name was given to another runtime's cluster: ours is gone
+	}
+
+	if existing.DeletionTimestamp == nil {
+		log.WithField("shoot", existing.Name).Warn("the cluster was ordered late and is removed again")
+
+		if err := s.shoots.Delete(ctx, existing.Name, op.Data.Runtime.ID); err != nil {
+			return op, 0, err
+		}
 	}
 
 	progress := gardener.ProgressOf(existing)

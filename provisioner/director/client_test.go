@@ -83,7 +83,7 @@ func TestOneTimeToken(t *testing.T) {
 	}
 
 	given := l.director.Runtimes()[0].OneTimeTokens
-	if len(given) != 1 || one.Token.Reveal() != given[0] || one.ConnectorURL != "https://connector.example.com/graphql" {
+	if len(given) != 1 || one.Token.Reveal() != given[0].Token || one.ConnectorURL != "https://connector.example.com/graphql" {
 		t.Errorf("got a token with connector %s, %d were given out", one.ConnectorURL, len(given))
 	}
 

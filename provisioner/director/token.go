@@ -29,6 +29,8 @@ type tokens struct {
 	http        *http.Client
 	turn        chan struct{}
 	current     *oauth2.Token
+	// goodUntil is when the present token is exchanged; zero for one that has no end.
+	goodUntil time.Time
 }
 
 func newTokens(credentials Credentials, client *http.Client) *tokens {
@@ -45,7 +47,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	}
 	defer t.unlock()
 
-	if t.current != nil && (t.current.Expiry.IsZero() || time.Until(t.current.Expiry) > t.margin()) {
+	if t.current != nil && (t.goodUntil.IsZero() || time.Now().Before(t.goodUntil)) {
 		return t.current.AccessToken, nil
 	}
 
@@ -66,14 +68,19 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		return "", refusedToken(ctx, err)
 	}
 
-	t.current = token
+	t.current, t.goodUntil = token, goodUntil(token)
 
 	return token.AccessToken, nil
 }
 
-// margin spares tokens that last no longer than it from being asked for again with every call.
-func (t *tokens) margin() time.Duration {
-	return min(renewEarly, time.Duration(t.current.ExpiresIn)*time.Second/4)
+// goodUntil is somewhat before the end of a token that was just given. Those that last no longer than renewEarly are spared from being
+// asked for again with every call.
+func goodUntil(token *oauth2.Token) time.Time {
+	if token.Expiry.IsZero() {
+		return time.Time{}
+	}
+
+	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
 // discard has a token not be used again that Director refuses; with none the present one.

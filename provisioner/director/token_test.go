@@ -3,9 +3,11 @@ package director_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -84,6 +86,65 @@ func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
 		if got := l.tokens(); got != want {
 			t.Errorf("tokens of %s: %d were asked for, want %d", lifetime, got, want)
 		}
+	}
+}
+
+// inProcess answers requests without a network, so that they take no time in a synctest bubble.
+type inProcess struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	p.ServeHTTP(recorder, request)
+
+	return recorder.Result(), nil
+}
+
+func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
+	cases := map[string]struct {
+		reason         string
+		lifetime, used time.Duration
+		want           int
+	}{
+		"fresh":         {"it is good for long", time.Hour, 59 * time.Minute, 1},
+		"nearly over":   {"it might end before Director has read it", time.Hour, time.Hour - 20*time.Second, 2},
+		"short":         {"a token that lasts no longer than that is used all the same", 20 * time.Second, 10 * time.Second, 1},
+		"short's end":   {"it might end before Director has read it", 20 * time.Second, 19 * time.Second, 2},
+		"over for long": {"it would be refused", time.Hour, 2 * time.Hour, 2},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				simulated, err := simulator.New(simulator.Options{TokenLifetime: c.lifetime})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				const address = "https://director.example.com"
+
+				client, err := director.New(director.Options{
+					URL: address + simulator.GraphQLPath, Transport: inProcess{simulated}, Credentials: fixed{
+						ClientID: simulator.DefaultClientID, ClientSecret: simulator.DefaultClientSecret, TokensEndpoint: address + simulator.TokenPath,
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				for _, later := range []time.Duration{0, c.used} {
+					time.Sleep(later) // fake time
+
+					if err := client.Probe(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+
+				if got := (landscape{director: simulated}).tokens(); got != c.want {
+					t.Errorf("%s: after %s of %s %d tokens were asked for, want %d", c.reason, c.used, c.lifetime, got, c.want)
+				}
+			})
+		})
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 // that is left out later is removed.
 const fieldManager = "provisioner"
 
-// Apply creates or changes the Shoot and what it refers to, and has Gardener begin anew with a Shoot that it has given up. One of
-// another runtime is left alone: that is failure.Conflict.
+// Apply creates the Shoot and what it refers to, or makes what an earlier order has left as it is ordered now, but for what Gardener has
+// decided meanwhile; it has Gardener begin anew with a Shoot that it has given up. One of another runtime is left alone: that is
+// failure.Conflict.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -34,6 +35,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 			"remove it in Gardener, or use another name", objects.Shoot.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
+	default:
+		objects.Keep(existing)
 	}
 
 	if err := c.write(ctx, objects); err != nil || existing == nil {
@@ -85,7 +88,7 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 		return failure.Wrap(failure.Internal, err, "an object for Gardener cannot be encoded")
 	}
 
-	err = c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err = c.way().Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
 
 	return explain(err, doing, object.GetName())
 }
@@ -112,13 +115,13 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
-	if err := c.api.List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
+	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		return explain(err, "listing what stands beside the Shoot of runtime %s", runtimeID)
 	}
 
 	for i := range beside.Items {
 		if each := &beside.Items[i]; each.Name != referred(present) {
-			err := explain(c.api.Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
+			err := explain(c.way().Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
 			if err != nil && !failure.Is(err, failure.NotFound) {
 				return err
 			}
@@ -134,7 +137,7 @@ func (c *Client) Beside(ctx context.Context) ([]string, error) {
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
-	if err := c.api.List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
 		return nil, explain(err, "listing what stands beside Shoots")
 	}
 

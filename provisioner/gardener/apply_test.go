@@ -75,6 +75,53 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestPoolThatIsNotOrderedAnyMoreGoes: server-side apply removes only what it has written itself, so creation and change have to go the
+// same way.
+func TestPoolThatIsNotOrderedAnyMoreGoes(t *testing.T) {
+	b := newBench(t)
+	more := func(config *model.GardenerConfigInput) {
+		config.AdditionalWorkers = []*model.WorkerPoolInput{{
+			Name: "batch", MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 2, MaxSurge: 1, DiskType: new("gp3"), VolumeSizeGB: new(50),
+		}}
+	}
+
+	if err := b.shoots.Apply(t.Context(), b.orderWith(runtimeID, more)); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range [][]string{{shoot.WorkerPool, "batch"}, {shoot.WorkerPool}} {
+		var got []string
+		for _, worker := range b.get().Spec.Provider.Workers {
+			got = append(got, worker.Name)
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pools, -want +got:\n%s", diff)
+		}
+
+		b.change(b.get(), b.order(runtimeID))
+	}
+}
+
+// TestOrderThatIsCarriedOutAnew: between a creation that failed late, and the next one, Gardener may have maintained the cluster.
+func TestOrderThatIsCarriedOutAnew(t *testing.T) {
+	b := newBench(t)
+	b.apply(runtimeID)
+
+	maintained := b.get()
+	maintained.Spec.Kubernetes.Version = "1.36.1"
+
+	if err := b.garden.Client().Update(t.Context(), maintained); err != nil {
+		t.Fatal(err)
+	}
+
+	b.apply(runtimeID)
+
+	if got := b.get().Spec.Kubernetes.Version; got != "1.36.1" {
+		t.Errorf("Kubernetes %s, want what Gardener has brought the cluster to", got)
+	}
+}
+
 // TestLateChangeUndoesNothing: a replica that was frozen between reading and writing finds that others have gone on.
 func TestLateChangeUndoesNothing(t *testing.T) {
 	b := newBench(t)

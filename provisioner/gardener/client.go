@@ -2,18 +2,12 @@ package gardener
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -30,47 +24,14 @@ const (
 
 // Client works on the Shoots of one Gardener project.
 type Client struct {
-	api       client.WithWatch
+	// way is the way into Gardener at this moment.
+	way       func() way
 	namespace string
 }
 
 // New returns a client for the project's namespace.
 func New(api client.WithWatch, namespace string) *Client {
-	return &Client{api: api, namespace: namespace}
-}
-
-// Connect returns access to the Gardener API that the kubeconfig file names. The guards wrap what sends the requests; watches go
-// round them: they last, and there is one for each replica.
-func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
-	}
-
-	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
-
-	config.QPS, config.Burst = perSecond, burst
-
-	// They are about fields that Gardener will retire: for whoever changes package shoot, whose golden files are asked about them.
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-
-	for _, guard := range guards {
-		config.Wrap(aroundWatches(guard))
-	}
-
-	scheme := runtime.NewScheme()
-
-	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, corev1.AddToScheme)
-	if err := builder.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering the kinds of Gardener: %w", err)
-	}
-
-	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client for Gardener: %w", err)
-	}
-
-	return api, nil
+	return &Client{way: func() way { return way{WithWatch: api, replaced: context.Background()} }, namespace: namespace}
 }
 
 // Get returns the Shoot, or failure.NotFound.
@@ -83,7 +44,7 @@ func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 
 func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := c.api.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
+	if err := c.way().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
 		return nil, explain(err, "reading the Shoot %q", name)
 	}
 
@@ -92,7 +53,7 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 
 // Probe reads as little as it can.
 func (c *Client) Probe(ctx context.Context) error {
-	err := c.api.List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
+	err := c.way().List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
 
 	return explain(err, "listing one Shoot")
 }
@@ -108,7 +69,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	defer cancel()
 
 	shoots := &gardencorev1beta1.ShootList{}
-	if err := c.api.List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
+	if err := c.way().List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
 		return nil, explain(err, "listing Shoots")
 	}
 
@@ -149,7 +110,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	err = c.api.Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
+	err = c.way().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
 	}
@@ -173,7 +134,7 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, value)
 
-	return explain(c.api.Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
+	return explain(c.way().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
 }
 
 // AdminKubeconfig has Gardener make a kubeconfig for administrators that is valid for the duration, 10 minutes at least.
@@ -191,7 +152,7 @@ func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Du
 		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
 	}
 
-	if err := c.api.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
+	if err := c.way().SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
 		return nil, explain(err, "asking for the kubeconfig of the Shoot %q", name)
 	}
 

@@ -7,9 +7,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
+
+const notAsItShould = "Gardener does not answer as it should"
 
 // explain turns an error of Gardener's API into one that says what it means and what was being done. Nil stays nil.
 func explain(err error, doing string, args ...any) error {
@@ -39,6 +42,10 @@ func explain(err error, doing string, args ...any) error {
 // repaired, everything that waits goes on.
 func meant(err error) (kind failure.Kind, said string) {
 	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		// It was no API server that answered, or one that does not offer Shoots: taken for an answer of Gardener's, a 404 would mean that
+		// a cluster is gone which stands.
+		return failure.Transient, notAsItShould
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -52,7 +59,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.IsAlreadyExists(err):
 		return failure.Conflict, "it exists already"
 	default:
-		return failure.Transient, "Gardener does not answer as it should"
+		return failure.Transient, notAsItShould
 	}
 }
 

@@ -3,16 +3,21 @@ package gardener_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
 func TestErrorsOfGardener(t *testing.T) {
@@ -29,7 +34,13 @@ func TestErrorsOfGardener(t *testing.T) {
 		wantText    string
 		wantNotText string
 	}{
-		"not found":    {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"not found": {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"not Gardener": {
+			reason: "whoever answers in Gardener's place, a proxy or an API server that does not offer Shoots, says nothing of a Shoot: taken for " +
+				"gone, a cluster would be forgotten that stands",
+			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
+			want: failure.Transient, wantReason: "NotFound", wantText: "does not answer as it should: the server could not find the requested resource",
+		},
 		"invalid":      {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
 		"bad request":  {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
 		"too large":    {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
@@ -142,6 +153,80 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 			if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
 				t.Errorf("%s: the next try gives %v", c.reason, err)
 			}
+		})
+	}
+}
+
+// TestGardenerThatIsSilentHoldsNobody has each call of a client go unanswered: a worker must not hang.
+func TestGardenerThatIsSilentHoldsNobody(t *testing.T) {
+	calls := map[string]func(ctx context.Context, b bench, shoots *gardener.Client) error{
+		"reading": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Get(ctx, name)
+			return err
+		},
+		"listing": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Owned(ctx)
+			return err
+		},
+		"looking for what stands beside": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.Beside(ctx)
+
+			return err
+		},
+		"applying": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+			return shoots.Apply(ctx, b.order(runtimeID))
+		},
+		"changing": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+			return shoots.Change(ctx, b.get(), b.order(runtimeID))
+		},
+		"deleting": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			return shoots.Delete(ctx, name, runtimeID)
+		},
+		"retrying": func(ctx context.Context, b bench, shoots *gardener.Client) error { return shoots.Retry(ctx, b.get()) },
+		"tidying": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			return shoots.Tidy(ctx, runtimeID, nil)
+		},
+		"asking for a kubeconfig": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+			_, err := shoots.AdminKubeconfig(ctx, name, time.Hour)
+
+			return err
+		},
+	}
+
+	silent := func(ctx context.Context) error {
+		<-ctx.Done()
+
+		return ctx.Err()
+	}
+
+	for title, call := range calls {
+		t.Run(title, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.apply(runtimeID)
+
+				shoots := b.through(interceptor.Funcs{
+					Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+						return silent(ctx)
+					},
+					List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+						return silent(ctx)
+					},
+					Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+						return silent(ctx)
+					},
+					Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+						return silent(ctx)
+					},
+				})
+
+				began := time.Now()
+				err := call(t.Context(), b, shoots)
+
+				if took := time.Since(began); !failure.Is(err, failure.Transient) || took > time.Minute {
+					t.Errorf("it ends after %s with %v", took, err)
+				}
+			})
 		})
 	}
 }

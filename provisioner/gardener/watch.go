@@ -18,7 +18,7 @@ import (
 const (
 	// watchTimeout has the API server end a watch, so that a dead connection is noticed.
 	watchTimeout = 5 * time.Minute
-	// watchPause is how long after Gardener did not answer it is asked again. Left to the informer that would grow to a minute, for
+	// watchPause is how long after Gardener did not answer, or did not let us in, it is asked again. Left to the informer that would grow to a minute, for
 	// which nobody notices that clusters are ready.
 	watchPause = 2 * time.Second
 )
@@ -32,7 +32,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			shoots := &gardencorev1beta1.ShootList{}
 			err := untilAnswered(ctx, func() error {
-				return c.api.List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				return c.way().List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
 			})
 
 			return shoots, explain(err, "listing Shoots")
@@ -43,9 +43,12 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 			var events watch.Interface
 
 			err := untilAnswered(ctx, func() error {
-				var err error
+				way := c.way()
 
-				events, err = c.api.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				begun, err := way.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				if err == nil {
+					events = way.bound(begun)
+				}
 
 				return err
 			})
@@ -80,13 +83,13 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server answers it, be it with an error.
+// untilAnswered repeats a call until the API server answers it, be it with an error. Credentials that it refuses are exchanged before long.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 
 		var answer apierrors.APIStatus
-		if err == nil || errors.As(err, &answer) {
+		if err == nil || errors.As(err, &answer) && !apierrors.IsUnauthorized(err) {
 			return err
 		}
 

@@ -56,8 +56,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		presented := *graphql.DefaultErrorPresenter(ctx, err)
 
-		var known *failure.Error
-		if !errors.As(err, &known) {
+		known, ours := errors.AsType[*failure.Error](err)
+		if !ours {
 			known = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
 		}
 
@@ -68,7 +68,12 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 
 		presented.Extensions = extended(presented.Extensions, known)
 
-		logError(log, &presented, known)
+		if ours {
+			logError(log, &presented, known)
+		} else {
+			// Whoever sent it reads what is wrong with it. That may repeat a value, which may be secret.
+			log.WithField(logging.Kind, known.Kind).Info("a request is no valid GraphQL for the schema")
+		}
 
 		return &presented
 	}

@@ -46,10 +46,10 @@ type Options struct {
 // NewHandler returns a handler that answers GraphQL requests at the endpoint and shows a playground at the root.
 //
 // An error of an operation is answered with HTTP status 200, as clients expect; only what is no valid GraphQL request has
-// 400 or 422. A request for changes takes half a minute: write time-outs of the server have to be longer.
+// 400, 413 or 422. A request for changes takes half a minute: write time-outs of the server have to be longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), http.MaxBytesHandler(newServer(options), maxBody))
+	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), bounded(newServer(options), errorPresenter(options.Log)))
 	playground.Register(mux, options.PlaygroundEndpoint)
 
 	return mux

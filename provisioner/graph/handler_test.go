@@ -105,6 +105,32 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// TestRequestThatIsBrokenStaysOutOfTheLog: what is wrong with a request is told with a piece of it, which may be secret.
+func TestRequestThatIsBrokenStaysOutOfTheLog(t *testing.T) {
+	t.Parallel()
+
+	for reason, entry := range map[string]string{
+		"a value that is no text":        `{key: "password", value: 4711, secret: true}`,
+		"a colon that is missing":        `{key: "password", value "4711", secret: true}`,
+		"a field that there is not":      `{key: "password", value: "4711", secret: true, values: "4711"}`,
+		"a value in the place of a type": `{key: "password", value: "4711", secret: "4711"}`,
+	} {
+		var log bytes.Buffer
+
+		server := startLoggedServer(t, &log, func() error { return nil })
+		query := `mutation { upgradeRuntime(id: "rt", config: {kymaConfig: {version: "1", components: [], configuration: [` + entry + `]}}) { id } }`
+
+		status, got := post(t, server, asTenant(query))
+		if status != http.StatusUnprocessableEntity || !strings.Contains(got, `"error_code":400`) {
+			t.Errorf("%s: got %d %s", reason, status, got)
+		}
+
+		if !strings.Contains(log.String(), "GraphQL") || strings.Contains(log.String(), "4711") {
+			t.Errorf("%s: the log says %s", reason, log.String())
+		}
+	}
+}
+
 func TestRequestsRefused(t *testing.T) {
 	t.Parallel()
 
@@ -185,8 +211,9 @@ func TestRequestsRefused(t *testing.T) {
 			query:  "{" + strings.Repeat(" a", 20_000) + "}", status: http.StatusUnprocessableEntity, want: "exceeded token limit",
 		},
 		"Body": {
-			reason: "A request has a limit in bytes.",
-			query:  strings.Repeat(" ", 1<<20), status: http.StatusOK, want: "request body too large",
+			reason: "A request has a limit in bytes, which is HTTP's matter: programs that know no GraphQL understand it too.",
+			query:  strings.Repeat(" ", 1<<20), status: http.StatusRequestEntityTooLarge,
+			want: `{"errors":[{"message":"the request has more than 1048576 bytes: send less`,
 		},
 	}
 

@@ -19,7 +19,7 @@ type Shoots interface {
 
 // Labels that tell the cluster of a runtime.
 const (
-	labelClusterName   = "gardenerClusterName"
+	LabelClusterName   = "gardenerClusterName"
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
@@ -66,7 +66,7 @@ func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.Fiel
 		return op, 0, err
 	}
 
-	labels := map[string]any{labelClusterName: runtime.ShootName}
+	labels := map[string]any{LabelClusterName: runtime.ShootName}
 	if shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil {
 		labels[labelClusterDomain] = *shoot.Spec.DNS.Domain
 	}

@@ -1,6 +1,8 @@
 package runtimes_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"slices"
@@ -59,6 +61,8 @@ func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
 			b.Fatal(err)
 		}
 
+		hash := sha256.Sum256([]byte(*status.RuntimeID + "\x00joe@example.com"))
+		fingerprint := hex.EncodeToString(hash[:])[:16]
 		by := audit.Actor{User: "broker"}
 		whole := audit.Fields{
 			"cluster": "c-one", "tenant": "acme", "subAccount": "sub", "provider": "aws", "region": "", "kubernetesVersion": "",
@@ -70,7 +74,7 @@ func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
 				Action: operation.KindUpgradeShoot, Status: http.StatusAccepted, By: by,
 				Before: audit.Fields{"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil},
 				After: audit.Fields{
-					"machineType": "m6i.large", "autoScalerMin": 1.0, "autoScalerMax": 7.0, "administrators": []any{"joe@example.com"},
+					"machineType": "m6i.large", "autoScalerMin": 1.0, "autoScalerMax": 7.0, "administrators": []any{fingerprint},
 				},
 			},
 			{Action: audit.AdminKubeconfig, Status: http.StatusOK, By: by, After: audit.Fields{"cluster": "c-one", "tenant": "acme"}},

@@ -46,7 +46,7 @@ func (s *Service) Deprovision(ctx context.Context, caller graph.Caller, runtimeI
 		if removed || known != operationID {
 			operationID = known
 
-			return nil
+			return s.answers(ctx, tx, known, request{runtimeID: runtimeID, does: operation.Deprovisions})
 		}
 
 		if _, err := s.Operations.Cancel(ctx, tx, runtimeID, "the runtime is to be deprovisioned", now); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Hibernate implements graph.Runtimes.
 func (s *Service) Hibernate(ctx context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
-	known, found, err := s.Known(ctx, caller)
+	known, found, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindHibernate))
 	if err != nil || found {
 		return known, err
 	}

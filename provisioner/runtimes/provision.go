@@ -18,26 +18,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Known implements graph.Runtimes.
-func (s *Service) Known(ctx context.Context, caller graph.Caller) (model.OperationStatus, bool, error) {
-	if caller.IdempotencyKey == "" {
-		return model.OperationStatus{}, false, nil
-	}
-
-	operationID, err := s.Runtimes.Recall(ctx, s.Runtimes.Reader(), caller.Tenant, caller.IdempotencyKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return model.OperationStatus{}, false, nil
-	}
-
-	if err != nil {
-		return model.OperationStatus{}, false, unavailable(err)
-	}
-
-	known, err := s.OperationStatus(ctx, caller, operationID)
-
-	return known, err == nil, err
-}
-
 // Provision implements graph.Runtimes. Nothing is made here: the runtime and its operation are rows first, in one transaction.
 func (s *Service) Provision(ctx context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
 ) (model.OperationStatus, error) {
@@ -71,10 +51,14 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 
 	err = s.DB.InTx(ctx, func(tx storage.Tx) error {
 		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, runtime.CreatedAt)
-		if err != nil || known != operationID {
+		if err != nil {
+			return err
+		}
+
+		if known != operationID {
 			operationID = known
 
-			return err
+			return s.answers(ctx, tx, known, request{does: operation.Provisions})
 		}
 
 		// Only what is new is checked. An order that is sent again finds its runtime also where the rules have become stricter.

@@ -234,6 +234,73 @@ func TestKnownKeys(t *testing.T) {
 	})
 }
 
+// TestKeyOfAnotherRequest sends requests with the key of another one: answered with that one's operation, what they ask for would never be
+// done, and nobody would know.
+func TestKeyOfAnotherRequest(t *testing.T) {
+	each(t, func(b *bench) {
+		created, runtimeID := b.provision("tenant", "creation", "c-first")
+		b.finish(created, process.Succeeded)
+
+		other, otherID := b.provision("tenant", "", "c-other")
+		b.finish(other, process.Succeeded)
+
+		upgraded, err := b.upgrade("upgrade", runtimeID)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.finish(*upgraded.ID, process.Succeeded)
+		b.deprovision("tenant", "removal of another", otherID)
+
+		operations := b.count("operations")
+		removal := func(key, runtimeID string) error {
+			_, err := b.service.Deprovision(b.Context(), caller("tenant", key), runtimeID)
+
+			return err
+		}
+
+		for reason, call := range map[string]func() error{
+			"a removal is no creation":             func() error { return removal("creation", runtimeID) },
+			"a removal is no upgrade":              func() error { return removal("upgrade", runtimeID) },
+			"a removal is not that of another":     func() error { return removal("removal of another", runtimeID) },
+			"nor is it when the other one is gone": func() error { return removal("creation", otherID) },
+			"an upgrade is no creation":            func() error { _, err := b.upgrade("creation", runtimeID); return err },
+			"an upgrade is not that of another":    func() error { _, err := b.upgrade("upgrade", otherID); return err },
+			"a hibernation is no upgrade": func() error {
+				_, err := b.service.Hibernate(b.Context(), caller("tenant", "upgrade"), runtimeID)
+				return err
+			},
+			"a waking is no upgrade, so called or not": func() error {
+				_, err := b.service.WakeUp(b.Context(), caller("tenant", "upgrade"), runtimeID)
+				return err
+			},
+			"a reconnection is no upgrade": func() error {
+				_, err := b.service.ReconnectAgent(b.Context(), caller("tenant", "upgrade"), runtimeID)
+
+				return err
+			},
+			"a creation is no removal": func() error {
+				_, err := b.service.Provision(b.Context(), caller("tenant", "removal of another"), order("c-third"))
+
+				return err
+			},
+			"nor is it before it is looked at": func() error {
+				_, _, err := b.service.Known(b.Context(), caller("tenant", "upgrade"))
+
+				return err
+			},
+		} {
+			if err := call(); !failure.Is(err, failure.Invalid) || !strings.Contains(failure.Of(err).Text, "Idempotency-Key") {
+				b.Errorf("%s: got %v", reason, err)
+			}
+		}
+
+		if now := b.count("operations"); now != operations {
+			b.Errorf("the refused requests made %d operations", now-operations)
+		}
+	})
+}
+
 func TestNameIsFreeOnceTheClusterIsGone(t *testing.T) {
 	each(t, func(b *bench) {
 		created, runtimeID := b.provision("tenant", "key-1", "c-first")

@@ -11,7 +11,7 @@ import (
 
 // ReconnectAgent implements graph.Runtimes.
 func (s *Service) ReconnectAgent(ctx context.Context, caller graph.Caller, runtimeID string) (string, error) {
-	known, found, err := s.Known(ctx, caller)
+	known, found, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime))
 	if err != nil {
 		return "", err
 	}

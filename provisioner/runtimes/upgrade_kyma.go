@@ -19,7 +19,7 @@ import (
 // UpgradeRuntime implements graph.Runtimes. What was installed before stands in the operation too: a later RollBack needs it.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeRuntimeInput,
 ) (model.OperationStatus, error) {
-	known, found, err := s.Known(ctx, caller)
+	known, found, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindUpgrade))
 	if err != nil || found {
 		return known, err
 	}
@@ -43,7 +43,7 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller graph.Caller, runti
 
 // RollBackUpgrade implements graph.Runtimes.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
-	known, found, err := s.Known(ctx, caller)
+	known, found, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindRollBack))
 	if err != nil || found {
 		return known, err
 	}

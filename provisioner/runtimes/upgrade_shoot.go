@@ -72,10 +72,14 @@ func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, ki
 		}
 
 		known, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, s.Clock.Now())
-		if err != nil || known != operationID {
+		if err != nil {
+			return err
+		}
+
+		if known != operationID {
 			operationID = known
 
-			return err
+			return s.answers(ctx, tx, known, requestFor(runtimeID, kind))
 		}
 
 		past, err := s.Operations.OfInstance(ctx, tx, runtimeID)

@@ -240,6 +240,22 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 }
 
+// TestOperationsOfOtherRuntimesAreNotInTheWay: whether a runtime can be changed is told by its own operations, also where a newer one of
+// another runtime runs.
+func TestOperationsOfOtherRuntimesAreNotInTheWay(t *testing.T) {
+	each(t, func(b *bench) {
+		first := b.made("c-first")
+		second := b.made("c-second")
+
+		b.provision("tenant", "", "c-third")
+		running := b.mustUpgrade("", second)
+
+		if status, err := b.upgrade("", first); err != nil || *status.RuntimeID != first || *status.ID == running {
+			b.Errorf("the change of another runtime gives %+v, %v", status, err)
+		}
+	})
+}
+
 func TestRemovalCancelsAnUpgrade(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.made("c-first")

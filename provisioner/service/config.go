@@ -2,6 +2,8 @@ package service
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/access"
@@ -48,6 +50,7 @@ type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
+	CAFile    string `env:"CA_FILE"    help:"authorities of the certificates of Director and of its token endpoint; empty for those of the system"`
 	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
 }
 
@@ -87,7 +90,7 @@ type HibernationTimeout struct {
 // Gardener is where clusters are made.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; it is read anew when it changes"`
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
@@ -137,7 +140,15 @@ func DefaultConfig() Config {
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check()}
+	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
+
+	if c.Gardener.PollInterval <= 0 {
+		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: it has to be longer than nothing"))
+	}
+
+	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever is believed unchecked needs no authority, set one of them"))
+	}
 
 	if c.Director.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
@@ -153,6 +164,23 @@ func (c Config) check() error {
 
 	if c.Gardener.Calls < 1 {
 		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
+	}
+
+	return errors.Join(wrong...)
+}
+
+// checkWaits finds limits that leave no time at all.
+func (c Config) checkWaits() error {
+	var wrong []error
+
+	for _, wait := range slices.Concat(
+		config.Variables(config.Prefix+"PROVISIONING_TIMEOUT_", c.ProvisioningTimeout),
+		config.Variables(config.Prefix+"DEPROVISIONING_TIMEOUT_", c.DeprovisioningTimeout),
+		config.Variables(config.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
+	) {
+		if limit, err := time.ParseDuration(wait.Default); err != nil || limit <= 0 {
+			wrong = append(wrong, fmt.Errorf("%s: it has to be longer than nothing", wait.Name))
+		}
 	}
 
 	return errors.Join(wrong...)

@@ -30,7 +30,7 @@ type directory struct {
 }
 
 // connectDirector makes the client that the configuration asks for. It calls nobody.
-func connectDirector(ctx context.Context, config Config, log logrus.FieldLogger) (*directory, error) {
+func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.Watcher, log logrus.FieldLogger) (*directory, error) {
 	if !config.Director.Enabled {
 		return nil, nil
 	}
@@ -52,16 +52,17 @@ func connectDirector(ctx context.Context, config Config, log logrus.FieldLogger)
 		return nil, err
 	}
 
-	transport := tlsfiles.Transport(nil)
+	trust, err := config.directorTrust(certificates)
+	if err != nil {
+		return nil, err
+	}
 
 	if config.OAuth.SkipDirectorCertVerification {
 		log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever answers in Director's place is believed")
-
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as configured
 	}
 
 	d.client, err = director.New(director.Options{
-		URL: config.Director.URL, Credentials: credentials, Transport: transport,
+		URL: config.Director.URL, Credentials: credentials, Transport: tlsfiles.Transport(trust),
 		Guard: d.guard.Transport, TokenGuard: d.tokens.Transport,
 	})
 	if err != nil {
@@ -69,6 +70,20 @@ func connectDirector(ctx context.Context, config Config, log logrus.FieldLogger)
 	}
 
 	return d, nil
+}
+
+// directorTrust is by whose certificates Director and its token endpoint are known, or nil for the standard.
+func (c Config) directorTrust(certificates *tlsfiles.Watcher) (*tls.Config, error) {
+	if c.OAuth.SkipDirectorCertVerification {
+		return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, nil //nolint:gosec // as configured
+	}
+
+	trust, err := tlsfiles.Client{CAFile: c.Director.CAFile}.Config(certificates, "director")
+	if err != nil {
+		return nil, fmt.Errorf("APP_DIRECTOR_CA_FILE: %w", err)
+	}
+
+	return trust, nil
 }
 
 // directorCredentials are those of the file, if one is named, else those of the Secret.

@@ -1,7 +1,10 @@
 package service_test
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/garden/certificate"
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
@@ -120,4 +124,74 @@ func TestOrderThatDirectorRefusesLeavesNothing(t *testing.T) {
 	}
 
 	l.succeeded(l.provision("", "c-first").ID)
+}
+
+// authority makes an authority and the file of its certificate.
+func authority(t *testing.T, name string) (*certificate.Authority, string) {
+	t.Helper()
+
+	key, err := certificate.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	made, err := certificate.NewAuthority(name, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(t.TempDir(), name+".pem")
+	if err := os.WriteFile(path, made.CertificatePEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return made, path
+}
+
+// TestDirectorIsKnownByTheAuthorityOfTheFile has Director and its token endpoint show a certificate of a company's own authority.
+func TestDirectorIsKnownByTheAuthorityOfTheFile(t *testing.T) {
+	director, err := simulator.New(simulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	company, ours := authority(t, "company")
+	_, others := authority(t, "others")
+
+	pair, err := company.IssueServer("director", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	shown, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	server := httptest.NewUnstartedServer(director)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are to fail
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{shown}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	for name, c := range map[string]struct {
+		reason, file string
+		accepted     bool
+	}{
+		"company": {"the file's authority counts, for tokens and for Director", ours, true},
+		"others":  {"nobody else is believed", others, false},
+		"system":  {"the system does not know the company", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := start(t, 200*time.Millisecond, func(config *service.Config) {
+				config.Director.Enabled, config.Director.URL = true, server.URL+simulator.GraphQLPath
+				config.Director.OAuthPath, config.Director.CAFile = credentialsFile(t, server.URL+simulator.TokenPath), c.file
+			})
+
+			_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-"+name))
+			if c.accepted != (err == nil) || !c.accepted && !failure.Is(err, failure.Transient) {
+				t.Errorf("%s: got %v", c.reason, err)
+			}
+		})
+	}
 }

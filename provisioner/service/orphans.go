@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -52,13 +53,9 @@ func (o orphanRemover) run(ctx context.Context) error {
 	}
 }
 
-// check removes the orphans that there are, and what stands beside no Shoot any more.
+// check removes the orphans that there are, and what stands beside no Shoot any more. One that cannot be removed does not keep the others.
 func (o orphanRemover) check(ctx context.Context) error {
-	if err := o.removeShoots(ctx); err != nil {
-		return err
-	}
-
-	return o.tidy(ctx)
+	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
 
 func (o orphanRemover) tidy(ctx context.Context) error {
@@ -67,6 +64,8 @@ func (o orphanRemover) tidy(ctx context.Context) error {
 		return err
 	}
 
+	var left []error
+
 	for batch := range slices.Chunk(ids, orphanBatch) {
 		gone, err := o.runtimes.DeletedAmong(ctx, batch)
 		if err != nil {
@@ -74,13 +73,11 @@ func (o orphanRemover) tidy(ctx context.Context) error {
 		}
 
 		for _, id := range gone {
-			if err := o.shoots.Tidy(ctx, id, nil); err != nil {
-				return err
-			}
+			left = append(left, o.shoots.Tidy(ctx, id, nil))
 		}
 	}
 
-	return nil
+	return errors.Join(left...)
 }
 
 func (o orphanRemover) removeShoots(ctx context.Context) error {
@@ -88,6 +85,8 @@ func (o orphanRemover) removeShoots(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	var left []error
 
 	for batch := range slices.Chunk(owned, orphanBatch) {
 		names := make(map[string]string, len(batch))
@@ -107,11 +106,9 @@ func (o orphanRemover) removeShoots(ctx context.Context) error {
 			o.log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
 				Error("a cluster outlived its runtime and is removed")
 
-			if err := o.shoots.Delete(ctx, names[id], id); err != nil {
-				return err
-			}
+			left = append(left, o.shoots.Delete(ctx, names[id], id))
 		}
 	}
 
-	return nil
+	return errors.Join(left...)
 }

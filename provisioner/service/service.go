@@ -51,22 +51,6 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
-	guard := outside.New(outside.Options{
-		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
-		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
-	})
-
-	if garden == nil {
-		if garden, err = gardener.Connect(config.Gardener.KubeconfigPath, guard.Transport); err != nil {
-			return nil, err
-		}
-	}
-
-	directory, err := connectDirector(ctx, config, log)
-	if err != nil {
-		return nil, err
-	}
-
 	base, err := replica.New(ctx, replica.Config{
 		Name:    "provisioner",
 		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
@@ -77,7 +61,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden, guard, directory); err != nil {
+	if err := service.build(ctx, config, landscape, garden); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
@@ -107,9 +91,31 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
 }
 
-func (s *Service) build(
-	ctx context.Context, config Config, landscape Landscape, garden client.WithWatch, guard *outside.Guard, directory *directory,
-) error {
+// connect returns the client of the garden or, without one, of that which the configuration names, behind the guard.
+func (s *Service) connect(config Gardener, garden client.WithWatch, guard *outside.Guard) (*gardener.Client, error) {
+	if garden != nil {
+		return gardener.New(garden, namespace(config.Project)), nil
+	}
+
+	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport)
+}
+
+func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch) error {
+	guard := outside.New(outside.Options{
+		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
+		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
+	})
+
+	shoots, err := s.connect(config.Gardener, garden, guard)
+	if err != nil {
+		return err
+	}
+
+	directory, err := connectDirector(ctx, config, s.Access.Certificates, s.Log)
+	if err != nil {
+		return err
+	}
+
 	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
 		return err
@@ -122,7 +128,6 @@ func (s *Service) build(
 		return err
 	}
 
-	shoots := gardener.New(garden, namespace(config.Gardener.Project))
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
 		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Landscape: landscape,
@@ -149,7 +154,9 @@ func (s *Service) build(
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
 			Guard: guard, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
-		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error { return shoots.Watch(ctx, waker.tell) }},
+		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
+			return shoots.Watch(ctx, func(shootName string) { waker.tell(ctx, shootName) })
+		}},
 		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
 			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
 		}},
@@ -198,6 +205,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
+	limits.Component = failure.ComponentProvisioner
 
 	if !config.EnqueueInProgressOperations {
 		limits.CreatedAfter = clock.RealClock{}.Now()

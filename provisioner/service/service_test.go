@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -46,6 +47,13 @@ type landscape struct {
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) landscape {
 	t.Helper()
 
+	return startLogged(t, logging.Discard(), creation, change...)
+}
+
+// startLogged is start with a log of the Provisioner's own.
+func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) landscape {
+	t.Helper()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
@@ -64,7 +72,7 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 		each(&config)
 	}
 
-	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
+	provisioner, err := service.New(t.Context(), config, memory.Client(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,8 +397,30 @@ func TestRefusedConfiguration(t *testing.T) {
 		"credentials": {"without them nothing can be provisioned", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath = true, "/nowhere"
 		}, "APP_DIRECTOR_OAUTH_PATH"},
+		"authorities": {"with none of them nobody would be believed", func(c *service.Config) {
+			c.Director.Enabled, c.Director.OAuthPath, c.Director.CAFile = true, credentials, credentials
+		}, "APP_DIRECTOR_CA_FILE"},
+		"unchecked": {"who checks nothing needs no authority", func(c *service.Config) {
+			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
+		}, "set one of them"},
 		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
-		"short access":   {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"no poll": {
+			"a step that waits for nothing is done: a cluster that stands would be recorded as gone",
+			func(c *service.Config) { c.Gardener.PollInterval = 0 }, "APP_GARDENER_POLL_INTERVAL",
+		},
+		"no time": {
+			"what has no time fails, but only once it is ordered",
+			func(c *service.Config) { c.ProvisioningTimeout.ClusterCreation = 0 }, "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION",
+		},
+		"no time to go": {
+			"the same", func(c *service.Config) { c.DeprovisioningTimeout.WaitingForClusterDeletion = -1 },
+			"APP_DEPROVISIONING_TIMEOUT_WAITING_FOR_CLUSTER_DELETION",
+		},
+		"no time to sleep": {
+			"the same", func(c *service.Config) { c.HibernationTimeout.WaitingForClusterHibernation = 0 },
+			"APP_HIBERNATION_TIMEOUT_WAITING_FOR_CLUSTER_HIBERNATION",
+		},
+		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {

@@ -27,8 +27,13 @@ type shootWaker struct {
 	changed chan string
 }
 
-// tell takes note of a changed Shoot.
-func (w *shootWaker) tell(shootName string) { w.changed <- shootName }
+// tell takes note of a changed Shoot. When the context has ended nobody wants to know any more.
+func (w *shootWaker) tell(ctx context.Context, shootName string) {
+	select {
+	case w.changed <- shootName:
+	case <-ctx.Done():
+	}
+}
 
 // run tells the store of changed Shoots, several at once, until the context ends.
 func (w *shootWaker) run(ctx context.Context) error {

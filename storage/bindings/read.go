@@ -55,13 +55,14 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 }
 
 // Over returns bindings that nobody has any use for, and that no operation works on: those that have expired, and those whose
-// creation failed.
-func (s *Store) Over(ctx context.Context, now time.Time, limit int) ([]environment.Binding, error) {
+// creation failed. One whose removal failed is left alone until that was before the other moment.
+func (s *Store) Over(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
 		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL
+			AND (bindings.state <> 'deleting' OR operations.finished_at < ?)
 		UNION
 		SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
-		WHERE bindings.state = 'creating' AND operations.finished_at IS NOT NULL `+storage.Page(limit, 0), storage.At(now))
+		WHERE bindings.state = 'creating' AND operations.finished_at IS NOT NULL `+storage.Page(limit, 0), storage.At(now), storage.At(failedBefore))
 }
 
 func (s *Store) list(ctx context.Context, query string, args ...any) ([]environment.Binding, error) {

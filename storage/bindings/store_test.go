@@ -274,15 +274,25 @@ func TestOver(t *testing.T) {
 			s.insert(made, c.ended)
 		}
 
-		over, err := s.bindings.Over(s.Context(), began, len(cases))
-		if err != nil {
-			s.Fatal(err)
+		over := func(failedBefore time.Time) map[string]int {
+			over, err := s.bindings.Over(s.Context(), began, failedBefore, len(cases))
+			if err != nil {
+				s.Fatal(err)
+			}
+
+			found := map[string]int{}
+			for _, binding := range over {
+				found[binding.ID]++
+			}
+
+			return found
 		}
 
-		found := map[string]int{}
-		for _, binding := range over {
-			found[binding.ID]++
+		if found := over(began); found["not removed"] != 0 || found["expired"] != 1 {
+			s.Errorf("a removal that failed just now is left alone: %v", found)
 		}
+
+		found := over(began.Add(time.Second))
 
 		for name, c := range cases {
 			if found[name] != map[bool]int{true: 1}[c.found] {

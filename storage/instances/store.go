@@ -124,8 +124,8 @@ type Claimed struct {
 
 // Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
 // were made before there was only to be one.
-func (s *Store) Holder(ctx context.Context, claimed Claimed) (string, error) {
-	id, err := storage.Get[string](ctx, s.db.Reader(), `SELECT id FROM instances
+func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
+	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
 		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
 	if err != nil {
@@ -192,11 +192,11 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns the ids of instances that are to expire by the moment and still have a runtime, by their ids. They
+// Expiring returns the ids of instances that are to expire by the moment and have not, or still have a runtime, by their ids. They
 // follow the one after which a former page ended.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
-		WHERE expires_at IS NOT NULL AND expires_at <= ? AND NOT suspended AND id > ? ORDER BY id `+storage.Page(limit, 0),
+		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
 		storage.At(by), after)
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances that expire: %w", err)

@@ -198,11 +198,12 @@ func TestInstancesThatAreToExpire(t *testing.T) {
 
 		insert("lasts", func(*environment.Instance) {})
 		insert("later", func(i *environment.Instance) { i.ExpiresAt = now.Add(time.Second) })
-		insert("gone", func(i *environment.Instance) { i.ExpiresAt, i.Suspended = now, true })
+		insert("gone", func(i *environment.Instance) { i.ExpiresAt, i.ExpiredAt, i.Suspended = now, now, true })
+		insert("c", func(i *environment.Instance) { i.ExpiresAt, i.Suspended = now, true })
 		insert("b", func(i *environment.Instance) { i.ExpiresAt = now })
 		insert("a", func(i *environment.Instance) { i.ExpiresAt, i.ExpiredAt = now.Add(-time.Hour), now })
 
-		for after, want := range map[string][]string{"": {"a", "b"}, "a": {"b"}, "b": {}} {
+		for after, want := range map[string][]string{"": {"a", "b", "c"}, "a": {"b", "c"}, "c": {}} {
 			got, err := store.Expiring(t.Context(), now, after, 10)
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("after %q: %v -want +got\n%s", after, err, diff)

@@ -47,12 +47,13 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 	return len(touched) == 1, nil
 }
 
-// AcceptRegistration records, inside the caller's transaction, which runtime and operation the order was accepted as.
+// AcceptRegistration records, inside the caller's transaction, which runtime and operation the order was accepted as. Whoever holds the
+// registration at that moment does not end it.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
 		ON CONFLICT (tenant, label) DO UPDATE SET runtime_id = excluded.runtime_id, operation_id = excluded.operation_id,
-			failure_told = FALSE, touched_at = excluded.touched_at`,
+			failure_told = FALSE, touched_at = excluded.touched_at, held_until = NULL`,
 		registration.Tenant, registration.Label, registration.RuntimeID, registration.OperationID, storage.At(now)); err != nil {
 		return fmt.Errorf("recording the registration of runtime %s: %w", registration.RuntimeID, err)
 	}

@@ -129,6 +129,30 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 	})
 }
 
+// TestOrderThatIsCarriedOutAnewEndsAHold: who holds the registration of the order that failed does not end that of the new one, whose
+// failure Director would not be told.
+func TestOrderThatIsCarriedOutAnewEndsAHold(t *testing.T) {
+	eachWithOperations(t, func(b registrations) {
+		b.intend("one", 0)
+
+		held, there := b.held(2 * time.Hour)
+		if !there {
+			b.Fatal("nothing is held")
+		}
+
+		again := b.accept("one", "op-1", process.Failed)
+
+		if err := b.store.SettleRegistration(b.Context(), held); err != nil {
+			b.Fatal(err)
+		}
+
+		untold, err := b.store.UntoldFailures(b.Context(), 10)
+		if diff := cmp.Diff([]runtimes.Registration{again}, untold); err != nil || diff != "" {
+			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
+		}
+	})
+}
+
 func (b registrations) count() int {
 	b.Helper()
 

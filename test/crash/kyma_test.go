@@ -35,14 +35,16 @@ type kymaInside struct {
 	mutex    sync.Mutex
 	parts    []string
 	services int
+	// held are service brokers that do not go by themselves.
+	held int
 }
 
 // tell lists the parts, each as component@version.
-func (k *kymaInside) tell() (parts string, services int) {
+func (k *kymaInside) tell() (parts string, services, held int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
-	return strings.Join(k.parts, " "), k.services
+	return strings.Join(k.parts, " "), k.services, k.held
 }
 
 // bring changes one part that is not as it should be, and reports whether there was none.
@@ -120,23 +122,39 @@ func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), e
 }
 
 // RemoveServices implements deprovisioning.Clusters.
-func (i insides) RemoveServices(ctx context.Context, _, _ string) (left int, err error) {
-	err = i.line.Outside(ctx, "RemoveServices", func(context.Context) error {
+func (i insides) RemoveServices(ctx context.Context, _, _ string) (left string, err error) {
+	err = i.work(ctx, "RemoveServices", func(inside *kymaInside) {
+		if inside.services > 0 {
+			left = "some of its services"
+			inside.services--
+		}
+	})
+
+	return left, err
+}
+
+// ReleaseBrokers implements deprovisioning.Clusters.
+func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
+	return i.work(ctx, "ReleaseBrokers", func(inside *kymaInside) { inside.held = 0 })
+}
+
+// work changes what is inside of the one cluster.
+func (i insides) work(ctx context.Context, call string, change func(*kymaInside)) error {
+	err := i.line.Outside(ctx, call, func(context.Context) error {
 		inside := &i.provisioner.kyma
 
 		inside.mutex.Lock()
 		defer inside.mutex.Unlock()
 
-		left = inside.services
-		inside.services = max(left-1, 0)
+		change(inside)
 
 		return nil
 	})
 	if err != nil {
-		return 0, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+		return failure.Wrap(failure.Transient, err, "the cluster does not answer")
 	}
 
-	return left, nil
+	return nil
 }
 
 func kymaOf(version string, components ...string) *model.KymaConfigInput {
@@ -148,11 +166,11 @@ func kymaOf(version string, components ...string) *model.KymaConfigInput {
 	return config
 }
 
-// orderWithKyma asks for a cluster with Kyma, which has services from outside once it is there.
+// orderWithKyma asks for a cluster with Kyma, which has services and service brokers from outside once it is there.
 func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
 	p.Helper()
 
-	p.kyma.services = 2
+	p.kyma.services, p.kyma.held = 2, 1
 	input := order("c-first")
 	input.KymaConfig = kymaOf("1.24.0", "core", agent.Component)
 

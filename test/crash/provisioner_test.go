@@ -242,9 +242,10 @@ type clusters struct {
 	Machines, Recorded int
 	Administrators     string
 	Asleep             bool
-	// Kyma is what is installed, and how many services the cluster has from outside; RecordedKyma the version in the runtime's row.
+	// Kyma is what is installed, RecordedKyma the version in the runtime's row. Services are those that the cluster has from outside,
+	// Held the service brokers that do not go by themselves.
 	Kyma, RecordedKyma string
-	Services           int
+	Services, Held     int
 	Agent              connection
 	// Registered is what Director knows.
 	Registered []string
@@ -301,7 +302,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 		}
 	}
 
-	told.Kyma, told.Services = p.kyma.tell()
+	told.Kyma, told.Services, told.Held = p.kyma.tell()
 	if chance {
 		told.Kyma = ""
 	}

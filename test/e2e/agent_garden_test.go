@@ -10,6 +10,8 @@ import (
 
 // TestAgentConnectsOnTheRealGarden has a real API server be the runtime.
 func TestAgentConnectsOnTheRealGarden(t *testing.T) {
+	t.Parallel()
+
 	api, err := gardener.Connect(realGarden(t, "--cluster-creation=1s"))
 	if err != nil {
 		t.Fatal(err)

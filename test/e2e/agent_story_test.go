@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -30,7 +29,6 @@ import (
 type connected struct {
 	clusters
 
-	director  *director.Director
 	connector *connector
 	inside    clusteraccess.Access
 }
@@ -38,7 +36,7 @@ type connected struct {
 func newConnected(t *testing.T, api client.WithWatch) connected {
 	t.Helper()
 
-	simulated, err := director.New(director.Options{ConnectorURL: connectorURL})
+	simulated, err := director.New(director.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +53,8 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 	}
 
 	c := connected{
-		director: simulated, connector: &connector{director: simulated, spent: map[string]bool{}},
-		inside: clusteraccess.New(gardener.New(api, "garden-local")),
+		connector: &connector{Director: simulated},
+		inside:    clusteraccess.New(gardener.New(api, "garden-local")),
 	}
 	c.clusters = newClusters(t, api, func(settings *provisioner.Config) {
 		settings.Director = provisioner.Director{Enabled: true, URL: server.URL + director.GraphQLPath, OAuthPath: credentials, Calls: 16}
@@ -65,9 +63,6 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 
 	return c
 }
-
-// agentNamespace is where the agent stands that kymaOf orders.
-const agentNamespace = "compass-system"
 
 // employ has an agent work in the cluster.
 func (c connected) employ(shootName string) dynamic.Interface {
@@ -85,23 +80,19 @@ func (c connected) employ(shootName string) dynamic.Interface {
 		c.Fatal(err)
 	}
 
-	// Simulated clusters know CompassConnections, and nothing of definitions.
-	definitions := cluster.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := definitions.Create(c.Context(), simulator.Definition(), metav1.CreateOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		c.Fatal(err)
-	}
-
 	run(c.T, simulator.New(simulator.Options{
-		Cluster: cluster, Namespace: agentNamespace, Connector: c.connector, Every: 100 * time.Millisecond, Log: logging.Discard(),
+		Cluster: cluster, Connector: c.connector, Every: 100 * time.Millisecond, Log: logging.Discard(),
 	}).Run)
 
 	return cluster
 }
 
+const reconnectAgent = `mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`
+
 func (c connected) reconnect(runtimeID string) (operationID string) {
 	c.Helper()
 
-	if refused := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": runtimeID}, &operationID); refused != "" {
+	if refused := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &operationID); refused != "" {
 		c.Fatal(refused)
 	}
 
@@ -116,7 +107,7 @@ func (c connected) until(runtimeID, status string, errors ...string) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		var told struct {
 			RuntimeConnectionStatus struct {
 				Status string
@@ -152,7 +143,7 @@ func (c connected) says(operationID, text string) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		got := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { message } }`, map[string]any{"id": operationID})
 
 		switch {
@@ -201,8 +192,10 @@ func agentStory(t *testing.T, api client.WithWatch, begun func(c clusters, runti
 	}
 
 	known := c.registered(made.RuntimeID)
-	if spent := c.connector.count(); len(known.OneTimeTokens) != 2 || spent != 2 || known.Condition != "CONNECTED" {
-		t.Errorf("Director has given %d tokens, of which %d are spent, and knows the runtime as %s", len(known.OneTimeTokens), spent, known.Condition)
+
+	unspent := slices.ContainsFunc(known.OneTimeTokens, func(each director.OneTimeToken) bool { return !each.Spent })
+	if len(known.OneTimeTokens) != 2 || unspent || known.Condition != "CONNECTED" {
+		t.Errorf("Director knows the runtime as %s, with tokens %+v", known.Condition, known.OneTimeTokens)
 	}
 
 	c.connector.refuse(errors.New("the account is locked"))
@@ -227,7 +220,7 @@ func (c connected) hasNoAgent() {
 	c.until(made.RuntimeID, "Pending")
 
 	var refused string
-	if got := c.ask(`mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
+	if got := c.ask(reconnectAgent, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
 		c.Fatalf("without an agent the answer is %q", got)
 	}
 
@@ -253,7 +246,7 @@ func (c connected) connection(runtimeID string, cluster dynamic.Interface) strin
 func (c connected) registered(runtimeID string) director.Runtime {
 	c.Helper()
 
-	all := c.director.Runtimes()
+	all := c.connector.Runtimes()
 
 	found := slices.IndexFunc(all, func(each director.Runtime) bool { return each.ID == runtimeID })
 	if found < 0 {
@@ -275,6 +268,8 @@ func (c connected) remove(runtimeID string) {
 }
 
 func TestAgentConnects(t *testing.T) {
+	t.Parallel()
+
 	memory, err := garden.Open(t.Context(), garden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})

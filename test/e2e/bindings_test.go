@@ -109,6 +109,8 @@ func bindingStory(t *testing.T, p platform, instance, planID string) {
 }
 
 func TestBindings(t *testing.T) {
+	t.Parallel()
+
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		l := start(t, fresh, 200*time.Millisecond, nil)
 

@@ -184,6 +184,8 @@ func (w *world) restart(victim string) { *w.of(victim) = w.begin[victim]() }
 // TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds, and there is exactly
 // one Shoot; after the deletion there is none.
 func TestKilledPrograms(t *testing.T) {
+	t.Parallel()
+
 	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=3s"))
 
 	points := map[string]struct {

@@ -34,7 +34,7 @@ func (f *fleet) employ(w *walk) {
 		defer disconnect()
 
 		if err := simulator.New(simulator.Options{
-			Cluster: cluster, Namespace: agentNamespace, Connector: f.connector, Every: agentPause, Log: logging.Discard(),
+			Cluster: cluster, Connector: f.director, Every: agentPause, Log: logging.Discard(),
 		}).Run(ctx); err != nil {
 			f.Errorf("the agent of %s: %v", w.name, err)
 		}

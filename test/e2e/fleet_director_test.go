@@ -19,7 +19,7 @@ import (
 func newDirector(t *testing.T) (simulated *director.Director, settings []string) {
 	t.Helper()
 
-	simulated, err := director.New(director.Options{ConnectorURL: connectorURL})
+	simulated, err := director.New(director.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,7 @@ type fleet struct {
 
 	garden   client.WithWatch
 	director *director.Director
-	// connector is whom agents connect to.
-	connector *connector
-	postgres  *postgrestest.Server
+	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
 	// toProvisioner is the one address under which the brokers know the Provisioner, toGarden that under which it knows the garden.
@@ -69,8 +67,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 
 	simulated, registering := newDirector(t)
 	f := &fleet{
-		T: t, garden: api, director: simulated, connector: &connector{director: simulated, spent: map[string]bool{}},
-		postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
+		T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
 	}
 	rows := postgresSettings(f.postgres.Database(t), "provisioner")
 

@@ -14,6 +14,8 @@ import (
 // TestStoryOnTheRealGarden has the administrator of a runtime make a namespace in it: a real API server, ordered over the Open
 // Service Broker API.
 func TestStoryOnTheRealGarden(t *testing.T) {
+	t.Parallel()
+
 	w := newWorld(t, realGarden(t, "--cluster-creation=1s"))
 
 	w.create("real", planTrial)

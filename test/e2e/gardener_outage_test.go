@@ -11,6 +11,8 @@ import (
 
 // TestOutageOfGardener has the Provisioner cut off from Gardener: whoever asks the broker reads why, and all goes on once the road is free.
 func TestOutageOfGardener(t *testing.T) {
+	t.Parallel()
+
 	const instances = 6
 
 	began := time.Now()

@@ -20,6 +20,8 @@ const holding = "example.com/held"
 // TestFailedCreationIsRetried has Gardener give up a cluster for good. Once the cause is gone, an operator's retry makes that same
 // cluster, and the instance is as good as any.
 func TestFailedCreationIsRetried(t *testing.T) {
+	t.Parallel()
+
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		l := start(t, fresh, 200*time.Millisecond, nil)
 		l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
@@ -68,6 +70,8 @@ func TestFailedCreationIsRetried(t *testing.T) {
 
 // TestCanceledCreationIsRetried has an operator cancel a creation while its cluster is being made, and change their mind.
 func TestCanceledCreationIsRetried(t *testing.T) {
+	t.Parallel()
+
 	l := start(t, onSQLite, 200*time.Millisecond, nil)
 	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
 
@@ -90,6 +94,8 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 
 // TestDeletionDuringARetry removes what both the creation that failed and its retry have begun.
 func TestDeletionDuringARetry(t *testing.T) {
+	t.Parallel()
+
 	l := start(t, onSQLite, 200*time.Millisecond, nil)
 	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
 
@@ -113,6 +119,8 @@ func TestDeletionDuringARetry(t *testing.T) {
 
 // TestFailedDeletionIsRetried has a cluster that Gardener does not get rid of in time. The retry waits for it anew.
 func TestFailedDeletionIsRetried(t *testing.T) {
+	t.Parallel()
+
 	l := start(t, onSQLite, 100*time.Millisecond, nil, func(settings *provisioner.Config) {
 		settings.DeprovisioningTimeout.WaitingForClusterDeletion = time.Second
 	})
@@ -144,6 +152,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 
 // TestStepOfAStuckDeletionIsSkipped has a deletion that waits for a Provisioner that is gone. Its cluster is removed by hand.
 func TestStepOfAStuckDeletionIsSkipped(t *testing.T) {
+	t.Parallel()
+
 	road := &road{}
 	l := start(t, onSQLite, 100*time.Millisecond, road.detour(t))
 

@@ -4,10 +4,13 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
@@ -21,7 +24,46 @@ func TestRuntimesWithKymaOnTheRealGarden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	kymaStory(t, api, clusters.finishNamespaces)
+	kymaStory(t, api, func(c clusters, runtimeID string) {
+		c.finishNamespaces(runtimeID)
+		c.defineServices(runtimeID)
+	})
+}
+
+// defineServices has the runtime know the kinds of the service catalog.
+func (c clusters) defineServices(runtimeID string) {
+	c.Helper()
+
+	definitions := c.custom(runtimeID).Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+
+	for kind, scope := range map[string]string{
+		"ClusterServiceBroker": "Cluster", "ClusterServiceClass": "Cluster",
+		"ServiceBroker": "Namespaced", "ServiceInstance": "Namespaced", "ServiceBinding": "Namespaced",
+	} {
+		plural := strings.ToLower(kind) + "s"
+		if kind == "ClusterServiceClass" {
+			plural = "clusterserviceclasses"
+		}
+
+		_, err := definitions.Create(c.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{
+				"name": plural + ".servicecatalog.k8s.io", "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for a test"},
+			},
+			"spec": map[string]any{
+				"group": "servicecatalog.k8s.io", "scope": scope, "names": map[string]any{"kind": kind, "plural": plural},
+				"versions": []any{map[string]any{
+					"name": "v1beta1", "served": true, "storage": true,
+					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				}},
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			c.Fatal(err)
+		}
+	}
 }
 
 // finishNamespaces plays the part of the controller-manager that runtimes here do not have: it ends namespaces that are to go.

@@ -112,6 +112,8 @@ func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtim
 	c.succeeded(made.ID)
 	begun(c, made.RuntimeID)
 
+	poolIsKept := c.addsAPoolByHand("c-gcp")
+
 	first := installed{Told: "1.0.0", Essentials: "1.0.0", Retention: "2d", Password: "hush"}
 	c.same("what was ordered is installed", first, c.installed(made.RuntimeID))
 	c.keepsSecrets(made.RuntimeID)
@@ -120,10 +122,12 @@ func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtim
 		"kymaConfig": kymaOf("1.1.0", component("monitoring", "kyma-system", "retention", "9d")),
 	}})
 	c.succeeded(upgrade.ID)
+	poolIsKept("an upgrade of Kyma")
 	c.same("an upgrade is laid over what was ordered", installed{Told: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
 		c.installed(made.RuntimeID))
 
 	c.rollsBack(made.RuntimeID)
+	poolIsKept("a roll back of Kyma")
 	c.same("what was installed before is there again", first, c.installed(made.RuntimeID))
 
 	smaller := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
@@ -141,12 +145,14 @@ func kymaStory(t *testing.T, api client.WithWatch, begun func(c clusters, runtim
 	awake := c.order(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
 	c.succeeded(awake.ID)
 
+	services := c.ordersServices(made.RuntimeID)
+
 	var removal string
 	if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
 		t.Fatal(refused)
 	}
 
-	c.succeeded(removal)
+	services.givesBack(removal)
 
 	var last struct{ Operation string }
 	if c.ask(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {

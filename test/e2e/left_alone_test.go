@@ -109,6 +109,8 @@ func (l lone) until(operationID string, want wire.OperationState) {
 
 // TestOperationsOfAFormerProcessAreLeftAlone restarts the Provisioner with APP_ENQUEUE_IN_PROGRESS_OPERATIONS=false.
 func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
+	t.Parallel()
+
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		const creation = 300 * time.Millisecond
 

@@ -35,6 +35,8 @@ func counted(calls *atomic.Int64) trouble {
 // TestOutageOfTheProvisioner has many operations wait for a Provisioner that is away: it is hardly called, everybody is told why, and
 // when it is back all operations end, without waiting for their own next try.
 func TestOutageOfTheProvisioner(t *testing.T) {
+	t.Parallel()
+
 	var calls atomic.Int64
 
 	road := &road{}

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,17 +18,37 @@ import (
 // root is the project's folder, seen from the tests.
 const root = "../.."
 
-// build puts a command of the project into a folder of the test and returns its path.
+// programs are what the tests run. Each is built once, and stays for the next time: to find that it is what the sources say takes a second,
+// to link it takes five.
+var programs = map[string]func() (string, error){
+	"broker":      sync.OnceValues(func() (string, error) { return compile("broker") }),
+	"provisioner": sync.OnceValues(func() (string, error) { return compile("provisioner") }),
+	"sandbox":     sync.OnceValues(func() (string, error) { return compile("sandbox") }),
+}
+
+func compile(command string) (string, error) {
+	path, err := filepath.Abs(filepath.Join(root, ".bin", "tested", command))
+	if err != nil {
+		return "", err
+	}
+
+	builder := exec.Command("go", "build", "-o", path, "./cmd/"+command)
+	builder.Dir = root
+
+	if output, err := builder.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", command, err, output)
+	}
+
+	return path, nil
+}
+
+// build builds one of the programs and returns where it is.
 func build(t *testing.T, command string) string {
 	t.Helper()
 
-	path := filepath.Join(t.TempDir(), command)
-
-	compile := exec.Command("go", "build", "-o", path, "./cmd/"+command)
-	compile.Dir = root
-
-	if output, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", command, err, output)
+	path, err := programs[command]()
+	if err != nil {
+		t.Fatal(err)
 	}
 
 	return path

@@ -101,7 +101,7 @@ func (c clusters) succeeded(operationID string) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
 			map[string]any{"id": operationID})
 
@@ -110,6 +110,26 @@ func (c clusters) succeeded(operationID string) {
 			return
 		case now.State == "Failed" || time.Now().After(deadline):
 			c.Fatalf("operation %s is %+v", operationID, now)
+		}
+	}
+}
+
+// says waits until the operation's message does.
+func (c clusters) says(operationID, want string) {
+	c.Helper()
+
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
+			map[string]any{"id": operationID})
+
+		switch {
+		case strings.Contains(now.Message, want):
+			return
+		case now.State != "InProgress" && now.State != "Pending" || time.Now().After(deadline):
+			c.Fatalf("operation %s is %+v, want it to say %q", operationID, now, want)
 		}
 	}
 }
@@ -284,11 +304,15 @@ func changeStory(t *testing.T, api client.WithWatch) {
 				t.Errorf("administrators of the new runtime, -want +got:\n%s", diff)
 			}
 
+			poolIsKept := c.addsAPoolByHand(name)
+
 			c.upgraded(made.RuntimeID, name)
+			poolIsKept("an upgrade")
 			c.growsAPool(made.RuntimeID, name)
+			poolIsKept("changes of the other pools")
 			c.leavesToOthers(made.RuntimeID, name)
 			c.refusals(made.RuntimeID)
-			c.sleeps(made.RuntimeID, name)
+			c.sleeps(made.RuntimeID, name, poolIsKept)
 
 			var removal string
 			if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`,
@@ -396,21 +420,22 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 func (c clusters) growsAPool(runtimeID, name string) {
 	c.Helper()
 
-	upgrade := func(pools ...any) []gardencorev1beta1.Worker {
+	upgrade := func(pools ...any) map[string]gardencorev1beta1.Worker {
 		c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 			"gardenerConfig": map[string]any{"additionalWorkers": append([]any{}, pools...)},
 		}}).ID)
 
-		return c.shoot(name).Spec.Provider.Workers
+		return c.pools(name)
 	}
 
-	before := c.shoot(name).Spec.Provider.Workers
+	before := c.pools(name)
+	first := before[shoot.WorkerPool]
 
-	workers := upgrade(map[string]any{
-		"name": "batch", "machineType": before[0].Machine.Type, "autoScalerMin": 0, "autoScalerMax": 2, "maxSurge": 1, "maxUnavailable": 0,
+	with := upgrade(map[string]any{
+		"name": "batch", "machineType": first.Machine.Type, "autoScalerMin": 0, "autoScalerMax": 2, "maxSurge": 1, "maxUnavailable": 0,
 	})
-	if len(workers) != 2 || workers[1].Name != "batch" || workers[1].Maximum != 2 || !cmp.Equal(workers[1].Zones, before[0].Zones) {
-		c.Errorf("with a second pool there are %+v", workers)
+	if second := with["batch"]; len(with) != len(before)+1 || second.Maximum != 2 || !cmp.Equal(second.Zones, first.Zones) {
+		c.Errorf("with a second pool there are %+v", with)
 	}
 
 	if diff := cmp.Diff(before, upgrade()); diff != "" {
@@ -419,7 +444,7 @@ func (c clusters) growsAPool(runtimeID, name string) {
 }
 
 // sleeps puts the cluster to sleep, changes it meanwhile and wakes it.
-func (c clusters) sleeps(runtimeID, name string) {
+func (c clusters) sleeps(runtimeID, name string, poolIsKept func(after string)) {
 	c.Helper()
 
 	order := func(mutation string) {
@@ -442,6 +467,8 @@ func (c clusters) sleeps(runtimeID, name string) {
 		c.Error("the cluster does not sleep")
 	}
 
+	poolIsKept("falling asleep")
+
 	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{"autoScalerMax": 6}, "administrators": []string{"eve@example.com"},
 	}}).ID)
@@ -455,6 +482,8 @@ func (c clusters) sleeps(runtimeID, name string) {
 	if hibernated() {
 		c.Error("the cluster sleeps on")
 	}
+
+	poolIsKept("an upgrade of the cluster that slept, and waking")
 
 	if diff := cmp.Diff([]string{"eve@example.com"}, c.administrators(runtimeID)); diff != "" {
 		c.Errorf("administrators after waking, -want +got:\n%s", diff)

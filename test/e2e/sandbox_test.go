@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,17 +13,18 @@ import (
 // TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start goes on with the
 // same data.
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
+
+	path := build(t, "sandbox") // first: addresses do not stay free for long
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
 		"SANDBOX_CLUSTER_CREATION=3s",
-		"SANDBOX_DIRECTOR=true",
 		"SANDBOX_BROKER_ADDRESS=" + address,
 		"SANDBOX_PROVISIONER_ADDRESS=" + freeAddress(t),
 		"SANDBOX_STATUS_ADDRESS=" + freeAddress(t),
 		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + freeAddress(t),
 	}
-	path := build(t, "sandbox")
 	p := platform{TB: t, url: "http://" + address, user: sandbox.User, password: sandbox.Password}
 
 	begin := func() *program {
@@ -62,8 +61,8 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	p.gone("first")
 
-	if registered := registeredRuntimes(t, folder); registered != 1 {
-		t.Errorf("%d runtimes stand in Director, want 1", registered)
+	if registered := inDirector(t, folder); len(registered) != 1 {
+		t.Errorf("%+v stand in Director, want one", registered)
 	}
 
 	if shoots := shootFiles(t, folder); shoots != 1 {
@@ -85,23 +84,6 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	if code := running.command.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the sandbox that was interrupted ended with %d, want 0", code)
 	}
-}
-
-// registeredRuntimes counts the runtimes that the simulated Director has written down.
-func registeredRuntimes(t *testing.T, folder string) int {
-	t.Helper()
-
-	text, err := os.ReadFile(filepath.Join(folder, "director.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var runtimes []json.RawMessage
-	if err := json.Unmarshal(text, &runtimes); err != nil {
-		t.Fatal(err)
-	}
-
-	return len(runtimes)
 }
 
 // shootFiles counts the Shoots that the garden in memory has written down.

@@ -14,6 +14,8 @@ import (
 
 // TestInstanceFromCreateToDelete is the story that everything is for.
 func TestInstanceFromCreateToDelete(t *testing.T) {
+	t.Parallel()
+
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		l := start(t, fresh, 200*time.Millisecond, nil)
 
@@ -55,6 +57,8 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 
 // TestAClusterThatTheTenantBrings makes the runtime of one instance the own cluster of another one.
 func TestAClusterThatTheTenantBrings(t *testing.T) {
+	t.Parallel()
+
 	l := start(t, onSQLite, 200*time.Millisecond, nil)
 
 	l.create("made", planAWS)
@@ -103,6 +107,8 @@ func answersTo(t *testing.T, kubeconfig []byte) {
 
 // TestDeleteDuringCreate removes what a creation has begun, wherever it stands.
 func TestDeleteDuringCreate(t *testing.T) {
+	t.Parallel()
+
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		l := start(t, fresh, 300*time.Millisecond, nil)
 
@@ -127,6 +133,8 @@ func TestDeleteDuringCreate(t *testing.T) {
 
 // TestIDOfADeletedInstanceMayBeUsedAgain makes a new runtime under the old name.
 func TestIDOfADeletedInstanceMayBeUsedAgain(t *testing.T) {
+	t.Parallel()
+
 	l := start(t, onSQLite, 100*time.Millisecond, nil)
 
 	for range 2 {

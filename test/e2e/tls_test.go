@@ -95,6 +95,8 @@ func (c certificates) client(name string) tlsfiles.Client {
 // TestInstanceOverTLS has the platform order from the broker, and that from the Provisioner, over TLS, each known by its certificate
 // and by nothing else.
 func TestInstanceOverTLS(t *testing.T) {
+	t.Parallel()
+
 	files := newCertificates(t)
 
 	memory, err := garden.Open(t.Context(), garden.Options{Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: look, Log: logging.Discard()})

@@ -93,7 +93,10 @@ func TestOneTraceForOneCreate(t *testing.T) {
 		made    = asked + " > operation ProvisionNoInstall"
 	)
 
-	for _, road := range []string{request, ordered, ordered + " > Create_Runtime_Without_Kyma", asked, made, made + " > Create_Shoot"} {
+	for _, road := range []string{
+		request, ordered, ordered + " > Create_Runtime_Without_Kyma", asked, made, made + " > Create_Shoot",
+		made + " > Set_Administrators > DELETE runtime", ordered + " > Get_Kubeconfig > GET runtime",
+	} {
 		l.until("there is a span "+road, func() bool { return told.roads()[road] > 0 })
 	}
 

@@ -74,6 +74,8 @@ func rubbish(w http.ResponseWriter, _ *http.Request) {
 // TestProvisionerInTrouble has the Provisioner down, slow, or answering rubbish: that delays the operation, is told to whoever asks
 // why, and loses nothing.
 func TestProvisionerInTrouble(t *testing.T) {
+	t.Parallel()
+
 	cases := map[string]struct {
 		reason string
 		broken trouble

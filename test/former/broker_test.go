@@ -238,3 +238,26 @@ func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got 
 		t.Errorf("%s: want %s: %s\ngot %d %v", reason, state, text, got.Status, got.Body)
 	}
 }
+
+// TestRangesThatGardenerChooses: a former Provisioner cannot be told them, so nobody is told that they are the plan's.
+func TestRangesThatGardenerChooses(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, onSQLite, 200*time.Millisecond)
+
+	p.create("one", planAWS)
+	p.succeeded("one") // by now the broker knows whom it works with
+
+	resolved, _ := p.send(http.MethodPost, "two/validate", orderOf(planAWS)).Body["resolved"].(map[string]any)
+	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {
+		t.Errorf("what an order comes to: -want +got\n%s", diff)
+	}
+
+	if told := p.send(http.MethodGet, "one", nil); strings.Contains(fmt.Sprint(told.Body), "10.96.") || told.Status != http.StatusOK {
+		t.Errorf("the instance is told as %d %v", told.Status, told.Body)
+	}
+
+	if ordered := p.former.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {
+		t.Errorf("the Provisioner was told %v", ordered)
+	}
+}

@@ -123,9 +123,13 @@ func (p platform) accepted(method, path string, body any) {
 
 func (p platform) create(id, plan string) {
 	p.Helper()
-	p.accepted(http.MethodPut, id+"?accepts_incomplete=true", map[string]any{
+	p.accepted(http.MethodPut, id+"?accepts_incomplete=true", orderOf(plan))
+}
+
+func orderOf(plan string) map[string]any {
+	return map[string]any{
 		"service_id": serviceID, "plan_id": plan, "organization_guid": "organization-1", "space_guid": "space-1",
-	})
+	}
 }
 
 // change updates an instance, or, by its context, suspends and resumes it.

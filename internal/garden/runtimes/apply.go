@@ -53,10 +53,11 @@ func apply(at target, r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	applied, err := at.present()
-	if err == nil {
-		applied.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	if err != nil {
+		return 0, nil, err
 	}
-	return status, applied, err
+	applied.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
+	return status, applied, at.end(applied)
 }
 
 // present is the object as it is stored.

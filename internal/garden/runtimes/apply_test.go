@@ -142,3 +142,39 @@ func TestServerSideApplyThatIsOnlyTried(t *testing.T) {
 		t.Errorf("what was only tried has changed it: %v, %v", left, err)
 	}
 }
+
+func TestFinalizersKeepObjects(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	maps := startRuntime(t, server, "own").custom(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	update := func(object *unstructured.Unstructured) error {
+		object.SetFinalizers(nil)
+		_, err := maps.Update(t.Context(), object, metav1.UpdateOptions{})
+		return err
+	}
+	applied := func(*unstructured.Unstructured) error {
+		_, err := maps.Apply(t.Context(), "map", configMap("map", "", nil), metav1.ApplyOptions{FieldManager: "one"})
+		return err
+	}
+	for name, release := range map[string]func(*unstructured.Unstructured) error{"update": update, "apply": applied} {
+		held := configMap("map", "", nil)
+		held.SetFinalizers([]string{"example.com/one"})
+		if _, err := maps.Apply(t.Context(), "map", held, metav1.ApplyOptions{FieldManager: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := maps.Delete(t.Context(), "map", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := maps.Get(t.Context(), "map", metav1.GetOptions{})
+		if err != nil || found.GetDeletionTimestamp() == nil {
+			t.Fatalf("%s: what has a finalizer is there and says that it goes: %v, %v", name, found, err)
+		}
+		if err := release(found); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := maps.Get(t.Context(), "map", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: with its last finalizer it goes: %v", name, err)
+		}
+	}
+}

@@ -34,10 +34,11 @@ type kind struct {
 
 func (k kind) path() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.resource) }
 
-// kinds are those that access is made of, and some that one may have access to.
+// kinds are those that access is made of, and some that one may have access to: what Kyma and the service catalog have in clusters, too.
 func kinds() []kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
+	catalog := schema.GroupVersion{Group: "servicecatalog.k8s.io", Version: "v1beta1"}
 	return []kind{
 		{core.WithKind("Namespace"), "namespaces", false},
 		{core.WithKind("ServiceAccount"), "serviceaccounts", true},
@@ -45,6 +46,11 @@ func kinds() []kind {
 		{core.WithKind("Secret"), "secrets", true},
 		{rbac.WithKind("ClusterRoleBinding"), "clusterrolebindings", false},
 		{compass.WithKind("CompassConnection"), "compassconnections", false},
+		{catalog.WithKind("ClusterServiceBroker"), "clusterservicebrokers", false},
+		{catalog.WithKind("ClusterServiceClass"), "clusterserviceclasses", false},
+		{catalog.WithKind("ServiceBroker"), "servicebrokers", true},
+		{catalog.WithKind("ServiceInstance"), "serviceinstances", true},
+		{catalog.WithKind("ServiceBinding"), "servicebindings", true},
 	}
 }
 

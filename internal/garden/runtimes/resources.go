@@ -134,7 +134,7 @@ func update(at target, r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	object.GetObjectKind().SetGroupVersionKind(at.GroupVersionKind)
-	return http.StatusOK, object, nil
+	return http.StatusOK, object, at.end(object)
 }
 
 func create(at target, r *http.Request) (int, any, error) {
@@ -177,7 +177,7 @@ func (o *objects) read(r *http.Request, into client.Object) error {
 	return nil
 }
 
-// remove removes an object, of any or of one certain UID.
+// remove removes an object, of any or of one certain UID. One with finalizers goes when the last of them does.
 func remove(at target, r *http.Request) (int, any, error) {
 	options, err := at.objects.deletion(r)
 	if err != nil {
@@ -185,18 +185,28 @@ func remove(at target, r *http.Request) (int, any, error) {
 	}
 	at.objects.conditional.Lock()
 	defer at.objects.conditional.Unlock()
-	if asked := options.Preconditions; asked != nil && asked.UID != nil {
-		present, err := at.present()
-		if err == nil && present.GetUID() != *asked.UID {
-			err = apierrors.NewConflict(at.path().GroupResource(), at.name, errors.New("the UID is another one"))
-		}
-		if err != nil {
-			return 0, nil, err
-		}
+	present, err := at.present()
+	if err != nil {
+		return 0, nil, err
+	}
+	if asked := options.Preconditions; asked != nil && asked.UID != nil && present.GetUID() != *asked.UID {
+		return 0, nil, apierrors.NewConflict(at.path().GroupResource(), at.name, errors.New("the UID is another one"))
+	}
+	if len(present.GetFinalizers()) > 0 {
+		present.SetDeletionTimestamp(new(metav1.Now()))
+		return http.StatusOK, present, at.objects.Update(at.path(), present, at.namespace)
 	}
 	return http.StatusOK, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
 	}, at.objects.Delete(at.path(), at.namespace, at.name)
+}
+
+// end removes an object that was to go and has lost its last finalizer.
+func (t target) end(changed client.Object) error {
+	if changed.GetDeletionTimestamp() == nil || len(changed.GetFinalizers()) > 0 {
+		return nil
+	}
+	return t.objects.Delete(t.path(), t.namespace, t.name)
 }
 
 // deletion reads how an object is to be deleted; a request may leave it out.

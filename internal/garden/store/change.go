@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -142,7 +141,7 @@ func (s *Store) merged(
 // scratch returns a tracker that knows about field managers and holds only the old object, if there is one.
 func (s *Store) scratch(old client.Object) (testing.ObjectTracker, error) {
 	decoder := serializer.NewCodecFactory(s.scheme).UniversalDecoder()
-	scratch := testing.NewFieldManagedObjectTracker(s.scheme, decoder, managedfields.NewDeducedTypeConverter())
+	scratch := testing.NewFieldManagedObjectTracker(s.scheme, decoder, s.converter)
 	if old == nil {
 		return scratch, nil
 	}

@@ -50,6 +50,8 @@ type Store struct {
 	decode runtime.Decoder
 	rules  Rules
 	files  files
+	// converter is for server-side apply.
+	converter converter
 	// writing is held while a change is prepared and made, so that there is one at a time.
 	writing sync.Mutex
 	// mu guards the state that readers see.
@@ -63,13 +65,18 @@ var _ testing.ObjectTracker = (*Store)(nil)
 
 // Open reads what the files hold.
 func Open(options Options) (*Store, error) {
+	converter, err := newConverter()
+	if err != nil {
+		return nil, err
+	}
 	codecs := serializer.NewCodecFactory(options.Scheme)
 	s := &Store{
-		scheme:  options.Scheme,
-		decode:  codecs.UniversalDeserializer(),
-		files:   files{dir: options.Dir},
-		objects: testing.NewObjectTracker(options.Scheme, codecs.UniversalDecoder()),
-		feed:    newFeed(),
+		scheme:    options.Scheme,
+		decode:    codecs.UniversalDeserializer(),
+		files:     files{dir: options.Dir},
+		converter: converter,
+		objects:   testing.NewObjectTracker(options.Scheme, codecs.UniversalDecoder()),
+		feed:      newFeed(),
 	}
 	s.rules = options.Rules(s)
 	if err := s.files.load(s.restore); err != nil {

@@ -2,21 +2,11 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-)
-
-const (
-	secretName     = "compass-agent-configuration"
-	connectionName = "compass-connection"
 )
 
 // Connector is whom the agent speaks with. Its errors are what the agent tells.
@@ -24,14 +14,12 @@ type Connector interface {
 	// Connect spends a token.
 	Connect(ctx context.Context, url, token string) error
 	// Synchronize is what a connected agent does from time to time.
-	Synchronize(ctx context.Context, url string) error
+	Synchronize(ctx context.Context) error
 }
 
 // Options say in which cluster an agent works and whom it speaks with.
 type Options struct {
-	Cluster dynamic.Interface
-	// Namespace is that of the agent's Secret.
-	Namespace string
+	Cluster   dynamic.Interface
 	Connector Connector
 	// Every is how often the agent looks.
 	Every time.Duration
@@ -42,8 +30,8 @@ type Options struct {
 type Agent struct {
 	Options
 
-	// tried is the token that it tried last.
-	tried string
+	// spent is the token that it connected with last, and refused the one that it could not connect with.
+	spent, refused string
 }
 
 // New returns an agent that does nothing before Run.
@@ -67,57 +55,51 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// look does what is to be done now.
+// look does what is to be done now. It reads the connection before the token: whoever wants another connection writes a token and then
+// removes the connection, so the other way round a spent token could be taken for the one to connect anew with.
 func (a *Agent) look(ctx context.Context) error {
-	url, token, err := a.configuration(ctx)
-	if err != nil || token == "" {
-		return err
-	}
-
-	connection, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		a.tried = token
-
-		_, err = a.connections().Create(ctx, told(newConnection(), "Connected", "ConnectionFailed", "connectionStatus", a.Connector.Connect(ctx, url, token)),
-			metav1.CreateOptions{})
-
-		return err
-	}
-
+	connection, err := a.connection(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the connection: %w", err)
+		return err
 	}
 
-	switch state, _, _ := unstructured.NestedString(connection.Object, "status", "connectionState"); {
-	case state == "ConnectionFailed" && token == a.tried, state == "Synchronized":
+	switch stateOf(connection) {
+	case synchronized:
 		return nil
-	case state == "ConnectionFailed":
-		a.tried = token
-		told(connection, "Connected", "ConnectionFailed", "connectionStatus", a.Connector.Connect(ctx, url, token))
+	case "", connectionFailed:
+		return a.connect(ctx, connection)
 	default:
-		told(connection, "Synchronized", "SynchronizationFailed", "synchronizationStatus", a.Connector.Synchronize(ctx, url))
+		return a.tell(ctx, connection, synchronization(a.Connector.Synchronize(ctx)))
 	}
-
-	_, err = a.connections().Update(ctx, connection, metav1.UpdateOptions{})
-
-	return err
 }
 
-// configuration is what stands in the Secret, empty when there is none.
-func (a *Agent) configuration(ctx context.Context) (url, token string, err error) {
-	found, err := a.Cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(a.Namespace).Get(ctx, secretName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", "", nil
+// connect spends the token of the configuration, unless it has. A connection that could not be told is told now.
+func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructured) error {
+	found, err := a.configuration(ctx)
+	if err != nil || found.token == "" || connection != nil && found.token == a.refused {
+		return err
 	}
 
+	kept, err := a.credentialsFor(ctx, found)
 	if err != nil {
-		return "", "", fmt.Errorf("reading the configuration: %w", err)
+		return err
 	}
 
-	var secret corev1.Secret
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &secret); err != nil {
-		return "", "", fmt.Errorf("reading the configuration: %w", err)
+	if !kept && found.token != a.spent {
+		if problem := a.Connector.Connect(ctx, found.url, found.token); problem != nil {
+			a.refused = found.token
+
+			return a.tell(ctx, connection, connecting(problem))
+		}
+
+		a.spent = found.token
 	}
 
-	return string(secret.Data["CONNECTOR_URL"]), string(secret.Data["TOKEN"]), nil
+	if !kept {
+		if err := a.keepCredentials(ctx, found); err != nil {
+			return err
+		}
+	}
+
+	return a.tell(ctx, connection, connecting(nil))
 }

@@ -1,14 +1,28 @@
 package agent
 
 import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
 
 const (
+	connectionName     = "compass-connection"
 	connectionKind     = "CompassConnection"
 	connectionResource = "compassconnections"
+)
+
+// The states of a CompassConnection that the agent reaches.
+const (
+	connected             = "Connected"
+	connectionFailed      = "ConnectionFailed"
+	synchronized          = "Synchronized"
+	synchronizationFailed = "SynchronizationFailed"
 )
 
 func connectionGroup() schema.GroupVersion {
@@ -19,28 +33,82 @@ func (a *Agent) connections() dynamic.ResourceInterface {
 	return a.Cluster.Resource(connectionGroup().WithResource(connectionResource))
 }
 
-func newConnection() *unstructured.Unstructured {
-	connection := &unstructured.Unstructured{Object: map[string]any{}}
+// connection is nil when there is none.
+func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, error) {
+	found, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("reading the connection: %w", err)
+	}
+
+	return found, nil
+}
+
+func stateOf(connection *unstructured.Unstructured) string {
+	if connection == nil {
+		return ""
+	}
+
+	state, _, _ := unstructured.NestedString(connection.Object, "status", "connectionState")
+
+	return state
+}
+
+// connecting is the status of an agent that tried to connect, and synchronization that of one that spoke with Director.
+func connecting(problem error) map[string]any {
+	return status(connected, connectionFailed, "connectionStatus", problem)
+}
+
+func synchronization(problem error) map[string]any {
+	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
+}
+
+// status has one state when it went well, another when it failed, and the error beside it.
+func status(well, badly, part string, problem error) map[string]any {
+	if problem == nil {
+		return map[string]any{"connectionState": well, part: map[string]any{"error": ""}}
+	}
+
+	return map[string]any{"connectionState": badly, part: map[string]any{"error": problem.Error()}}
+}
+
+// tell writes the status into the connection, and makes one where there is none. A cluster that does not know CompassConnections learns of
+// them, and is told later.
+func (a *Agent) tell(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
+	if connection != nil {
+		connection.Object["status"] = status
+		if _, err := a.connections().Update(ctx, connection, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("telling how it is connected: %w", err)
+		}
+
+		return nil
+	}
+
+	connection = &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	connection.SetGroupVersionKind(connectionGroup().WithKind(connectionKind))
 	connection.SetName(connectionName)
 
-	return connection
-}
-
-// told writes into the connection how it went: one state when it went well, another when it failed, and the error beside it.
-func told(connection *unstructured.Unstructured, well, badly, part string, err error) *unstructured.Unstructured {
-	state, problem := well, ""
-	if err != nil {
-		state, problem = badly, err.Error()
+	_, err := a.connections().Create(ctx, connection, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = a.Cluster.Resource(definitionResource()).Create(ctx, definition(), metav1.CreateOptions{})
 	}
 
-	connection.Object["status"] = map[string]any{"connectionState": state, part: map[string]any{"error": problem}}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("telling that it is connected: %w", err)
+	}
 
-	return connection
+	return nil
 }
 
-// Definition is the CustomResourceDefinition of CompassConnections, for clusters that do not know them.
-func Definition() *unstructured.Unstructured {
+func definitionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// definition is the CustomResourceDefinition of CompassConnections.
+func definition() *unstructured.Unstructured {
 	group := connectionGroup()
 
 	return &unstructured.Unstructured{Object: map[string]any{

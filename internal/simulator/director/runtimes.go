@@ -1,7 +1,6 @@
 package director
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,20 +170,6 @@ func (d *Director) unregister(runtime *Runtime, id string) (any, error) {
 	d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
 
 	return shown(runtime), d.store()
-}
-
-func (d *Director) oneTimeToken(runtime *Runtime, id string) (any, error) {
-	if runtime == nil {
-		return nil, unknown(id)
-	}
-
-	token := rand.Text() + rand.Text()
-	runtime.OneTimeTokens = append(runtime.OneTimeTokens, token)
-
-	return map[string]any{
-		"token": token, "connectorURL": d.options.ConnectorURL, "used": false,
-		"expiresAt": d.options.Now().Add(oneTimeLifetime).UTC().Format(time.RFC3339),
-	}, d.store()
 }
 
 func unknown(id string) error { return refuse(NotFound, "there is no runtime %q of this tenant", id) }

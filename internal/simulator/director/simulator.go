@@ -24,9 +24,9 @@ const (
 	DefaultClientID     = "provisioner"
 	DefaultClientSecret = "provisioner-secret" //nolint:gosec // it protects nothing
 
+	DefaultConnectorURL = "https://connector.example.com/graphql"
+
 	defaultTokenLifetime = time.Hour
-	// oneTimeLifetime is how long a token for an agent may be used.
-	oneTimeLifetime = time.Hour
 )
 
 // Options say how it behaves.
@@ -35,7 +35,7 @@ type Options struct {
 	ClientID, ClientSecret string
 	// TokenLifetime is how long an access token is good; an hour if 0.
 	TokenLifetime time.Duration
-	// ConnectorURL is told with one-time tokens; nobody answers there.
+	// ConnectorURL is told with one-time tokens, that of the constants if empty. Nobody answers there: agents call Connect.
 	ConnectorURL string
 	// File, if set, keeps what is registered over restarts.
 	File string
@@ -53,8 +53,8 @@ type Runtime struct {
 	Condition   string         `json:"condition"`
 	CreatedAt   time.Time      `json:"createdAt"`
 	ConditionAt time.Time      `json:"conditionAt"`
-	// OneTimeTokens are those that were given out for it.
-	OneTimeTokens []string `json:"oneTimeTokens,omitempty"`
+	// OneTimeTokens are those that were given out for it, the oldest first.
+	OneTimeTokens []OneTimeToken `json:"tokens,omitempty"`
 }
 
 // Director is a simulated Director. It is an http.Handler and may be used by many goroutines.
@@ -78,7 +78,7 @@ func New(options Options) (*Director, error) {
 	}
 
 	if options.ConnectorURL == "" {
-		options.ConnectorURL = "https://connector.example.com/graphql"
+		options.ConnectorURL = DefaultConnectorURL
 	}
 
 	if options.TokenLifetime == 0 {
@@ -118,7 +118,9 @@ func (d *Director) Runtimes() []Runtime {
 
 	told := make([]Runtime, 0, len(d.runtimes))
 	for _, runtime := range d.runtimes {
-		told = append(told, *runtime)
+		copied := *runtime
+		copied.OneTimeTokens = slices.Clone(runtime.OneTimeTokens)
+		told = append(told, copied)
 	}
 
 	return told

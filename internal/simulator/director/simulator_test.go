@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/simulator/director"
 )
@@ -118,5 +119,51 @@ func TestTokensForCredentials(t *testing.T) {
 
 	if _, status := login(t, d, director.DefaultClientSecret, "password"); status != http.StatusBadRequest {
 		t.Errorf("another grant: %d", status)
+	}
+}
+
+func TestConnector(t *testing.T) {
+	file, now := filepath.Join(t.TempDir(), "director.json"), time.Now()
+
+	d, err := director.New(director.Options{File: file, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	access, _ := login(t, d, director.DefaultClientSecret, "client_credentials")
+	ask(t, d, "t", access, `mutation { result: registerRuntime(in: {name: "one"}) { id } }`)
+
+	id := d.Runtimes()[0].ID
+	for range 2 {
+		ask(t, d, "t", access, `mutation { result: requestOneTimeTokenForRuntime(id: "`+id+`") { token } }`)
+	}
+
+	given := d.Runtimes()[0].OneTimeTokens
+
+	for _, step := range []struct {
+		reason, url, token string
+		later              time.Duration
+		want               bool
+	}{
+		{"elsewhere nobody answers", "https://elsewhere.example.com", given[0].Token, 0, false},
+		{"a token lets in", director.DefaultConnectorURL, given[0].Token, 0, true},
+		{"once", director.DefaultConnectorURL, given[0].Token, 0, false},
+		{"nobody makes one up", director.DefaultConnectorURL, "made-up", 0, false},
+		{"it does not last", director.DefaultConnectorURL, given[1].Token, 2 * time.Hour, false},
+	} {
+		now = now.Add(step.later)
+
+		if err := d.Connect(t.Context(), step.url, step.token); (err == nil) != step.want {
+			t.Errorf("%s: got %v", step.reason, err)
+		}
+	}
+
+	again, err := director.New(director.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := again.Connect(t.Context(), director.DefaultConnectorURL, given[0].Token); err == nil {
+		t.Error("a restart forgets which tokens are spent")
 	}
 }

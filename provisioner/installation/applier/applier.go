@@ -78,7 +78,7 @@ func (a *Applier) install(ctx context.Context, work *work, plan installation.Pla
 			return installation.Progress{}, explain(err, where, component)
 		}
 		if waiting != "" {
-			return installation.Progress{Message: where + ": " + waiting}, nil
+			return installation.Progress{Message: where + ": " + mask(waiting, component)}, nil
 		}
 	}
 	return work.prune(ctx, plan)

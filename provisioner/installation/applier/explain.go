@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,7 +20,12 @@ import (
 // error itself is not kept.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return known
+		masked := *known
+		masked.Text = mask(known.Text, component)
+		if known.Cause != nil {
+			masked.Cause = errors.New(mask(known.Cause.Error(), component))
+		}
+		return &masked
 	}
 	kind, text := failure.Transient, "the API server of the cluster does not answer"
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -52,7 +58,7 @@ func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// mask takes secret values out of a text.
+// mask takes secret values out of a text, also where they stand as Go and JSON quote them or as Secrets hold them.
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]
@@ -60,7 +66,8 @@ func mask(text string, component installation.Component) string {
 			continue
 		}
 		quoted := strings.Trim(strconv.Quote(value), `"`)
-		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask).Replace(text)
+		held := base64.StdEncoding.EncodeToString([]byte(value))
+		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask, held, secret.Mask).Replace(text)
 	}
 	return text
 }

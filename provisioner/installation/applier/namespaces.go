@@ -12,8 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listed is how many objects of a kind are looked at.
-const listed = 50
+const (
+	// page is how many objects are read at once.
+	page = 50
+	// mostPages bounds how many objects of a kind are looked at: a namespace with more is not removed.
+	mostPages = 200
+)
 
 // foreign says what is in a namespace that is neither of the installation nor made by the cluster itself, nothing when there is no such
 // thing. A namespace that every cluster has is foreign as a whole.
@@ -33,9 +37,21 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 		return "", err
 	}
 	for _, kind := range kinds {
+		if reason, err := w.foreignOf(ctx, kind, namespace.Name); err != nil || reason != "" {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+// foreignOf is foreign for the objects of one kind.
+func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
+	next := ""
+	for range mostPages {
 		found := &metav1.PartialObjectMetadataList{}
 		found.SetGroupVersionKind(kind)
-		if err := w.client.List(ctx, found, client.InNamespace(namespace.Name), client.Limit(listed)); ignoreGone(err) != nil {
+		err := w.client.List(ctx, found, client.InNamespace(namespace), client.Limit(page), client.Continue(next))
+		if ignoreGone(err) != nil {
 			return "", err
 		}
 		for _, object := range found.Items {
@@ -43,8 +59,11 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 				return fmt.Sprintf("%s %s in it is not of the installation", kind.Kind, object.Name), nil
 			}
 		}
+		if next = found.Continue; next == "" {
+			return "", nil
+		}
 	}
-	return "", nil
+	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {

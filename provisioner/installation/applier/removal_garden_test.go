@@ -151,6 +151,29 @@ func TestNamespaceThatWasThereBefore(t *testing.T) {
 	}
 }
 
+// TestNamespaceWithMuchInIt: what somebody else has in a namespace is found however much else there is before it.
+func TestNamespaceWithMuchInIt(t *testing.T) {
+	c := newCluster(t)
+	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
+	fill := func(name string, owners ...metav1.OwnerReference) {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace(), Name: name, OwnerReferences: owners}}
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 60 {
+		fill(fmt.Sprintf("follows-%02d", i), metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: types.UID(c.runtime)})
+	}
+	fill("theirs")
+	message, err := c.uninstalled()
+	if err != nil || !strings.Contains(message, "ConfigMap theirs in it is not of the installation") {
+		t.Errorf("got %q, %v", message, err)
+	}
+	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
+		t.Error("the namespace is gone, and what somebody else had in it")
+	}
+}
+
 func TestUninstall(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": c.definition("Thing"), "b": c.instance("Thing", "one") + configMap("two", "1")}, plan(c.part("a"), c.part("b")))

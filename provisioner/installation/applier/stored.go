@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,8 +34,11 @@ const (
 
 	// largestPart is how much of an inventory one Secret takes; etcd takes 1.5 MiB with all that is around it, encoded.
 	largestPart = 900 << 10
-	// largestInventory bounds what is unpacked.
-	largestInventory = 256 << 20
+	// largestInventory and mostValues bound what is unpacked: the owner of a cluster may write there what he likes, and its bytes are a
+	// hundredth of the memory that it could take. An inventory of a hundred thousand objects is smaller.
+	largestInventory = 16 << 20
+	mostValues       = 1 << 20
+	mostParts        = largestInventory/largestPart + 1
 )
 
 // stored is the Secret from which an inventory was read.
@@ -59,6 +63,9 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found := &inventory{}
 	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
+	if len(before.rest) > mostParts {
+		return nil, broken(errTooLarge)
+	}
 	content := secret.Data[keyContent]
 	for _, name := range before.rest {
 		part := &corev1.Secret{}
@@ -152,11 +159,26 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	}
 }
 
+var errTooLarge = errors.New("it is larger than an inventory can be")
+
+// fits tells whether an inventory is one that can be read. Commas stand between its values.
+func fits(text []byte) bool {
+	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= mostValues
+}
+
 func pack(from *inventory) ([]byte, error) {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return nil, fmt.Errorf("encode the inventory: %w", err)
+	}
+	if !fits(text) {
+		return nil, failure.New(failure.Permanent, "the release has more objects than one inventory can hold").
+			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
 	packed := &bytes.Buffer{}
 	writer := gzip.NewWriter(packed)
-	if err := json.NewEncoder(writer).Encode(from); err != nil {
-		return nil, fmt.Errorf("encode the inventory: %w", err)
+	if _, err := writer.Write(text); err != nil {
+		return nil, fmt.Errorf("compress the inventory: %w", err)
 	}
 	if err := writer.Close(); err != nil {
 		return nil, fmt.Errorf("compress the inventory: %w", err)
@@ -169,5 +191,12 @@ func unpack(content []byte, into *inventory) error {
 	if err != nil {
 		return err
 	}
-	return json.NewDecoder(io.LimitReader(reader, largestInventory)).Decode(into)
+	text, err := io.ReadAll(io.LimitReader(reader, largestInventory+1))
+	if err != nil {
+		return err
+	}
+	if !fits(text) {
+		return errTooLarge
+	}
+	return json.Unmarshal(text, into)
 }

@@ -1,6 +1,8 @@
 package applier
 
 import (
+	"bytes"
+	"compress/gzip"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,15 +139,53 @@ func TestTwoDoNotOverwriteEachOther(t *testing.T) {
 	}
 }
 
+// packed is a text as an inventory is stored.
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	buffer := &bytes.Buffer{}
+	writer := gzip.NewWriter(buffer)
+	if _, err := writer.Write([]byte(text)); err != nil || writer.Close() != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// TestInventoryThatIsBroken has what the owner of a cluster, who may write there what he likes, could write.
 func TestInventoryThatIsBroken(t *testing.T) {
-	part := newSecret(Inventory, map[string][]byte{keyContent: []byte("nothing"), keyRest: []byte("lost")})
-	for name, head := range map[string]*corev1.Secret{"no content": newSecret(Inventory, nil), "a part is lost": part} {
+	const many = 2 << 20
+	for name, tc := range map[string]struct {
+		reason        string
+		content, rest string
+	}{
+		"no content":     {"somebody has emptied it", "", ""},
+		"a part is lost": {"half of an inventory is none", "nothing", "lost"},
+		"much of nothing": {
+			"it would take a hundred times as much memory as it has bytes, all of which every runtime's operations share",
+			string(packed(t, `{"entries":[{"objects":[`+strings.Repeat("{},", many)+`{}]}]}`)), "",
+		},
+		"a long text":  {"the same", string(packed(t, `{"runtime":"`+strings.Repeat("r", 12*many)+`"}`)), ""},
+		"many parts":   {"each is a call", string(packed(t, `{"runtime":"r"}`)), strings.Repeat("part ", 100)},
+		"not an array": {"it is none of ours", string(packed(t, `{"entries":{}}`)), ""},
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := load(t.Context(), newCluster("here", head), "r")
+			head := newSecret(Inventory, map[string][]byte{keyContent: []byte(tc.content), keyRest: []byte(tc.rest)})
+			_, err := load(t.Context(), newCluster("here", head, newSecret("part", nil)), "r")
 			want := "the Secret kube-system/environment-broker-installation holds no inventory any more: delete it"
 			if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) {
-				t.Errorf("%v, want %q", err, want)
+				t.Errorf("%s: %v, want %q", tc.reason, err, want)
 			}
 		})
+	}
+}
+
+func TestInventoryThatWouldNotBeReadAgain(t *testing.T) {
+	cluster := newCluster("here")
+	tooMuch := mustLoad(t, cluster, "r")
+	tooMuch.Entries = []*entry{{Name: "a", Objects: some(300_000)}}
+	if err := tooMuch.save(t.Context(), cluster); !failure.Is(err, failure.Permanent) {
+		t.Errorf("stored: %v", err)
+	}
+	if left := secrets(t, cluster); len(left) != 0 {
+		t.Errorf("%d Secrets are stored", len(left))
 	}
 }

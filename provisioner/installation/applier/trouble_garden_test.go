@@ -3,6 +3,7 @@
 package applier_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -200,6 +201,34 @@ func TestSecretsStandInNoError(t *testing.T) {
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if text := fmt.Sprintf("%+v", cause); strings.Contains(text, "hunter2") {
 			t.Errorf("the secret is in %s", text)
+		}
+	}
+}
+
+// TestSecretsStandInNoMessage has a controller of the cluster tell what it was given.
+func TestSecretsStandInNoMessage(t *testing.T) {
+	for kind, encode := range map[string]func(string) string{
+		"as it is": func(value string) string { return value }, "as Secrets hold it": func(value string) string {
+			return base64.StdEncoding.EncodeToString([]byte(value))
+		},
+	} {
+		c := newCluster(t)
+		component := c.part("b")
+		component.Values, component.SecretKeys = map[string]string{"password": "hunter2_\"X\""}, []string{"password"}
+		parts := release{"a": c.definition("Thing"), "b": c.instance("Thing", "one") + "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n" +
+			"stringData: {password: \"${password}\"}\n"}
+		c.install(parts, plan(c.part("a"), component))
+		object := c.object(c.group(), "v1", "Thing", c.namespace(), "one")
+		object.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Ready", "status": "False", "reason": "Refused", "message": "the password " + encode("hunter2_\"X\"") + " is refused",
+		}}}
+		if err := c.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		component.Values["changed"] = "so that it is looked at again"
+		progress, err := c.step(parts, plan(c.part("a"), component))
+		if want := "the password *** is refused"; err != nil || !strings.Contains(progress.Message, want) {
+			t.Errorf("%s: it says %q, %v, want %q", kind, progress.Message, err, want)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 
 // Store keeps releases, each in a folder of its own.
 type Store interface {
-	// Open returns the folder of a release, or an error that is fs.ErrNotExist where there is none of this version.
+	// Open returns the folder of a release, or an error that is fs.ErrNotExist where there is none of this version. An error of package
+	// failure is told as it is.
 	Open(ctx context.Context, version string) (fs.FS, error)
 	// Versions lists the releases, as far as the store can tell.
 	Versions(ctx context.Context) ([]string, error)
@@ -119,6 +120,9 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is broken; its keeper finds the reason in the log", version).
 			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	}
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		return known
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return failure.Wrap(failure.Transient, err, "release %s cannot be read at the moment", version).

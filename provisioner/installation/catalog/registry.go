@@ -18,7 +18,9 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -78,7 +80,7 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 
 // Open implements Store. A release that was fetched once is taken from the cache, also when its tag has moved since.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
-	folder := filepath.Join(r.cache, version)
+	folder := r.folder(version)
 	if _, err := os.Stat(folder); err == nil {
 		return rooted(folder)
 	}
@@ -86,11 +88,14 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.fetch(ctx, layer, folder); err != nil {
+	if err := r.fetch(ctx, layer, version); err != nil {
 		return nil, fmt.Errorf("fetch release %s: %w", version, err)
 	}
 	return rooted(folder)
 }
+
+// folder is where the cache has a release.
+func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
 
 // layer finds the one layer of a release.
 func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
@@ -99,14 +104,14 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 		return found, fs.ErrNotExist
 	}
 	if err != nil {
-		return found, err
+		return found, refused(version, err)
 	}
 	if found.Size > largestManifest {
 		return found, &brokenError{fmt.Errorf("release %s has a manifest of %d bytes", version, found.Size)}
 	}
 	text, err := content.FetchAll(ctx, r.repository, found)
 	if err != nil {
-		return found, err
+		return found, refused(version, err)
 	}
 	manifest := ocispec.Manifest{}
 	if err := json.Unmarshal(text, &manifest); err != nil {
@@ -125,8 +130,8 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 	return layer, nil
 }
 
-// fetch unpacks the layer beside the folder, and puts it there when all of it is there and is what its digest says.
-func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, folder string) error {
+// fetch unpacks the layer beside the release's folder, and puts it there when all of it is there and is what its digest says.
+func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
 		return err
 	}
@@ -137,26 +142,41 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, folder s
 	defer os.RemoveAll(partial) //nolint:errcheck // it is gone when all went well
 	body, err := r.repository.Fetch(ctx, layer)
 	if err != nil {
-		return err
+		return refused(version, err)
 	}
 	defer body.Close() //nolint:errcheck // it was read
 	verified := content.NewVerifyReader(body, layer)
 	unpacked := unpack(verified, partial)
 	// What does not have its digest was damaged on the way, whatever the unpacking says.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
-		return err
+		return refused(version, err)
 	}
 	if err := verified.Verify(); err != nil {
-		return err
+		return refused(version, err)
 	}
 	if unpacked != nil {
 		return unpacked
 	}
+	folder := r.folder(version)
 	err = os.Rename(partial, folder)
 	if _, there := os.Stat(folder); there == nil {
 		return nil // another one was faster with the same
 	}
 	return err
+}
+
+// refused says why the registry does not give a release. What it says itself is for the log: it may name addresses. A password that is
+// wrong is repaired some time, and what waits for the release goes on then.
+func refused(version string, err error) error {
+	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
+		answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
+		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases refuses our credentials: "+
+			"an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
+			Because("Unauthorized", failure.ComponentProvisioner)
+	}
+	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases does not answer as it should", version).
+		Because(failure.ReasonSystemAway, failure.ComponentProvisioner)
 }
 
 // rooted returns the folder of release.yaml: the folder itself, or the only one in it, as tar makes it of a folder by its name.

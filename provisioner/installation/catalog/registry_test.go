@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
 )
@@ -97,8 +98,13 @@ func (r *registry) push(tag, kind string, layers ...[]byte) {
 
 func (r *registry) store(t *testing.T, cache string) *catalog.Registry {
 	t.Helper()
+	return r.storeFor(t, cache, "reader", "hush")
+}
+
+func (r *registry) storeFor(t *testing.T, cache, user string, password secret.String) *catalog.Registry {
+	t.Helper()
 	store, err := catalog.NewRegistry(catalog.RegistryOptions{
-		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: "reader", Password: "hush", Insecure: true,
+		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -213,5 +219,42 @@ func TestReleaseThatIsDamagedOnTheWay(t *testing.T) {
 	registry.blobs[digest(whole)] = whole
 	if _, err := releases.Plan(t.Context(), wants()); err != nil {
 		t.Errorf("it is whole again: %v", err)
+	}
+}
+
+func TestRegistryThatGivesNothing(t *testing.T) {
+	const repair = "refuses our credentials: an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
+	registry := newRegistry(t)
+	registry.push("1.0.0", folderType, release(t, ""))
+	answering := func(status int) *catalog.Registry {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(server.Close)
+		other := newRegistry(t)
+		other.URL = server.URL
+		return other.store(t, t.TempDir())
+	}
+	gone := newRegistry(t)
+	gone.Close()
+	for name, tc := range map[string]struct {
+		reason string
+		store  *catalog.Registry
+		want   string
+	}{
+		"wrong password": {"somebody has to repair it", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
+		"no password":    {"it asks who comes", registry.storeFor(t, t.TempDir(), "", ""), repair},
+		"no right":       {"the user is another one's", answering(http.StatusForbidden), repair},
+		"broken":         {"it comes back", answering(http.StatusBadGateway), "the registry of the releases does not answer as it should"},
+		"away":           {"it comes back", gone.store(t, t.TempDir()), "the registry of the releases does not answer as it should"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalog.New(tc.store).Plan(t.Context(), wants())
+			if !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, "release 1.0.0 cannot be fetched: ") ||
+				!strings.Contains(failure.Of(err).Text, tc.want) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+			}
+			if text := failure.Of(err).Text; strings.Contains(text, "127.0.0.1") || strings.Contains(err.Error(), "verysecret") {
+				t.Errorf("%s: %q tells too much", tc.reason, err)
+			}
+		})
 	}
 }

@@ -1,0 +1,73 @@
+package service_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
+)
+
+func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
+	t.Parallel()
+
+	config := usable(t)
+	config.Catalog.Dir = t.TempDir()
+
+	if err := os.CopyFS(config.Catalog.Dir, resources.Catalog()); err != nil {
+		t.Fatal(err)
+	}
+
+	file := filepath.Join(config.Catalog.Dir, "catalog.yaml")
+
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	running(t, config, func(string, lines) {
+		store, err := trail.Open(t.Context(), storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// change writes the file and returns the entry that follows.
+		change := func(content string, number int) audit.Entry {
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+				entries, err := store.List(t.Context(), trail.Filter{Action: audit.Catalog, Limit: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				if len(entries) == number {
+					return entries[0]
+				}
+			}
+
+			t.Fatalf("change %d is not in the trail, or more than that", number)
+
+			return audit.Entry{}
+		}
+
+		refused := change("plans: nothing", 1)
+		if refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Reason, "catalog.yaml") {
+			t.Errorf("the entry of wrong files is %+v", refused)
+		}
+
+		taken := change(string(good)+"# again\n", 2)
+		if taken.Status != http.StatusOK || taken.Reason == "" || taken.By != (audit.Actor{}) {
+			t.Errorf("the entry of files that were taken is %+v", taken)
+		}
+	})
+}

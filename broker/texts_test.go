@@ -1,0 +1,67 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// unlike returns so many characters that no database makes shorter.
+func unlike(characters int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+
+	var text strings.Builder
+	for range characters {
+		text.WriteRune(rune(0x4e00 + random.IntN(0x5000)))
+	}
+
+	return text.String()
+}
+
+// TestA18TextsThatNoDatabaseKeeps sends what PostgreSQL stores in no column, or in no index.
+func TestA18TextsThatNoDatabaseKeeps(t *testing.T) {
+	quoted := func(text string) string {
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return string(encoded)
+	}
+
+	cases := map[string]struct {
+		reason                    string
+		method, id, binding, body string
+	}{
+		"Application":   {reason: "app_guid is kept", method: "PUT", binding: "one", body: bindOf(`,"app_guid":"a\u0000b"`)},
+		"Resource":      {reason: "and this is the same field", method: "PUT", binding: "one", body: bindOf(`,"bind_resource":{"app_guid":"a\u0000b"}`)},
+		"Predecessor":   {reason: "it is looked for", method: "PUT", binding: "one", body: bindOf(`,"predecessor_binding_id":"a\u0000b"`)},
+		"Email":         {reason: "who made a binding is kept", method: "PUT", binding: "one", body: bindOf(`,"context":{"email":"a\u0000b"}`)},
+		"LongAccount":   {reason: "accounts are in an index", method: "PUT", id: "new", body: order(with("context", with("globalaccount_id", unlike(3000))))},
+		"LongSpace":     {reason: "and so are their parts", method: "PUT", id: "new", body: order(with("space_guid", unlike(3000)))},
+		"LongNewOwner":  {reason: "instances move to accounts", method: "PATCH", id: instanceID, body: `{"service_id":"` + serviceID + `","context":{"globalaccount_id":` + quoted(unlike(3000)) + `}}`},
+		"LongInstance":  {reason: "ids are keys", method: "PUT", id: unlike(255), body: order()},
+		"LongBinding":   {reason: "ids are keys", method: "PUT", binding: unlike(255), body: bindOf("")},
+		"AppsOfAnyKind": {reason: "nobody needs a megabyte for an application", method: "PUT", binding: "one", body: bindOf(fmt.Sprintf(`,"app_guid":%q`, strings.Repeat("x", 1000)))},
+	}
+
+	onRunning(t, func(b *bench) {
+		b.options.AccountMovement = true
+		b.restart()
+
+		for name, test := range cases {
+			target := path(url.PathEscape(test.id))
+			if test.binding != "" {
+				target = bindingOf(instanceID, url.PathEscape(test.binding))
+			}
+
+			got := b.do(call{method: test.method, path: target + "?accepts_incomplete=true", body: test.body})
+			if got.Status != 400 {
+				b.Errorf("%s: %s: want 400, got %d %s", name, test.reason, got.Status, got.Raw)
+			}
+		}
+	})
+}

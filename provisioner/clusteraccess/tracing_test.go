@@ -1,0 +1,56 @@
+package clusteraccess_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
+)
+
+func TestCallsIntoClustersHaveSpans(t *testing.T) {
+	access := clusteraccess.New(newCluster(t))
+	kept := tracetest.NewInMemoryExporter()
+	operations := tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), 1, resource.Empty()).Operations()
+
+	if _, err := access.Agent(t.Context(), place()); err != nil {
+		t.Fatal(err)
+	}
+
+	if spans := kept.GetSpans(); len(spans) > 0 {
+		t.Errorf("what no step does has no span: %s", spans[0].Name)
+	}
+
+	ctx, end := operations.Attempt(t.Context(), process.Record{ID: "op-1"}, process.Attempt{Step: "Configure"})
+
+	if err := access.ConfigureAgent(ctx, place(), configuration("op-1")); err != nil {
+		t.Fatal(err)
+	}
+
+	end(process.Done, "")
+
+	names := []string{}
+
+	for _, span := range kept.GetSpans() {
+		names = append(names, span.Name)
+
+		for _, attribute := range span.Attributes {
+			if strings.Contains(attribute.Value.String(), "hush") {
+				t.Errorf("%s holds the token: %s", span.Name, attribute.Value.String())
+			}
+		}
+	}
+
+	slices.Sort(names)
+
+	if diff := cmp.Diff([]string{"Configure", "GET runtime", "PATCH runtime", "PATCH runtime"}, names); diff != "" {
+		t.Errorf("a step's calls are named by what they do, and all clusters alike, -want +got:\n%s", diff)
+	}
+}

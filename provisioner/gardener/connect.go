@@ -1,0 +1,110 @@
+package gardener
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/reload"
+)
+
+// way is a way into Gardener, until another one takes its place.
+type way struct {
+	client.WithWatch
+
+	// replaced ends what lasts: it has to begin anew by the next way.
+	replaced context.Context //nolint:containedctx // it is the life of the way and of no call
+	replace  context.CancelFunc
+}
+
+// bound ends the watch when the way is replaced.
+func (w way) bound(events watch.Interface) watch.Interface {
+	return boundWatch{events, context.AfterFunc(w.replaced, events.Stop)}
+}
+
+type boundWatch struct {
+	watch.Interface
+
+	release func() bool
+}
+
+// Stop implements watch.Interface.
+func (b boundWatch) Stop() {
+	b.release()
+	b.Interface.Stop()
+}
+
+// Connect returns access to the Gardener API that the kubeconfig file names. The guards wrap what sends the requests; watches go
+// round them: they last, and there is one for each replica.
+func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
+	}
+
+	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
+
+	config.QPS, config.Burst = perSecond, burst
+
+	// They are about fields that Gardener will retire: for whoever changes package shoot, whose golden files are asked about them.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+
+	for _, guard := range guards {
+		config.Wrap(aroundWatches(guard))
+	}
+
+	scheme := runtime.NewScheme()
+
+	builder := runtime.NewSchemeBuilder(gardencorev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, corev1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering the kinds of Gardener: %w", err)
+	}
+
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for Gardener: %w", err)
+	}
+
+	return api, nil
+}
+
+// Follow returns a client that connects anew when the kubeconfig file changes: calls that are under way end as they began, all others
+// go by the new file, and so does the watch, which begins anew where it was. Of a file that is wrong nothing is taken over.
+func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, guards ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
+	ways, err := reload.Load("gardener kubeconfig", func([][]byte) (way, error) {
+		// It is read once more, with the files that it names.
+		api, err := Connect(kubeconfigPath, guards...)
+		if err != nil {
+			return way{}, err
+		}
+
+		made := way{WithWatch: api}
+		made.replaced, made.replace = context.WithCancel(context.Background())
+
+		return made, nil
+	}, kubeconfigPath)
+	if err != nil {
+		return nil, err
+	}
+
+	var former way
+
+	reload.Watch(files, ways, func(taken way) {
+		if former.replace != nil {
+			former.replace()
+		}
+
+		former = taken
+	})
+
+	return &Client{way: ways.Get, namespace: namespace}, nil
+}

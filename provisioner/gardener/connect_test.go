@@ -1,0 +1,257 @@
+package gardener_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 30 * time.Second
+
+// tokenServer is an API server of Gardener that lets in who shows the token of the moment. A watch lasts, whatever is the token later.
+type tokenServer struct {
+	*testing.T
+
+	token        atomic.Value
+	began, ended chan string // the tokens of watches
+	appear       chan string // names of Shoots that a watch tells
+	url          string
+	authority    []byte
+}
+
+func newTokenServer(t *testing.T) *tokenServer {
+	t.Helper()
+
+	made := &tokenServer{T: t, began: make(chan string, 9), ended: make(chan string, 9), appear: make(chan string)}
+	server := httptest.NewTLSServer(made) // without TLS no credentials are shown
+	t.Cleanup(server.Close)
+	made.url, made.authority = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	return made
+}
+
+// ServeHTTP implements http.Handler.
+func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+
+	shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	refuse := func(status int, reason string) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, status)
+	}
+
+	switch {
+	case shown != s.token.Load():
+		refuse(http.StatusUnauthorized, "Unauthorized")
+	case r.URL.Path == "/apis/core.gardener.cloud/v1beta1":
+		fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"core.gardener.cloud/v1beta1",
+			"resources":[{"name":"shoots","kind":"Shoot","namespaced":true}]}`)
+	case r.URL.Query().Get("sendInitialEvents") == "true": // a list has to do
+		refuse(http.StatusUnprocessableEntity, "Invalid")
+	case r.URL.Query().Get("watch") == "true":
+		s.watch(w, r, shown)
+	case !strings.HasSuffix(r.URL.Path, "/shoots"): // what else there is
+		fmt.Fprint(w, `{}`)
+	default:
+		fmt.Fprint(w, `{"kind":"ShootList","apiVersion":"core.gardener.cloud/v1beta1","metadata":{"resourceVersion":"7"},"items":[]}`)
+	}
+}
+
+func (s *tokenServer) watch(w http.ResponseWriter, r *http.Request, shown string) {
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()
+
+	s.began <- shown
+	defer func() { s.ended <- shown }()
+
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case name := <-s.appear:
+			fmt.Fprintf(w, `{"type":"ADDED","object":{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1",
+				"metadata":{"name":%q,"namespace":"garden-local","resourceVersion":"8"}}}`, name)
+
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+// follower is a client that follows its kubeconfig, and what its watch tells.
+type follower struct {
+	*testing.T
+
+	server  *tokenServer
+	client  *gardener.Client
+	path    string
+	clock   *clocktesting.FakeClock
+	metrics *prometheus.Registry
+	told    chan string
+}
+
+// follow begins with the token first.
+func follow(t *testing.T) follower {
+	t.Helper()
+
+	f := follower{
+		T: t, server: newTokenServer(t), path: filepath.Join(t.TempDir(), "kubeconfig"), clock: clocktesting.NewFakeClock(time.Now()),
+		metrics: prometheus.NewRegistry(), told: make(chan string, 9),
+	}
+	f.server.token.Store("first")
+	f.write("first")
+
+	files := reload.NewWatcher(logging.Discard(), f.clock, f.metrics)
+
+	var err error
+	if f.client, err = gardener.Follow(f.path, files, "garden-local"); err != nil {
+		t.Fatal(err)
+	}
+
+	run(t, files.Part().Run)
+	f.until("the files are followed", f.clock.HasWaiters)
+	run(t, func(ctx context.Context) error { return f.client.Watch(ctx, func(name string) { f.told <- name }) })
+	f.heard("the watch begins", f.server.began, "first")
+
+	return f
+}
+
+// write exchanges the file for one with the token, or, without one, for what is no kubeconfig.
+func (f follower) write(token string) {
+	f.Helper()
+
+	text := "apiVersion: v1\nkind: Config\nusers: [{name: g, user: {token: " + token + "}}]\n" +
+		"clusters: [{name: g, cluster: {server: '" + f.server.url + "', certificate-authority-data: " +
+		base64.StdEncoding.EncodeToString(f.server.authority) + "}}]\n" +
+		"contexts: [{name: g, context: {cluster: g, user: g}}]\ncurrent-context: g\n"
+	if token == "" {
+		text = "current-context: nowhere"
+	}
+
+	if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// rewrite does so and lets the time pass after which files are looked at.
+func (f follower) rewrite(token string) {
+	f.Helper()
+	f.write(token)
+	f.clock.Step(reload.Every)
+}
+
+func (f follower) heard(what string, from <-chan string, want string) {
+	f.Helper()
+
+	select {
+	case got := <-from:
+		if got != want {
+			f.Fatalf("%s: got %q, want %q", what, got, want)
+		}
+	case <-time.After(patience):
+		f.Fatalf("%s: nothing is heard of %q", what, want)
+	}
+}
+
+func (f follower) until(what string, holds func() bool) {
+	f.Helper()
+
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+
+	for deadline := time.Now().Add(patience); !holds(); <-look.C {
+		if time.Now().After(deadline) {
+			f.Fatalf("%s: it does not come to that", what)
+		}
+	}
+}
+
+// rejected reports whether the metric says that the file is of no use.
+func (f follower) rejected(want int) func() bool {
+	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a file that changed is not used because it is wrong or cannot be read, "+
+		"and what it held before goes on.\n# TYPE environment_broker_files_rejected gauge\n"+
+		"environment_broker_files_rejected{file=\"gardener kubeconfig\"} %d\n", want)
+
+	return func() bool { return testutil.GatherAndCompare(f.metrics, strings.NewReader(text)) == nil }
+}
+
+func (f follower) letIn() bool { return f.client.Probe(f.Context()) == nil }
+
+// TestKubeconfigIsFollowed has an operator put new credentials into the file, and then withdraw the old ones.
+func TestKubeconfigIsFollowed(t *testing.T) {
+	f := follow(t)
+
+	f.server.token.Store("second") // the watch that runs stays
+	f.rewrite("second")
+	f.heard("the watch of the old credentials ends", f.server.ended, "first")
+	f.heard("another one begins with the new ones", f.server.began, "second")
+
+	f.server.appear <- "c-new"
+
+	f.heard("it tells what happens", f.told, "c-new")
+
+	if !f.letIn() {
+		t.Error("calls are made with the old credentials")
+	}
+}
+
+// TestCredentialsThatHaveEndedAreExchanged has them be refused before there are new ones.
+func TestCredentialsThatHaveEndedAreExchanged(t *testing.T) {
+	f := follow(t)
+	f.server.token.Store("second")
+
+	if err := f.client.Probe(t.Context()); !failure.Is(err, failure.Transient) {
+		t.Errorf("credentials that are refused give %v, want what is tried again", err)
+	}
+
+	f.rewrite("third") // nobody has told Gardener
+	f.heard("the watch of the old credentials ends", f.server.ended, "first")
+	f.rewrite("second")
+	f.heard("the watch begins as soon as it is let in", f.server.began, "second")
+
+	if !f.letIn() {
+		t.Error("calls are made with the old credentials")
+	}
+}
+
+func TestKubeconfigThatIsWrongIsNotTakenOver(t *testing.T) {
+	f := follow(t)
+
+	f.rewrite("")
+	f.until("the metric tells of the file", f.rejected(1))
+
+	if !f.letIn() {
+		t.Error("what the file held before does not go on")
+	}
+
+	select {
+	case <-f.server.ended:
+		t.Error("the watch has ended for nothing")
+	default:
+	}
+
+	f.rewrite("first")
+	f.until("the file is as it was", f.rejected(0))
+
+	if _, err := gardener.Follow(f.path+".none", reload.NewWatcher(logging.Discard(), f.clock, prometheus.NewRegistry()), "garden-local"); err == nil {
+		t.Error("a Provisioner starts without a kubeconfig")
+	}
+}

@@ -1,0 +1,43 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// bounded reads a request before gqlgen does, which answers one that is too long as if it were an operation that failed.
+func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+
+		var tooLong *http.MaxBytesError
+
+		switch {
+		case errors.As(err, &tooLong):
+			refuse(w, http.StatusRequestEntityTooLarge, present(r.Context(),
+				failure.New(failure.Invalid, "the request has more than %d bytes: send less, or spread it over several requests", maxBody)))
+		case err != nil:
+			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request ended before it was whole")))
+		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refuse answers a request that gqlgen does not get to see, in the form of its answers.
+func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+
+	// An error means that nobody listens any more.
+	_ = json.NewEncoder(w).Encode(graphql.Response{Errors: gqlerror.List{problem}})
+}

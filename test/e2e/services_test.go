@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// custom is a client of the runtime itself for objects of any kind.
+func (c clusters) custom(runtimeID string) dynamic.Interface {
+	c.Helper()
+
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	config.QPS = -1
+
+	inside, err := dynamic.NewForConfig(config)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	return inside
+}
+
+// finalizer is what the service catalog puts on its objects.
+const finalizer = "kubernetes-incubator/service-catalog"
+
+// ofCatalog is a resource of the service catalog.
+func ofCatalog(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
+}
+
+// serviceCatalog plays the service catalog's controller in a runtime. Its broker does not unbind until it is told to.
+type serviceCatalog struct {
+	clusters
+
+	inside dynamic.Interface
+
+	mutex   sync.Mutex
+	willing bool
+	gone    []string
+}
+
+// ordersServices has the runtime get a service from outside, which is bound.
+func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
+	c.Helper()
+
+	catalog := &serviceCatalog{clusters: c, inside: c.custom(runtimeID)}
+	catalog.make("clusterservicebrokers", "", "ClusterServiceBroker", "manager", map[string]any{"url": "https://service-manager.example.com"})
+	catalog.make("clusterserviceclasses", "", "ClusterServiceClass", "postgres", map[string]any{"clusterServiceBrokerName": "manager"})
+	catalog.make("serviceinstances", "default", "ServiceInstance", "database",
+		map[string]any{"clusterServiceClassRef": map[string]any{"name": "postgres"}})
+	catalog.make("servicebindings", "default", "ServiceBinding", "credentials", map[string]any{"instanceRef": map[string]any{"name": "database"}})
+
+	run(c.T, func(ctx context.Context) error {
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+				catalog.work(ctx)
+			}
+		}
+	})
+
+	return catalog
+}
+
+func (s *serviceCatalog) make(resource, namespace, kind, name string, spec map[string]any) {
+	s.Helper()
+
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+	object.SetFinalizers([]string{finalizer})
+
+	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(namespace).Create(s.Context(), object, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// work does what is to be done now. Where the runtime does not answer there is nothing.
+func (s *serviceCatalog) work(ctx context.Context) {
+	bindings := s.list(ctx, "servicebindings")
+	for _, binding := range bindings {
+		if binding.GetDeletionTimestamp() == nil {
+			continue
+		}
+
+		if s.willingToUnbind() {
+			s.letGo(ctx, "servicebindings", binding)
+		} else {
+			s.complain(ctx, binding)
+		}
+	}
+
+	for _, instance := range s.list(ctx, "serviceinstances") {
+		if instance.GetDeletionTimestamp() != nil && len(bindings) == 0 {
+			s.letGo(ctx, "serviceinstances", instance)
+		}
+	}
+
+	for _, broker := range s.list(ctx, "clusterservicebrokers") {
+		if len(broker.GetFinalizers()) == 0 {
+			s.note(broker.GetName() + " is free to go")
+		}
+	}
+}
+
+func (s *serviceCatalog) list(ctx context.Context, resource string) []unstructured.Unstructured {
+	list, err := s.inside.Resource(ofCatalog(resource)).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+
+	return list.Items
+}
+
+// letGo ends an object.
+func (s *serviceCatalog) letGo(ctx context.Context, resource string, object unstructured.Unstructured) {
+	object.SetFinalizers(nil)
+
+	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(object.GetNamespace()).Update(ctx, &object, metav1.UpdateOptions{}); err == nil {
+		s.note(object.GetName() + " is gone")
+	}
+}
+
+// complain tells in the binding why it does not go.
+func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unstructured) {
+	binding.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": "Unknown", "reason": "UnbindCallFailed", "message": "the broker is busy",
+	}}}
+
+	_, err := s.inside.Resource(ofCatalog("servicebindings")).Namespace(binding.GetNamespace()).Update(ctx, &binding, metav1.UpdateOptions{})
+	if err != nil && ctx.Err() == nil {
+		s.Logf("the catalog cannot complain: %v", err)
+	}
+}
+
+func (s *serviceCatalog) note(line string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if !slices.Contains(s.gone, line) {
+		s.gone = append(s.gone, line)
+	}
+}
+
+func (s *serviceCatalog) willingToUnbind() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	return s.willing
+}
+
+// givesBack follows the removal of the runtime: it tells what keeps it, and all goes in its order once nothing does.
+func (s *serviceCatalog) givesBack(removalID string) {
+	s.Helper()
+
+	s.says(removalID, "there are still 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
+		"which says UnbindCallFailed: the broker is busy")
+
+	s.mutex.Lock()
+	s.willing = true
+	s.mutex.Unlock()
+
+	s.succeeded(removalID)
+
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if diff := cmp.Diff([]string{"credentials is gone", "database is gone", "manager is free to go"}, s.gone); diff != "" {
+		s.Errorf("what the runtime had from outside, -want +got:\n%s", diff)
+	}
+}
