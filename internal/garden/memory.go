@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,7 +76,7 @@ func (m *Memory) Namespace() string { return seed.Namespace(m.options.Project) }
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),
-		Version: m.kubernetesVersion,
+		Version: runtimes.VersionOfShoot(m.client, m.options.Project, m.options.Log),
 		Log:     m.options.Log,
 	})
 	if err != nil {
@@ -109,15 +107,4 @@ func (m *Memory) Run(ctx context.Context) error {
 	cancel()
 	working.Wait()
 	return errors.Join(workerErr, serverErr)
-}
-
-// kubernetesVersion returns the version that a runtime was asked to have.
-func (m *Memory) kubernetesVersion(ctx context.Context, technicalID string) string {
-	name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(m.options.Project, ""))
-	shoot := &gardencorev1beta1.Shoot{}
-	if err := m.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace(), Name: name}, shoot); err != nil {
-		m.options.Log.WithError(err).WithField("shoot", name).Debug("the version of a runtime is not known")
-		return ""
-	}
-	return shoot.Spec.Kubernetes.Version
 }

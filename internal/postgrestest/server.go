@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/environment-broker/environment-broker/internal/freeport"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -134,7 +134,7 @@ func start(settings ...string) (*Server, error) {
 		return nil, fmt.Errorf("initdb: %w: %s", err, output)
 	}
 
-	port, err := freePort()
+	port, err := freeport.Draw(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -184,22 +184,4 @@ func (s *Server) waitUntilReady() error {
 		case <-tick.C:
 		}
 	}
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("finding a free port: not a TCP address")
-	}
-
-	if err := listener.Close(); err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-
-	return address.Port, nil
 }

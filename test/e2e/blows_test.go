@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,7 +19,7 @@ const (
 	databaseAway = "restart of PostgreSQL"
 )
 
-// blow hits the fleet once so many orders are done.
+// blow hits the fleet once so much is done.
 type blow struct {
 	how    string
 	victim *member // nil for the database
@@ -27,33 +28,31 @@ type blow struct {
 
 func (b blow) String() string {
 	if b.victim == nil {
-		return fmt.Sprintf("after %3d orders: %s", b.after, b.how)
+		return fmt.Sprintf("after %3d: %s", b.after, b.how)
 	}
 
-	return fmt.Sprintf("after %3d orders: %s to %s", b.after, b.how, b.victim.name)
+	return fmt.Sprintf("after %3d: %s to %s", b.after, b.how, b.victim.name)
 }
 
 // plan draws blows and their order. Every kind is in it, on each service where it has one.
-func (f *fleet) plan(random *rand.Rand, orders int) []blow {
-	one := func(r *replicas) *member { return r.members[random.IntN(len(r.members))] }
-
-	blows := []blow{
-		{how: killed, victim: one(f.brokers)},
-		{how: killed, victim: one(f.provisioners)},
-		{how: killed, victim: one(f.brokers)},
-		{how: frozen, victim: one(f.brokers)},
-		{how: frozen, victim: one(f.provisioners)},
-		{how: terminated, victim: one(f.brokers)},
-		{how: terminated, victim: one(f.provisioners)},
-		{how: databaseAway},
+func (f *fleet) plan(random *rand.Rand, toDo int) []blow {
+	services := slices.DeleteFunc([]*replicas{f.brokers, f.provisioners}, func(r *replicas) bool { return len(r.members) == 0 })
+	hit := func(r *replicas, how string) blow {
+		return blow{how: how, victim: r.members[random.IntN(len(r.members))]}
 	}
+
+	blows := []blow{{how: databaseAway}, hit(services[0], killed)}
+	for _, service := range services {
+		blows = append(blows, hit(service, killed), hit(service, frozen), hit(service, terminated))
+	}
+
 	random.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
 
 	// The last ones come while there is still enough to do.
 	const lastAt = 0.7
 
 	for i := range blows {
-		blows[i].after = int(lastAt * float64(orders) * float64(i+1) / float64(len(blows)))
+		blows[i].after = int(lastAt * float64(toDo) * float64(i+1) / float64(len(blows)))
 	}
 
 	return blows

@@ -142,6 +142,28 @@ func (b books) check(records map[string]process.Record) {
 	}
 }
 
+// explain tells of what is not at its end when the test has failed.
+func (b books) explain() {
+	b.Helper()
+
+	if !b.Failed() {
+		return
+	}
+
+	for _, record := range b.all() {
+		if record.State.Terminal() {
+			continue
+		}
+
+		timeline, err := b.operations.Timeline(b.Context(), record.ID)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		b.Logf("%s: %s of %s (%s) is %s:\n%s", b.service, record.Kind, record.InstanceID, record.ID, record.State, readable(timeline))
+	}
+}
+
 // ends are the outcomes with which a timeline ends, by the state of the operation.
 func ends() map[process.State]process.Outcome {
 	return map[process.State]process.Outcome{

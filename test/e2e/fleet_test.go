@@ -25,7 +25,7 @@ const (
 type fleet struct {
 	*testing.T
 
-	garden   client.Client
+	garden   client.WithWatch
 	director *director.Director
 	postgres *postgrestest.Server
 
@@ -40,7 +40,25 @@ type fleet struct {
 func newFleet(t *testing.T, settings ...string) *fleet {
 	t.Helper()
 
-	kubeconfig := realGarden(t, "--runtimes=shared", "--cluster-creation=1s")
+	f := newProvisioners(t, "shared", settings...)
+	rows := postgresSettings(f.postgres.Database(t), "broker")
+	f.toProvisioner = newRoad(t, f.provisioners.address)
+	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(variables(rows),
+		"APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
+		"APP_PROVISIONER_URL=http://"+f.toProvisioner.address()+"/graphql", "APP_PROVISIONER_TIMEOUT=5s"), settings...)...)
+
+	f.allReady()
+
+	f.brokerBooks = openBooks(t, "broker", rows)
+
+	return f
+}
+
+// newProvisioners starts everything but brokers. Runtimes are what the garden's flag of that name says.
+func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
+	t.Helper()
+
+	kubeconfig := realGarden(t, "--runtimes="+runtimes, "--cluster-creation=1s")
 
 	api, err := gardener.Connect(kubeconfig)
 	if err != nil {
@@ -48,23 +66,19 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	}
 
 	simulated, registering := newDirector(t)
-	f := &fleet{T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200")}
-
-	provisionerRows := postgresSettings(f.postgres.Database(t), "provisioner")
-	brokerRows := postgresSettings(f.postgres.Database(t), "broker")
+	f := &fleet{
+		T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
+	}
+	rows := postgresSettings(f.postgres.Database(t), "provisioner")
 
 	road, byRoad := roadToGarden(t, kubeconfig)
 	f.toGarden = road
-	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(variables(provisionerRows),
+	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(variables(rows),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad), append(registering, settings...)...)...)
-	f.toProvisioner = newRoad(t, f.provisioners.address)
-	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(variables(brokerRows),
-		"APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
-		"APP_PROVISIONER_URL=http://"+f.toProvisioner.address()+"/graphql", "APP_PROVISIONER_TIMEOUT=5s"), settings...)...)
 
 	f.allReady()
 
-	f.provisionerBooks, f.brokerBooks = openBooks(t, "provisioner", provisionerRows), openBooks(t, "broker", brokerRows)
+	f.provisionerBooks = openBooks(t, "provisioner", rows)
 
 	return f
 }
@@ -79,7 +93,7 @@ func (f *fleet) until(what string, holds func() bool) {
 func (f *fleet) allReady() {
 	f.Helper()
 	f.until("every replica to be ready", func() bool {
-		return f.brokers.count() == brokerReplicas && f.provisioners.count() == provisionerReplicas
+		return f.brokers.count() == len(f.brokers.members) && f.provisioners.count() == len(f.provisioners.members)
 	})
 }
 

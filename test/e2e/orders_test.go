@@ -178,22 +178,34 @@ func rest(ctx context.Context) error {
 // insist sends a request until it is answered: each of those here may be repeated. Where a replica is gone or its database is away, the
 // next one is asked. Any other answer than those that are wanted is an error.
 func (f *fleet) insist(ctx context.Context, method, path string, body any, want ...int) (answer, error) {
-	deadline := time.Now().Add(patience)
+	var got answer
 
-	for {
-		got, err := f.ask(method, path, body)
+	err := persist(ctx, func() (again bool, err error) {
+		got, err = f.ask(method, path, body)
+		if err != nil || slices.Contains(want, got.Status) {
+			return err != nil, err
+		}
+
+		return got.Status == http.StatusServiceUnavailable, fmt.Errorf("%s %s answered %d %v", method, path, got.Status, got.Body)
+	})
+
+	return got, err
+}
+
+// persist tries until it succeeds, or fails in a way that is no reason to try again.
+func persist(ctx context.Context, try func() (again bool, err error)) error {
+	for deadline := time.Now().Add(patience); ; {
+		again, err := try()
 
 		switch {
-		case err == nil && slices.Contains(want, got.Status):
-			return got, nil
-		case err == nil && got.Status != http.StatusServiceUnavailable:
-			return got, fmt.Errorf("%s %s answered %d %v", method, path, got.Status, got.Body)
+		case err == nil || !again:
+			return err
 		case time.Now().After(deadline):
-			return got, fmt.Errorf("%s %s: no answer within %s; the last one is %d %v, %w", method, path, patience, got.Status, got.Body, err)
+			return fmt.Errorf("no other answer within %s: %w", patience, err)
 		}
 
 		if err := rest(ctx); err != nil {
-			return got, err
+			return err
 		}
 	}
 }

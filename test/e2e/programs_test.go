@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/freeport"
 )
 
 // root is the project's folder, seen from the tests.
@@ -168,11 +169,10 @@ func tail(log string) string {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Draw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
 
-	return listener.Addr().String()
+	return freeport.Address(port)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,10 +118,7 @@ func (f *fleet) settle(orders []*order) {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.brokerBooks.unfinished()+f.provisionerBooks.unfinished() == 0 })
 
-	// A replica that was frozen may have ordered a cluster too late. The Provisioner looks for those when it starts.
-	for _, m := range f.provisioners.members {
-		f.terminate(m)
-	}
+	f.tidyUp()
 
 	f.Logf("the broker's timelines: %s", f.brokerBooks.outcomes())
 	f.Logf("the Provisioner's timelines: %s", f.provisionerBooks.outcomes())
@@ -160,39 +158,54 @@ func (f *fleet) checkAccepted(o *order, id string, record process.Record) {
 func (f *fleet) checkClusters(live []string) {
 	f.Helper()
 
-	type cluster struct {
-		Instance  string `db:"id"`
-		RuntimeID string `db:"runtime_id"`
-		ShootName string `db:"shoot_name"`
-	}
+	type row struct{ ID, Runtime string }
 
-	instances, err := storage.Select[cluster](f.Context(), f.brokerBooks.db.Reader(), `SELECT id, runtime_id, shoot_name FROM instances`)
-	if err != nil {
-		f.Fatal(err)
-	}
-
-	runtimes, err := storage.Select[cluster](f.Context(), f.provisionerBooks.db.Reader(),
-		`SELECT '' AS id, id AS runtime_id, shoot_name FROM runtimes WHERE deleted_at IS NULL`)
+	instances, err := storage.Select[row](f.Context(), f.brokerBooks.db.Reader(),
+		`SELECT id, runtime_id || ' ' || shoot_name AS runtime FROM instances`)
 	if err != nil {
 		f.Fatal(err)
 	}
 
 	ordered := make([]string, 0, len(instances))
 	wanted := make([]string, 0, len(instances))
-	made := make([]string, 0, len(runtimes))
-	ids := make([]string, 0, len(runtimes))
 
 	for _, instance := range instances {
-		ordered = append(ordered, instance.Instance)
-		wanted = append(wanted, instance.RuntimeID+" "+instance.ShootName)
-	}
-
-	for _, runtime := range runtimes {
-		made = append(made, runtime.RuntimeID+" "+runtime.ShootName)
-		ids = append(ids, runtime.RuntimeID)
+		ordered = append(ordered, instance.ID)
+		wanted = append(wanted, instance.Runtime)
 	}
 
 	f.same("instances", live, ordered)
+	f.checkRuntimes(wanted)
+}
+
+// tidyUp has the Provisioners look for what nobody needs, as they do when they start: a replica that was frozen may have ordered a cluster
+// too late.
+func (f *fleet) tidyUp() {
+	f.Helper()
+
+	for _, m := range f.provisioners.members {
+		f.terminate(m)
+	}
+}
+
+// checkRuntimes compares the runtimes that there are to be, each as its id and the name of its Shoot, with the Provisioner's rows, with
+// Director and with the Shoots.
+func (f *fleet) checkRuntimes(wanted []string) {
+	f.Helper()
+
+	made, err := storage.Select[string](f.Context(), f.provisionerBooks.db.Reader(),
+		`SELECT id || ' ' || shoot_name FROM runtimes WHERE deleted_at IS NULL`)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	ids := make([]string, 0, len(made))
+
+	for _, runtime := range made {
+		id, _, _ := strings.Cut(runtime, " ")
+		ids = append(ids, id)
+	}
+
 	f.same("runtimes", wanted, made)
 	f.checkRegistered(ids)
 

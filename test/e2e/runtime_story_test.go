@@ -3,8 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,39 +70,13 @@ type told struct {
 func (c clusters) ask(query string, variables map[string]any, result any) string {
 	c.Helper()
 
-	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	refused, err := caller{url: c.url, tenant: "acme"}.ask(c.Context(), query, variables, result)
 	if err != nil {
 		c.Fatal(err)
 	}
 
-	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("tenant", "acme")
-
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer response.Body.Close()
-
-	answer := struct {
-		Data   struct{ Result json.RawMessage }
-		Errors []struct{ Message string }
-	}{}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		c.Fatal(err)
-	}
-
-	if len(answer.Errors) > 0 {
-		return answer.Errors[0].Message
-	}
-
-	if err := json.Unmarshal(answer.Data.Result, result); err != nil {
-		c.Fatalf("%s: %v", answer.Data.Result, err)
+	if refused != nil {
+		return refused.Message
 	}
 
 	return ""

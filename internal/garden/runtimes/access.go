@@ -56,7 +56,7 @@ func (s *Server) authenticated(next func(http.ResponseWriter, *http.Request, ser
 func (s *Server) callerOf(r *http.Request, technicalID string, runtime *runtime) (caller, bool) {
 	if user, ok := verify(r, runtime.clients); ok {
 		known := caller{name: user.CommonName}
-		if slices.Contains(user.Organization, v1beta1constants.ShootSystemAdminsGroupName) {
+		if slices.ContainsFunc(user.Organization, administers) {
 			known.roles = []string{administrator}
 		}
 		return known, true
@@ -76,6 +76,11 @@ func (s *Server) callerOf(r *http.Request, technicalID string, runtime *runtime)
 		return caller{}, false
 	}
 	return caller{name: said.Subject, roles: runtime.objects.rolesOf(account)}, true
+}
+
+// administers tells whether Gardener issues admin kubeconfigs for members of the group.
+func administers(group string) bool {
+	return group == v1beta1constants.ShootSystemAdminsGroupName || group == v1beta1constants.ShootProjectAdminsGroupName
 }
 
 // rolesOf lists the ClusterRoles that are bound to an account.

@@ -117,12 +117,7 @@ func (s *Server) Stop(_ context.Context, technicalID string) error {
 
 // Serve answers until the context ends, which is no error.
 func (s *Server) Serve(ctx context.Context) error {
-	server := &http.Server{
-		Handler:           s.handler(),
-		TLSConfig:         s.tls,
-		ReadHeaderTimeout: headerTimeout,
-		ErrorLog:          log.New(debugWriter{s.log}, "", 0),
-	}
+	server := s.over(s.handler())
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(s.listener, "", "") }()
 	select {
@@ -143,6 +138,27 @@ func (s *Server) Serve(ctx context.Context) error {
 		return fmt.Errorf("stop serving the runtimes: %w", err)
 	}
 	return nil
+}
+
+// Alone returns what serves one runtime on a listener of its own, by ServeTLS. There its paths begin at the root: Gardener's admin
+// kubeconfigs keep host and port of an address, and no path.
+func (s *Server) Alone(technicalID string) *http.Server {
+	handler := s.handler()
+	return s.over(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		beneath := r.Clone(r.Context())
+		beneath.URL.Path, beneath.URL.RawPath = pathPrefix+technicalID+r.URL.Path, ""
+		handler.ServeHTTP(w, beneath)
+	}))
+}
+
+// over serves the handler as the runtimes are.
+func (s *Server) over(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         s.tls.Clone(),
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          log.New(debugWriter{s.log}, "", 0),
+	}
 }
 
 // Close ends a server that was never served.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -49,6 +50,42 @@ func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	}
 	t.Cleanup(func() { cancel() })
 	return server, stop
+}
+
+// TestAlone has a runtime answer at the root of a listener of its own, for its own administrators.
+func TestAlone(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := server.Alone("own")
+	served := make(chan error, 1)
+	go func() { served <- alone.ServeTLS(listener, "", "") }()
+	defer func() {
+		if err := errors.Join(alone.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	for _, test := range []struct {
+		reason string
+		by     runtime
+		want   int
+	}{
+		{"the administrators of the runtime are known", own, http.StatusOK},
+		{"those of another one are not", other, http.StatusUnauthorized},
+	} {
+		client := own.as(t, test.by.authority, admins, time.Hour)
+		response, err := client.Get("https://" + listener.Addr().String() + "/api/v1/namespaces/default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil || response.StatusCode != test.want {
+			t.Errorf("%s: got %d, want %d, %v", test.reason, response.StatusCode, test.want, err)
+		}
+		client.CloseIdleConnections()
+	}
 }
 
 // runtime is a runtime that was started.

@@ -1,5 +1,6 @@
 // Command garden is the real garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback interface,
-// prepares a project and plays the gardenlet, with kube-apiservers as runtimes. Whoever works with it needs only its kubeconfig.
+// prepares a project and plays the gardenlet, with kube-apiservers, or what plays them, as runtimes. Whoever works with it needs only its
+// kubeconfig.
 package main
 
 import (

@@ -21,9 +21,10 @@ func TestRestart(t *testing.T) {
 		mode   string
 		signal syscall.Signal
 	}{
-		"killed, own runtimes":    {"own", syscall.SIGKILL},
-		"killed, shared runtimes": {"shared", syscall.SIGKILL},
-		"stopped in order":        {"own", syscall.SIGTERM},
+		"killed, own runtimes":       {"own", syscall.SIGKILL},
+		"killed, shared runtimes":    {"shared", syscall.SIGKILL},
+		"killed, simulated runtimes": {"simulated", syscall.SIGKILL},
+		"stopped in order":           {"own", syscall.SIGTERM},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,9 @@ func TestRuntimes(t *testing.T) {
 		// apart says whether runtimes do not see each other's objects.
 		apart bool
 	}{
-		"own":    {apart: true},
-		"shared": {apart: false},
+		"own":       {apart: true},
+		"shared":    {apart: false},
+		"simulated": {apart: true},
 	}
 	for mode, test := range tests {
 		t.Run(mode, func(t *testing.T) {

@@ -18,6 +18,8 @@ const (
 	RuntimesOwn RuntimesMode = "own"
 	// RuntimesShared lets one API server play all runtimes.
 	RuntimesShared RuntimesMode = "shared"
+	// RuntimesSimulated gives each runtime objects of its own, of few kinds, and no process: the garden serves them itself.
+	RuntimesSimulated RuntimesMode = "simulated"
 )
 
 // Config is what the command line says.
@@ -43,7 +45,8 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 	flags.SetOutput(output)
 	flags.StringVar(&config.Dir, "dir", "", "`folder` of the garden's data; a garden that is started again in it goes on with them (required)")
 	flags.StringVar(&config.Binaries, "bin-dir", "", "`folder` of etcd, kube-apiserver and gardener-apiserver (default: that of garden itself)")
-	flags.TextVar(&config.Runtimes, "runtimes", RuntimesOwn, "`own`: each runtime has an API server; shared: one API server plays all of them")
+	flags.TextVar(&config.Runtimes, "runtimes", RuntimesOwn,
+		"`own`: each runtime has an API server; shared: one API server plays all of them; simulated: the garden plays them, each apart")
 	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "how long the creation or a change of a cluster takes at least")
 	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "how long the deletion of a cluster takes at least (default: half of --cluster-creation)")
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig of the project's member to (default: kubeconfig in --dir)")
@@ -90,10 +93,10 @@ func (m RuntimesMode) MarshalText() ([]byte, error) { return []byte(m), nil }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (m *RuntimesMode) UnmarshalText(text []byte) error {
 	switch mode := RuntimesMode(text); mode {
-	case RuntimesOwn, RuntimesShared:
+	case RuntimesOwn, RuntimesShared, RuntimesSimulated:
 		*m = mode
 		return nil
 	default:
-		return fmt.Errorf("%q is neither %s nor %s", text, RuntimesOwn, RuntimesShared)
+		return fmt.Errorf("%q is none of %s, %s and %s", text, RuntimesOwn, RuntimesShared, RuntimesSimulated)
 	}
 }

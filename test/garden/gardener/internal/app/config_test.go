@@ -60,7 +60,7 @@ func TestParseRefuses(t *testing.T) {
 		want      string
 	}{
 		"no folder":     {"the data must not go just anywhere", nil, "--dir is missing"},
-		"unknown mode":  {"a typing error must not start the wrong thing", []string{"--dir=/data", "--runtimes=none"}, `"none" is neither own nor shared`},
+		"unknown mode":  {"a typing error must not start the wrong thing", []string{"--dir=/data", "--runtimes=none"}, `"none" is none of own, shared and simulated`},
 		"a lost word":   {"it may belong to a flag before it", []string{"--dir=/data", "shared"}, `unexpected argument "shared"`},
 		"unknown flags": {"a typing error must not be overlooked", []string{"--dir=/data", "--speed=9"}, "flag provided but not defined"},
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/garden/seed"
@@ -76,7 +77,7 @@ func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	if err := g.writeKubeconfigs(); err != nil {
 		return err
 	}
-	clusters, err := g.runtimes()
+	clusters, err := g.runtimes(ctx, admin)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (g *garden) writeKubeconfigs() error {
 	return kubeconfig.Write(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, seed.Namespace(g.Project))
 }
 
-func (g *garden) runtimes() (closableRuntimes, error) {
+func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRuntimes, error) {
 	config := runtimes.Config{
 		Dir:      filepath.Join(g.Dir, "runtimes"),
 		Binaries: g.Binaries,
@@ -138,8 +139,12 @@ func (g *garden) runtimes() (closableRuntimes, error) {
 		Ports:    g.ports,
 		Log:      g.log,
 	}
-	if g.Runtimes == RuntimesShared {
+	switch g.Runtimes {
+	case RuntimesShared:
 		return runtimes.NewShared(config)
+	case RuntimesSimulated:
+		return runtimes.NewSimulated(ctx, config, admin, g.Project)
+	default:
+		return runtimes.NewOwn(config), nil
 	}
-	return runtimes.NewOwn(config), nil
 }

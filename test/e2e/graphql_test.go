@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// caller asks a Provisioner in GraphQL, on behalf of a tenant.
+type caller struct {
+	url, tenant string
+	// key makes a mutation safe to repeat; empty for none.
+	key string
+}
+
+// refusal is an error in an answer.
+type refusal struct {
+	Message    string
+	Extensions struct {
+		Code int `json:"error_code"`
+	}
+}
+
+// ask sends a request and reads what it calls result, unless it is refused. An error means that there is no answer.
+func (c caller) ask(ctx context.Context, query string, variables map[string]any, result any) (*refusal, error) {
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		return nil, err
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("tenant", c.tenant)
+
+	if c.key != "" {
+		request.Header.Set("Idempotency-Key", c.key)
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+
+	answer := struct {
+		Data   struct{ Result json.RawMessage }
+		Errors []refusal
+	}{}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+	}
+
+	if len(answer.Errors) > 0 {
+		return &answer.Errors[0], nil
+	}
+
+	if err := json.Unmarshal(answer.Data.Result, result); err != nil {
+		return nil, fmt.Errorf("%s: %w", answer.Data.Result, err)
+	}
+
+	return nil, nil
+}
