@@ -3,7 +3,6 @@ package runtimeaccess
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
 // probeTimeout bounds a call to a runtime.
@@ -121,7 +119,6 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	}
 
 	config.Timeout = probeTimeout
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tracing.Transport("runtime", next) })
 
 	return config, nil
 }

@@ -6,27 +6,21 @@ import (
 	"net/http"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/environment-broker/environment-broker/internal/visit"
 )
 
-// connect returns a client of the API server. Its connections are its own and last until disconnect at most: a kubeconfig is used for one
-// visit, and a client that client-go makes would keep a connection to the runtime for a minute and a half.
+// connect returns a client of the API server. Its connections are its own and last until disconnect at most.
 func connect(config *rest.Config) (client *http.Client, disconnect func(), err error) {
-	security, err := rest.TLSConfigFor(config)
+	transport, disconnect, err := visit.Transport(config)
 	if err != nil {
-		return nil, nil, unusable("its certificates cannot be read")
-	}
-
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: security}
-
-	authenticated, err := rest.HTTPWrappersForConfig(config, transport)
-	if err != nil {
-		return nil, nil, unusable("its credentials contradict each other")
+		return nil, nil, unusable("its certificates or credentials cannot be used")
 	}
 
 	return &http.Client{
-		Transport: authenticated, Timeout: config.Timeout,
+		Transport: transport, Timeout: config.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // no stranger gets the credentials
-	}, transport.CloseIdleConnections, nil
+	}, disconnect, nil
 }
 
 // askVersion fails unless the API server tells its version.

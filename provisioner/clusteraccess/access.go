@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/internal/visit"
 )
 
 const (
@@ -69,24 +68,17 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 		return nil, nil, err
 	}
 
-	trust, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	transport := &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-
-	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	transport, disconnect, err := visit.Transport(config)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	cluster := &rest.Config{
-		Host: config.Host, APIPath: config.APIPath, Transport: tracing.Transport("runtime", wrapped), Timeout: callTimeout, QPS: -1,
+		Host: config.Host, APIPath: config.APIPath, Transport: transport, Timeout: callTimeout, QPS: -1,
 	}
 	cluster.ContentType, cluster.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 
-	return cluster, transport.CloseIdleConnections, nil
+	return cluster, disconnect, nil
 }
 
 // SetAdministrators implements administrators.Clusters.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/outside"
 )
 
 const (
@@ -35,7 +36,7 @@ type tokens struct {
 
 func newTokens(credentials Credentials, client *http.Client) *tokens {
 	limited := *client
-	limited.Transport = boundedAnswers{client.Transport}
+	limited.Transport = outside.Bounded(longestToken)(client.Transport)
 
 	return &tokens{credentials: credentials, http: &limited, turn: make(chan struct{}, 1)}
 }
@@ -134,19 +135,4 @@ func refusedToken(ctx context.Context, err error) error {
 func denied(cause error, said string) error {
 	return failure.Wrap(failure.Transient, cause, "%s: an operator has to repair them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
 		said).Because("Unauthorized", failure.ComponentDirectorToken)
-}
-
-// boundedAnswers breaks off answers that are longer than a token can be.
-type boundedAnswers struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b boundedAnswers) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-
-	response.Body = http.MaxBytesReader(nil, response.Body, longestToken)
-
-	return response, nil
 }

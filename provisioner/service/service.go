@@ -91,13 +91,16 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
 }
 
+// largestAnswer bounds what is read of an answer of Gardener, in bytes: a list of ten thousand Shoots fits.
+const largestAnswer = 512 << 20
+
 // connect returns the client of the garden or, without one, of that which the configuration names, behind the guard.
 func (s *Service) connect(config Gardener, garden client.WithWatch, guard *outside.Guard) (*gardener.Client, error) {
 	if garden != nil {
 		return gardener.New(garden, namespace(config.Project)), nil
 	}
 
-	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport)
+	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport, outside.Bounded(largestAnswer))
 }
 
 func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch) error {
