@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// postgresConnections bounds the pool of one replica: enough for its workers and requests, far below PostgreSQL's
-	// default of 100.
-	postgresConnections = 24
+	// postgresConnections bounds the pool of one replica: far below PostgreSQL's default of 100. Nobody holds a connection for long, so a
+	// dozen is enough for all workers and requests; each one more is a process of PostgreSQL that reads the catalog and plans every
+	// statement for itself.
+	postgresConnections = 12
 	// sqliteReaders bounds the connections that read while the one writer writes.
 	sqliteReaders = 4
 	// connectionAge is how long a PostgreSQL connection is kept, so that a moved database is found again.

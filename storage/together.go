@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
 )
 
 // Change is a statement that changes rows, written with `?`, and its arguments.

@@ -12,7 +12,7 @@ import (
 
 const (
 	// connections and connectionAge are those of package storage.
-	connections   = 24
+	connections   = 12
 	connectionAge = 30 * time.Minute
 )
 

@@ -13,7 +13,8 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// kubeconfigText is a kubeconfig as Gardener makes them: every one has a client certificate of its own.
+// kubeconfigText is a kubeconfig as Gardener makes them, but for the client certificate, which all of them share: signing one for each would be
+// work of the machine that is measured.
 const kubeconfigText = `apiVersion: v1
 kind: Config
 current-context: runtime
@@ -24,9 +25,10 @@ users: [{name: admin, user: {client-certificate-data: %s, client-key-data: %s}}]
 
 // access plays the API servers of all runtimes on one address.
 type access struct {
-	authority *authority
-	listener  net.Listener
-	server    *http.Server
+	listener net.Listener
+	server   *http.Server
+	// authorityText, certificateText and keyText are what all kubeconfigs have.
+	authorityText, certificateText, keyText string
 }
 
 func newAccess(listener net.Listener, calls *counters) (*access, error) {
@@ -40,6 +42,16 @@ func newAccess(listener net.Listener, calls *counters) (*access, error) {
 		return nil, err
 	}
 
+	admin, err := authority.issue("admin", x509.ExtKeyUsageClientAuth)
+	if err != nil {
+		return nil, err
+	}
+
+	key, err := keyPEM(admin.key)
+	if err != nil {
+		return nil, err
+	}
+
 	paths := http.NewServeMux()
 	paths.HandleFunc("GET /runtimes/{id}/version", func(w http.ResponseWriter, _ *http.Request) {
 		calls.probes.Add(1)
@@ -47,26 +59,21 @@ func newAccess(listener net.Listener, calls *counters) (*access, error) {
 		_, _ = io.WriteString(w, `{"major":"1","minor":"35","gitVersion":"v1.35.4"}`) // a client that is gone hears nothing
 	})
 
-	return &access{authority: authority, listener: listener, server: &http.Server{
-		Handler: paths, TLSConfig: authority.serving(own), ReadHeaderTimeout: headerTimeout,
-		ErrorLog: log.New(io.Discard, "", 0), // brokers that are killed break off
-	}}, nil
+	return &access{
+		listener: listener,
+		server: &http.Server{
+			Handler: paths, TLSConfig: authority.serving(own), ReadHeaderTimeout: headerTimeout,
+			ErrorLog: log.New(io.Discard, "", 0), // brokers that are killed break off
+		},
+		authorityText:   base64.StdEncoding.EncodeToString(certificatePEM(authority.certificate.Raw)),
+		certificateText: base64.StdEncoding.EncodeToString(certificatePEM(admin.certificate)),
+		keyText:         base64.StdEncoding.EncodeToString(key),
+	}, nil
 }
 
 func (a *access) serve() error { return a.server.ServeTLS(a.listener, "", "") }
 
-// kubeconfig makes a kubeconfig for an administrator of the runtime.
-func (a *access) kubeconfig(id string) (string, error) {
-	admin, err := a.authority.issue("admin", x509.ExtKeyUsageClientAuth)
-	if err != nil {
-		return "", err
-	}
-
-	key, err := keyPEM(admin.key)
-	if err != nil {
-		return "", err
-	}
-
-	return fmt.Sprintf(kubeconfigText, a.listener.Addr(), id, base64.StdEncoding.EncodeToString(certificatePEM(a.authority.certificate.Raw)),
-		base64.StdEncoding.EncodeToString(certificatePEM(admin.certificate)), base64.StdEncoding.EncodeToString(key)), nil
+// kubeconfig is one for an administrator of the runtime.
+func (a *access) kubeconfig(id string) string {
+	return fmt.Sprintf(kubeconfigText, a.listener.Addr(), id, a.authorityText, a.certificateText, a.keyText)
 }

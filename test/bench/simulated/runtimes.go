@@ -176,11 +176,7 @@ func (r *runtimes) RuntimeStatus(_ context.Context, _ graph.Caller, id string, w
 	if want.Kubeconfig {
 		r.calls.kubeconfigs.Add(1)
 
-		kubeconfig, err := r.access.kubeconfig(id)
-		if err != nil {
-			return told, err
-		}
-
+		kubeconfig := r.access.kubeconfig(id)
 		told.RuntimeConfiguration.Kubeconfig = &kubeconfig
 	}
 
