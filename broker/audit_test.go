@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -133,6 +134,29 @@ func TestTheTrailTellsBeforeAndAfterWithoutSecrets(t *testing.T) {
 		if strings.Contains(strings.Join(rows, ""), marked) {
 			t.Errorf("%s shows a secret: %s", query, rows)
 		}
+	}
+}
+
+// TestTheTrailTellsWhoMayLogInToAClusterFromNowOn: with the issuer of its identities a cluster can be taken over.
+func TestTheTrailTellsWhoMayLogInToAClusterFromNowOn(t *testing.T) {
+	b := newBench(t)
+	b.provisioned(instanceID)
+	b.later()
+	b.want("another issuer", b.patch(instanceID, with("parameters", map[string]any{
+		"oidc": map[string]any{"clientID": "cluster", "issuerURL": "https://issuer.example.com"},
+	})), 202)
+
+	entries, err := b.entries.List(b.Context(), trail.Filter{InstanceID: instanceID, Limit: 1})
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("want an entry, got %v, %v", entries, err)
+	}
+
+	want := audit.Fields{"oidc": map[string]any{
+		"clientID": "cluster", "issuerURL": "https://issuer.example.com", "groupsClaim": "groups", "usernameClaim": "sub",
+		"usernamePrefix": "-", "signingAlgs": []any{"RS256"},
+	}}
+	if diff := cmp.Diff([]audit.Fields{{"oidc": nil}, want}, []audit.Fields{entries[0].Before, entries[0].After}); diff != "" {
+		t.Errorf("before and after: -want +got\n%s", diff)
 	}
 }
 

@@ -24,8 +24,8 @@ func Meanings() []Meaning {
 func wrongRequests() []Meaning {
 	return []Meaning{
 		{
-			http.StatusBadRequest, "", "The request is wrong: its body is not one JSON object, a field is missing or of another type, an id is " +
-				"not in the catalog or not that of the instance, or a parameter breaks a rule of the plan.",
+			http.StatusBadRequest, "", "The request is wrong: its body is not one JSON object, a field is missing, too long or of another type, an id " +
+				"is not in the catalog or not that of the instance, or a parameter breaks a rule of the plan.",
 			"Correct what the description names. Nothing was stored, and the same request stays wrong.",
 		},
 		{

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -108,8 +109,8 @@ func (r *run[D]) store(ctx context.Context) error {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 
+	r.progress.KeepPayload = r.keepPayload || bytes.Equal(payload, r.operation.Payload)
 	r.operation.Payload = payload
-	r.progress.KeepPayload = r.keepPayload
 	r.progress.Record = r.operation.Record
 	r.progress.Record.Description = presentable(r.operation.Description)
 	r.progress.Record.Problem.Message = presentable(r.operation.Problem.Message)

@@ -73,6 +73,11 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 		return nil, err
 	}
 
+	return selectBound[Row](ctx, tx, query, args)
+}
+
+// selectBound reads the rows of a query in the database's form.
+func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) ([]Row, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 

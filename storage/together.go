@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
 )
 
 // Change is a statement that changes rows, written with `?`, and its arguments.
@@ -21,16 +20,6 @@ func Apply(ctx context.Context, tx Tx, change Change) error {
 	_, err := Exec(ctx, tx, change.Text, change.Args...)
 
 	return err
-}
-
-// NamedChange is a change whose parameters are named like the `db` tags of the argument.
-func NamedChange(text string, argument any) (Change, error) {
-	text, args, err := sqlx.Named(text, argument)
-	if err != nil {
-		return Change{}, fmt.Errorf("binding a change: %w", err)
-	}
-
-	return Change{Text: text, Args: args}, nil
 }
 
 // Together makes both changes, or neither. The second does not see what the first has changed: PostgreSQL gets them as one statement,
@@ -55,10 +44,11 @@ func (db *DB) Together(ctx context.Context, first, second Change) error {
 
 // Chain makes a change that returns a value of the one row that it changes, and then the others, which read that value from the table
 // `first (value)`. Where the first changes no row, that table is empty, and changed is false. None of the others sees what another one has
-// changed, or all do: PostgreSQL gets them as one statement, in one round trip instead of one for each and two for the transaction.
+// changed, or all do: PostgreSQL gets them as one statement, in one round trip instead of one for each and two for the transaction. No
+// argument is a slice: the texts are long and go into many calls, and are not looked through for them.
 func (db *DB) Chain(ctx context.Context, first Change, others ...Change) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
-		return one(Select[string](ctx, db.writer, chained(first, others), chainedArgs(first, others)...))
+		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(chained(first, others)), chainedArgs(first, others)))
 	}
 
 	err = db.InTx(ctx, func(tx Tx) error {

@@ -23,6 +23,10 @@ func (i Instance) Shown() map[string]any {
 		"maxUnavailable":    cluster.MaxUnavailable,
 		"zones":             cluster.Zones,
 		"administrators":    cluster.Administrators,
+		"oidc":              cluster.OIDC,
+		"purpose":           cluster.Purpose,
+
+		"maintenanceVersion": i.MaintenanceVersion,
 	}
 }
 

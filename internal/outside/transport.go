@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport guards the requests that go through next, and has those of an operation told as parts of its trace. A request that is not let through fails with an error of package failure.
+// Transport guards the requests that go through next, and has those of an operation told as parts of its trace. A request that is not let
+// through fails with an error of package failure.
 func (g *Guard) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{guard: g, next: tracing.Transport(g.options.System, next)}
 }

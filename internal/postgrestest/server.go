@@ -60,6 +60,9 @@ func (s *Server) Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, s.dsn)
 }
 
+// ID is that of the server's first process, whose children the others are.
+func (s *Server) ID() int { return s.running.Process.Pid }
+
 // Stop ends the server: connections are cut, and transactions under way are rolled back.
 func (s *Server) Stop() error {
 	if s.running == nil {

@@ -44,6 +44,10 @@ func encode(request *graphql.Request) ([]byte, error) {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
 
+	if !bytes.Contains(text, []byte("null")) {
+		return text, nil // as most requests: they have an id and nothing else
+	}
+
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 

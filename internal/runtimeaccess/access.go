@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -66,16 +65,16 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 		return err
 	}
 
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	client, disconnect, err := connect(config)
 	if err != nil {
-		return failure.Wrap(failure.Permanent, err, "the kubeconfig of the runtime cannot be used").
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+		return err
 	}
+	defer disconnect()
 
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	if err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+	if err := askVersion(ctx, client, config); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet").
 			Because(failure.ReasonInternal, failure.ComponentRuntime)
 	}
@@ -99,12 +98,6 @@ func Check(kubeconfig secret.String) error {
 
 // restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
-	// No cause is kept: it may quote the kubeconfig.
-	unusable := func(why string) error {
-		return failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used: %s", why).
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
-	}
-
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
 		return nil, unusable("it is no kubeconfig")
@@ -122,7 +115,7 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 		}
 	}
 
-	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveClientConfig(*parsed, parsed.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
 		return nil, unusable("it is not complete")
 	}
@@ -131,4 +124,10 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tracing.Transport("runtime", next) })
 
 	return config, nil
+}
+
+// unusable is the error of a kubeconfig. No cause is kept: it may quote the kubeconfig.
+func unusable(why string) error {
+	return failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used: %s", why).
+		Because(failure.ReasonInternal, failure.ComponentProvisioner)
 }

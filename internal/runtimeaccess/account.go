@@ -76,12 +76,11 @@ func reached[Result any](ctx context.Context, access Access, instance environmen
 		return result, err
 	}
 
-	client, err := rest.HTTPClientFor(config)
+	client, disconnect, err := connect(config)
 	if err != nil {
-		return result, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used").
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+		return result, err
 	}
-	defer client.CloseIdleConnections()
+	defer disconnect()
 
 	account, err := accountOf(config, client, binding)
 	if err != nil {
@@ -99,8 +98,7 @@ func accountOf(config *rest.Config, client *http.Client, binding environment.Bin
 	rbac, rbacErr := rbacv1client.NewForConfigAndClient(config, client)
 
 	if coreErr != nil || rbacErr != nil {
-		return account{}, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used").
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+		return account{}, unusable("it is not complete")
 	}
 
 	return account{

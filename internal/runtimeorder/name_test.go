@@ -15,7 +15,7 @@ func TestNameForDirector(t *testing.T) {
 		"MyOwn":    {"Director takes no capitals", "myown-c-1234567"},
 		"0f5b2c7e": {"nor a digit first, as the name has that comes from the instance's id", "runtime-0f5b2c7e-c-1234567"},
 		"a-name-as-long-as-names-of-instances-may-be-and-no-longer-than-it": {"nor more than 36 characters", "a-name-as-long-as-names-of-c-1234567"},
-		"a-name-of-twenty-five-abc-": {"what is cut off leaves no hyphen behind", "a-name-of-twenty-five-abc-c-1234567"},
+		"a-name-of-twenty-five-abc-":                                        {"what is cut off leaves no hyphen behind", "a-name-of-twenty-five-abc-c-1234567"},
 	} {
 		order := instance("aws", "eu-central-1a")
 		order.Name = name

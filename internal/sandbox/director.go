@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 		simulator.DefaultClientID, simulator.DefaultClientSecret, server.Address(), simulator.TokenPath)
 
 	if err := os.WriteFile(filepath.Join(config.Dir, directorCredentials), []byte(credentials), 0o600); err != nil {
-		return "", nil, fmt.Errorf("writing the credentials for the simulated Director: %w", err)
+		return "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
 	}
 
 	inside := clusteraccess.New(gardener.New(api, seed.Namespace(garden.DefaultProject)))

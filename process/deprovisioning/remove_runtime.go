@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/runtimeorder"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -54,9 +53,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 		return operation, 0, nil
 	case failure.Is(err, failure.Waiting):
-		why := "the Provisioner is busy with another operation of the runtime"
-
-		return process.Await(operation, why, s.waiter.Pace(operation.Elapsed()), s.waiter.Limit)
+		return s.waiter.StandBack(operation)
 	case err != nil:
 		return operation, 0, err
 	}

@@ -144,7 +144,7 @@ func TestRemoveRuntime(t *testing.T) {
 		},
 		"another operation runs": {
 			reason: "a former Provisioner runs one operation of a runtime after the other", data: known,
-			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: pace,
+			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: time.Second,
 		},
 		"Provisioner away": {
 			reason: "an error is the retry policy's business", data: known, deprovision: away,

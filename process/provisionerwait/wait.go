@@ -32,12 +32,23 @@ type Waiter struct {
 	Limit time.Duration
 }
 
-// busy is how long an operation stands back at least when too many ask the Provisioner.
-const busy = time.Second
+// An operation stands back from a busy Provisioner for a share of the time that it has done so already, within these bounds.
+const (
+	shortestBusy = time.Second
+	longestBusy  = 20 * time.Second
+	busyShare    = 10
+)
 
 // Event is what an operation waits for that waits for this operation of the Provisioner.
 func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
+}
+
+// StandBack lets an operation come back whose runtime another operation of the Provisioner is at work on. No feed tells it when that has
+// ended: it waits for an operation of its own only.
+func (w Waiter) StandBack(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
+	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
+		min(max(operation.Elapsed()/busyShare, shortestBusy), longestBusy), w.Limit)
 }
 
 // Await returns the operation done when the Provisioner's is, lets it come back while that runs, and fails it with the
@@ -46,7 +57,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.MayAsk != nil && !w.MayAsk() {
 		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn",
-			max(busy, w.Pace(operation.Elapsed())), w.Limit)
+			max(shortestBusy, w.Pace(operation.Elapsed())), w.Limit)
 	}
 
 	asked := operation.Data.ProvisionerOperationID

@@ -213,8 +213,8 @@ func TestUpdatesThatDoNotSucceed(t *testing.T) {
 		want   failure.Kind
 	}{
 		"busy": {
-			reason: "a former Provisioner does one thing after the other",
-			change: func(w *world) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: pace,
+			reason: "one thing is done after the other, and no feed tells when another's has ended",
+			change: func(w *world) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: time.Second,
 		},
 		"away": {
 			reason: "what passes is tried again",

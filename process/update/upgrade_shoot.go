@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/runtimeorder"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -37,8 +36,7 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 
 	switch {
 	case failure.Is(err, failure.Waiting):
-		return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
-			s.waiter.Pace(operation.Elapsed()), s.waiter.Limit)
+		return s.waiter.StandBack(operation)
 	case err != nil:
 		return operation, 0, err
 	}

@@ -35,9 +35,14 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 
 // refuse answers a request that gqlgen does not get to see, in the form of its answers.
 func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
+	text, err := json.Marshal(graphql.Response{Errors: gqlerror.List{problem}})
+	if err != nil {
+		http.Error(w, textInternal, http.StatusInternalServerError)
+
+		return
+	}
+
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-
-	// An error means that nobody listens any more.
-	_ = json.NewEncoder(w).Encode(graphql.Response{Errors: gqlerror.List{problem}})
+	_, _ = w.Write(text)
 }

@@ -72,8 +72,7 @@ func Sealed() storage.SealedColumn {
 }
 
 // Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it
-// fails with an error
-// for which storage.IsDuplicate is true.
+// fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
 	request, err := s.sealed(instance)
 	if err != nil {

@@ -35,38 +35,36 @@ WHERE id IN (
 	ORDER BY next_run_at LIMIT ?%s
 ) RETURNING ` + columns
 
-// dueOf looks for work of one kind: one look into each of two indexes.
-const dueOf = `SELECT ? AS kind,
-	EXISTS (SELECT 1 FROM operations WHERE kind = ? AND state = 'pending') AS pending,
-	EXISTS (SELECT 1 FROM operations WHERE kind = ? AND state IN ('in progress', 'canceling')
-		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?)) AS again`
+// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each.
+const dueOf = `WITH kinds (name) AS (VALUES %s)
+SELECT name,
+	EXISTS (SELECT 1 FROM operations WHERE kind = name AND state = 'pending') AS pending,
+	EXISTS (SELECT 1 FROM operations WHERE kind = name AND state IN ('in progress', 'canceling')
+		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?)) AS again
+FROM kinds`
 
 // dueRow tells what there is of a kind.
 type dueRow struct {
-	Kind    string `db:"kind"`
+	Kind    string `db:"name"`
 	Pending bool   `db:"pending"`
 	Again   bool   `db:"again"`
 }
 
 // Due implements process.Store.
 func (s *Store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
-	var (
-		looks []string
-		args  []any
-		due   []process.Due
-	)
-
-	at := storage.At(now)
+	names, args := make([]string, 0, len(kinds)), make([]any, 0, len(kinds))
 
 	for _, kind := range kinds {
-		looks = append(looks, dueOf)
-		args = append(args, kind, kind, kind, at, at)
+		names, args = append(names, "(?)"), append(args, kind)
 	}
 
-	rows, err := storage.Select[dueRow](ctx, s.db.Reader(), strings.Join(looks, " UNION ALL "), args...)
+	rows, err := storage.Select[dueRow](ctx, s.db.Reader(), fmt.Sprintf(dueOf, strings.Join(names, ", ")),
+		append(args, storage.At(now), storage.At(now))...)
 	if err != nil {
 		return nil, fmt.Errorf("looking for work: %w", err)
 	}
+
+	var due []process.Due
 
 	for _, row := range rows {
 		if row.Pending {

@@ -51,16 +51,13 @@ const saveTries = 3
 
 // Save implements process.Store.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
-	row, err := storage.NamedChange(saveProgress, s.saved(progress))
-	if err != nil {
-		return "", fmt.Errorf("saving operation %s: %w", progress.Record.ID, err)
-	}
-
+	row := s.saving.Change(s.saved(progress))
 	others := slices.Concat(attempts(progress), lines(progress.Record.ID, progress.Timeline))
 
 	var (
 		state string
 		held  bool
+		err   error
 	)
 
 	for range saveTries {
@@ -102,7 +99,6 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			Step:             record.Step,
 			StepBeganAt:      storage.At(record.StepBegan),
 			WaitingFor:       record.WaitingFor,
-			Payload:          s.keys.Seal(record.Payload, payloadPlace(record.ID)),
 			UpdatedAt:        storage.At(progress.Now),
 			FinishedAt:       storage.At(record.FinishedAt),
 			NextRunAt:        storage.At(record.NextRun),
@@ -110,6 +106,10 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			LeaseUntil:       storage.At(record.Lease.Until),
 			Fence:            record.Lease.Fence,
 		},
+	}
+
+	if !progress.KeepPayload {
+		saved.Payload = s.keys.Seal(record.Payload, payloadPlace(record.ID))
 	}
 
 	if progress.Release {

@@ -18,6 +18,8 @@ var migrations embed.FS
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
+	// saving is saveProgress.
+	saving storage.Named[savedRow]
 }
 
 var _ process.Store = (*Store)(nil)
@@ -33,7 +35,12 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 		return nil, err
 	}
 
-	store := &Store{db: db, keys: keys}
+	saving, err := storage.NewNamed[savedRow](saveProgress)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to save operations: %w", err)
+	}
+
+	store := &Store{db: db, keys: keys, saving: saving}
 
 	return store, store.checkKeys(ctx)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/measure"
+	"github.com/environment-broker/environment-broker/test/bench/program"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
@@ -21,7 +22,12 @@ type finished struct {
 	// commits and calls are those of one operation.
 	commits, calls float64
 	kinds          simulated.Calls
+	// used is the CPU time of one operation.
+	used cpu
 }
+
+// cpu is the CPU time that the programs have used.
+type cpu struct{ broker, postgres time.Duration }
 
 // measureThroughput measures how many operations a second come to their end when nobody outside takes any time.
 func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
@@ -36,7 +42,8 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 
 				return err
 			})
-			s.tell("%s: %.0f operations/s, %.1f commits and %.1f calls an operation", name, run.perSecond, run.commits, run.calls)
+			s.tell("%s: %.0f operations/s, %.1f commits and %.1f calls an operation, CPU an operation: broker %s, PostgreSQL %s",
+				name, run.perSecond, run.commits, run.calls, run.used.broker, run.used.postgres)
 
 			return run, err
 		}})
@@ -59,10 +66,14 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 func createsOf(size int) string { return fmt.Sprintf("%d creates", size) }
 
 func throughputLines(name string, size int, runs []finished) []line {
-	var rates, commits, calls []float64
+	var (
+		rates, commits, calls []float64
+		broker, postgres      []time.Duration
+	)
 
 	for _, run := range runs {
 		rates, commits, calls = append(rates, run.perSecond), append(commits, run.commits), append(calls, run.calls)
+		broker, postgres = append(broker, run.used.broker), append(postgres, run.used.postgres)
 	}
 
 	rate, commit := measure.Median(rates), measure.Median(commits)
@@ -76,6 +87,10 @@ func throughputLines(name string, size int, runs []finished) []line {
 		{
 			what: "the same: commits an operation", measured: fmt.Sprintf("%.1f", commit),
 			must: fmt.Sprintf("≤ %d", commitsMost), reached: verdict(commit <= commitsMost),
+		},
+		{
+			what:     "the same: CPU time an operation, of broker and of PostgreSQL",
+			measured: inMilliseconds(broker) + ", " + inMilliseconds(postgres),
 		},
 		{
 			what: fmt.Sprintf("the same: calls an operation (of %d in the last run: orders %d, states %d, kubeconfigs %d, runtimes %d, changes %d)",
@@ -97,6 +112,11 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 		return finished{}, err
 	}
 
+	usedBefore, err := s.used(w)
+	if err != nil {
+		return finished{}, err
+	}
+
 	generator := load.New(clients)
 	defer generator.Close()
 
@@ -107,6 +127,11 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 	}
 
 	if err := holds(ctx, w.db, allSucceeded, size); err != nil {
+		return finished{}, err
+	}
+
+	used, err := s.used(w)
+	if err != nil {
 		return finished{}, err
 	}
 
@@ -127,7 +152,22 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 		commits:   float64(after-before) / float64(size),
 		calls:     float64(calls.All()) / float64(size),
 		kinds:     calls,
+		used: cpu{
+			broker:   (used.broker - usedBefore.broker) / time.Duration(size),
+			postgres: (used.postgres - usedBefore.postgres) / time.Duration(size),
+		},
 	}, nil
+}
+
+// used is the CPU time up to now.
+func (s *scope) used(w world) (used cpu, err error) {
+	if used.broker, err = w.broker.CPU(); err != nil {
+		return cpu{}, err
+	}
+
+	used.postgres, err = program.CPUOf(s.postgres.ID())
+
+	return used, err
 }
 
 // commits are the transactions that have changed something, on the whole server: only these get a number.

@@ -139,7 +139,10 @@ func tellStates(db *sqlx.DB) error {
 
 // The conditions that are waited for, each on so many operations.
 const (
-	allSucceeded = `count(*) = $1 FROM operations WHERE state = 'succeeded'`
+	// allSucceeded is asked often while the broker is measured: the operations are counted only once none is under way, which indexes tell.
+	allSucceeded = `NOT EXISTS (SELECT FROM operations WHERE state = 'pending')
+		AND NOT EXISTS (SELECT FROM operations WHERE state IN ('in progress', 'canceling'))
+		AND (SELECT count(*) FROM operations WHERE state = 'succeeded') = $1`
 	// allWait is that the runtimes are being made; a worker may be looking how far one of them is. allRest is that none does.
 	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
 	allRest = allWait + ` AND lease_owner = ''`

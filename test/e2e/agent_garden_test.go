@@ -17,5 +17,15 @@ func TestAgentConnectsOnTheRealGarden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	agentStory(t, api, clusters.finishNamespaces)
+	agentStory(t, api)
+}
+
+// TestSandboxHasAgentsOnTheRealGarden has the sandbox start the real garden, as `make run-garden` does.
+func TestSandboxHasAgentsOnTheRealGarden(t *testing.T) {
+	t.Parallel()
+
+	config := freshSandbox(t)
+
+	inSandbox(t, config, gardenProgram(t), func(c connected) { c.reconnects(c.connects()) })
+	forgotten(t, config.Dir)
 }

@@ -33,8 +33,8 @@ type world struct {
 	begin               map[string]func() *program
 }
 
-// realGarden runs the real garden until the test ends and returns its kubeconfig.
-func realGarden(t *testing.T, arguments ...string) string {
+// gardenProgram is the path of the real garden.
+func gardenProgram(t *testing.T) string {
 	t.Helper()
 
 	program, err := filepath.Abs(filepath.Join(root, ".bin", "garden"))
@@ -42,7 +42,14 @@ func realGarden(t *testing.T, arguments ...string) string {
 		t.Fatal(err)
 	}
 
-	line := launch(t, nil, program, append([]string{"--dir", t.TempDir()}, arguments...)...).line()
+	return program
+}
+
+// realGarden runs the real garden until the test ends and returns its kubeconfig.
+func realGarden(t *testing.T, arguments ...string) string {
+	t.Helper()
+
+	line := launch(t, nil, gardenProgram(t), append([]string{"--dir", t.TempDir()}, arguments...)...).line()
 
 	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
 	if !found {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -20,37 +21,40 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 	t.Helper()
 
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-
 	output, announcement := io.Pipe()
 	ended := make(chan error, 1)
 
 	go func() {
 		err := sandbox.Run(ctx, config, gardenProgram, announcement)
-		_ = announcement.CloseWithError(io.EOF)
+		_ = announcement.Close()
 
 		ended <- err
 	}()
 
-	line := make([]byte, 1000)
-	read, _ := output.Read(line)
+	defer func() {
+		stop()
 
-	url := regexp.MustCompile(`http://\S+/graphql`).FindString(string(line[:read]))
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+
+		if log, err := os.ReadFile(filepath.Join(config.Dir, "sandbox.log")); t.Failed() {
+			t.Logf("the sandbox said: %v\n%s", err, tail(string(log)))
+		}
+	}()
+
+	line, _ := bufio.NewReader(output).ReadString('\n')
+
+	url := regexp.MustCompile(`http://\S+/graphql`).FindString(line)
 	if url == "" {
-		t.Fatalf("the sandbox said %q and ended: %v", line[:read], <-ended)
+		t.Fatalf("the sandbox said %q", line)
 	}
 
 	do(connected{clusters: clusters{T: t, url: url}})
-	stop()
-
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
 }
 
-// sandboxAgentStory has the agent of a runtime connect in the sandbox as it is started without any setting, connect anew after a restart, and
-// go with its runtime.
-func sandboxAgentStory(t *testing.T, gardenProgram string) {
+// freshSandbox is the configuration of a sandbox that is started without any setting, but for where.
+func freshSandbox(t *testing.T) sandbox.Config {
 	t.Helper()
 
 	config := sandbox.DefaultConfig()
@@ -58,55 +62,86 @@ func sandboxAgentStory(t *testing.T, gardenProgram string) {
 	config.BrokerAddress, config.ProvisionerAddress = "127.0.0.1:0", "127.0.0.1:0"
 	config.StatusAddress, config.ProvisionerStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 
+	return config
+}
+
+// connects has a runtime made whose agent connects, and returns its id.
+func (c connected) connects() string {
+	c.Helper()
+
+	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+		"runtimeInput": map[string]any{"name": "with-kyma"}, "kymaConfig": kymaOf("1.0.0"),
+		"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
+	}})
+	c.succeeded(made.ID)
+	c.until(made.RuntimeID, "Connected")
+
+	return made.RuntimeID
+}
+
+// reconnects has the agent connect anew, and its runtime removed.
+func (c connected) reconnects(runtimeID string) {
+	c.Helper()
+	c.until(runtimeID, "Connected")
+	c.succeeded(c.reconnect(runtimeID))
+	c.until(runtimeID, "Connected")
+	c.remove(runtimeID)
+}
+
+// TestSandboxHasAgents has an agent connect, and connect anew after restarts.
+func TestSandboxHasAgents(t *testing.T) {
+	t.Parallel()
+
+	config := freshSandbox(t)
 	alone := config
 	alone.Director = false
 
-	var made told
+	var runtimeID string
 
-	inSandbox(t, config, gardenProgram, func(c connected) {
-		made = c.order(provisionRuntime, map[string]any{"config": map[string]any{
-			"runtimeInput": map[string]any{"name": "with-kyma"}, "kymaConfig": kymaOf("1.0.0"),
-			"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
-		}})
-		c.succeeded(made.ID)
-		c.until(made.RuntimeID, "Connected")
-	})
-	spent(t, config.Dir, 1)
+	inSandbox(t, config, "", func(c connected) { runtimeID = c.connects() })
+	connections(t, config.Dir, 1)
 
-	inSandbox(t, alone, gardenProgram, func(c connected) {
+	inSandbox(t, alone, "", func(c connected) {
 		var id string
-		if got := c.ask(reconnectAgent, map[string]any{"id": made.RuntimeID}, &id); !strings.Contains(got, "works without it") {
+		if got := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "works without it") {
 			t.Errorf("without Director an agent that is to connect anew gives %q", got)
 		}
 	})
 
-	inSandbox(t, config, gardenProgram, func(c connected) {
-		c.until(made.RuntimeID, "Connected")
-		c.succeeded(c.reconnect(made.RuntimeID))
-		c.until(made.RuntimeID, "Connected")
-		spent(t, config.Dir, 2)
-
-		c.remove(made.RuntimeID)
+	inSandbox(t, config, "", func(c connected) {
+		c.succeeded(c.reconnect(runtimeID))
+		connections(t, config.Dir, 2)
+		c.reconnects(runtimeID)
 	})
+	forgotten(t, config.Dir)
+}
 
-	if left := inDirector(t, config.Dir); len(left) > 0 {
+// forgotten finds what Director still knows.
+func forgotten(t *testing.T, folder string) {
+	t.Helper()
+
+	if left := inDirector(t, folder); len(left) > 0 {
 		t.Errorf("Director still knows %+v", left)
 	}
 }
 
-// spent finds out whether the only runtime has been given so many tokens, and has spent all.
-func spent(t *testing.T, folder string, want int) {
-	t.Helper()
-
-	known := inDirector(t, folder)
-	if len(known) != 1 || len(known[0].OneTimeTokens) != want {
-		t.Fatalf("Director knows %+v, want one runtime with %d tokens", known, want)
+// spent are the tokens of the runtime with which its agent has connected. There may be others: a step that has to run again asks for another.
+func spent(runtime director.Runtime) (tokens []string) {
+	for _, each := range runtime.OneTimeTokens {
+		if each.Spent {
+			tokens = append(tokens, each.Token)
+		}
 	}
 
-	for _, token := range known[0].OneTimeTokens {
-		if !token.Spent {
-			t.Errorf("%+v: each token is good for one connection", known[0].OneTimeTokens)
-		}
+	return tokens
+}
+
+// connections finds out whether the agent of the only runtime has connected so many times.
+func connections(t *testing.T, folder string, want int) {
+	t.Helper()
+
+	if known := inDirector(t, folder); len(known) != 1 || len(spent(known[0])) != want {
+		t.Errorf("Director knows %+v, want one runtime with %d tokens that are spent", known, want)
 	}
 }
 
@@ -125,10 +160,4 @@ func inDirector(t *testing.T, folder string) []director.Runtime {
 	}
 
 	return runtimes
-}
-
-func TestSandboxHasAgents(t *testing.T) {
-	t.Parallel()
-
-	sandboxAgentStory(t, "")
 }

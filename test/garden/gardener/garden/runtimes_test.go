@@ -51,6 +51,33 @@ func TestRuntimes(t *testing.T) {
 	}
 }
 
+// TestNamespacesGo deletes a namespace with something in it, whose like must not find that again.
+func TestNamespacesGo(t *testing.T) {
+	t.Parallel()
+	garden := start(t, t.TempDir(), "--runtimes", "shared").member(t)
+	runtime := adminOf(t, garden, createShoot(t, garden, "one"))
+	createNamespace(t, runtime, "hello")
+	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content"}}
+	if _, err := runtime.CoreV1().ConfigMaps("hello").Create(t.Context(), content, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := runtime.CoreV1().Namespaces().Delete(t.Context(), "hello", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace goes", func(ctx context.Context) error {
+		if err := getNamespace(ctx, runtime, "hello"); !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is still there"), err)
+		}
+		return nil
+	})
+
+	createNamespace(t, runtime, "hello")
+	if _, err := runtime.CoreV1().ConfigMaps("hello").Get(t.Context(), "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("its content has stayed: %v", err)
+	}
+}
+
 func createNamespace(t *testing.T, runtime *kubernetes.Clientset, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -64,7 +64,12 @@ func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*api
 		return nil, err
 	}
 	h.server = server
-	go h.report(server)
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer end()
+		h.report(server)
+	}()
+	go h.endNamespaces(ctx, server)
 	return server, nil
 }
 
@@ -120,6 +125,14 @@ func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
 	if h.detach(server) {
 		h.config.Log.WithField("runtime", h.name).WithError(server.Err()).Warn("the API server of a runtime has ended")
+	}
+}
+
+// endNamespaces ends the namespaces of an API server that are to go, until the context ends.
+func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
+	log := h.config.Log.WithField("runtime", h.name)
+	if err := endNamespaces(ctx, server.Admin, log); err != nil {
+		log.WithError(err).Warn("nobody ends the namespaces of a runtime")
 	}
 }
 

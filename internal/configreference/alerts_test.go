@@ -1,0 +1,233 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/VictoriaMetrics/metricsql"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+const (
+	alertsFile = "../../resources/alerts.yaml"
+	alertsPage = "../../docs/operator/alerts.md"
+)
+
+// alert is a rule as Prometheus reads it.
+type alert struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+func alerts(t *testing.T) []alert {
+	t.Helper()
+
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []alert
+		}
+	}
+	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+		t.Fatal(err)
+	}
+
+	var all []alert
+	for _, group := range file.Groups {
+		all = append(all, group.Rules...)
+	}
+
+	return all
+}
+
+// expression is what a rule asks for.
+type expression struct {
+	metrics []*metricsql.MetricExpr
+	// grouped are the labels that are left, or nil where they all are.
+	grouped []string
+	// wrong is what Prometheus would not take, although the parser does: that knows more than PromQL.
+	wrong []string
+}
+
+func parse(t *testing.T, text string) expression {
+	t.Helper()
+
+	parsed, err := metricsql.Parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+
+	var found expression
+
+	metricsql.VisitAll(parsed, func(each metricsql.Expr) {
+		switch each := each.(type) {
+		case *metricsql.MetricExpr:
+			found.metrics = append(found.metrics, each)
+		case *metricsql.AggrFuncExpr:
+			found.grouped = append(found.grouped, each.Modifier.Args...)
+
+			if !slices.Contains([]string{"sum", "max"}, each.Name) || each.Modifier.Op != "by" {
+				found.wrong = append(found.wrong, each.Name)
+			}
+		case *metricsql.FuncExpr:
+			window, ranged := each.Args[:0:0], slices.Contains([]string{"rate", "increase"}, each.Name)
+			for _, argument := range each.Args {
+				if rollup, is := argument.(*metricsql.RollupExpr); is && rollup.Window != nil {
+					window = append(window, argument)
+				}
+			}
+
+			if !ranged && !slices.Contains([]string{"absent", "histogram_quantile", "time"}, each.Name) || ranged != (len(window) == 1) {
+				found.wrong = append(found.wrong, each.Name)
+			}
+		}
+	})
+
+	return found
+}
+
+// exposed are labels and help of all metrics of both services, by name.
+func exposed(t *testing.T) map[string][]string {
+	t.Helper()
+
+	all := registered(t, brokerMetrics(t))
+	maps.Copy(all, registered(t, provisionerMetrics(t)))
+
+	return all
+}
+
+// TestAlertsAskForWhatThereIs holds each rule against the metrics of the services: a rule for a metric that nobody has, or for a label's
+// value that never occurs, is silent for ever.
+func TestAlertsAskForWhatThereIs(t *testing.T) {
+	all := exposed(t)
+
+	for _, rule := range alerts(t) {
+		t.Run(rule.Alert, func(t *testing.T) {
+			asked := parse(t, rule.Expr)
+			if len(asked.wrong) > 0 || len(asked.metrics) == 0 {
+				t.Errorf("it is no PromQL, or another kind than the rules so far: %v, %d metrics", asked.wrong, len(asked.metrics))
+			}
+
+			left := slices.Clone(asked.grouped)
+
+			for _, metric := range asked.metrics {
+				labels := checkMetric(t, all, metric)
+
+				for _, label := range asked.grouped {
+					if !slices.Contains(labels, label) {
+						t.Errorf("it is grouped by %s, which %s does not have", label, metric.LabelFilterss[0][0].Value)
+					}
+				}
+
+				if asked.grouped == nil {
+					left = append(left, labels...)
+				}
+			}
+
+			checkTexts(t, rule, left)
+		})
+	}
+}
+
+// checkMetric returns the labels of a metric, those included that Prometheus adds.
+func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.MetricExpr) []string {
+	t.Helper()
+
+	filters := metric.LabelFilterss[0]
+	name, isBucket := strings.CutSuffix(filters[0].Value, "_bucket")
+
+	found, known := all[name]
+	if !known {
+		t.Fatalf("no service has the metric %s", name)
+	}
+
+	labels := append(strings.Fields(found[0]), "job", "instance")
+	if isBucket {
+		labels = append(labels, "le")
+	}
+
+	for _, filter := range filters[1:] {
+		if !slices.Contains(labels, filter.Label) {
+			t.Errorf("%s has no label %s", name, filter.Label)
+		}
+
+		if !occurs(filter, found[1]) {
+			t.Errorf("%s does not tell of a %s %q: %s", name, filter.Label, filter.Value, found[1])
+		}
+	}
+
+	return labels
+}
+
+// occurs reports whether the label ever has the value: a metric's help lists those of its own.
+func occurs(filter metricsql.LabelFilter, help string) bool {
+	switch filter.Label {
+	case "system":
+		return filter.Value == "gardener"
+	case "state":
+		return slices.Contains([]process.State{process.Pending, process.InProgress, process.Canceling, process.Failed}, process.State(filter.Value))
+	}
+
+	isReason := func(meaning failure.ReasonMeaning) bool { return meaning.Reason == filter.Value }
+
+	return strings.Contains(help, filter.Value) || slices.ContainsFunc(failure.Reasons(), isReason)
+}
+
+var shown = regexp.MustCompile(`\$labels\.(\w+)`)
+
+// checkTexts holds what people read against the labels that are left.
+func checkTexts(t *testing.T, rule alert, labels []string) {
+	t.Helper()
+
+	if rule.Annotations["summary"] == "" || !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
+		t.Errorf("it says %v with %v", rule.Annotations, rule.Labels)
+	}
+
+	for _, label := range shown.FindAllStringSubmatch(rule.Annotations["summary"], -1) {
+		if !slices.Contains(labels, label[1]) {
+			t.Errorf("it shows the label %s, and has %v", label[1], labels)
+		}
+	}
+
+	if _, err := time.ParseDuration(rule.For); rule.For != "" && err != nil {
+		t.Errorf("it lasts for %q", rule.For)
+	}
+}
+
+// TestEveryAlertIsExplained holds the page against the rules.
+func TestEveryAlertIsExplained(t *testing.T) {
+	page, err := os.ReadFile(alertsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var explained, want []string
+
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(strings.Trim(line, "|\n"), "|"); len(cells) == 3 && !strings.Contains(line, "---") {
+			explained = append(explained, strings.FieldsFunc(cells[0], func(r rune) bool { return r == ',' || r == ' ' })...)
+		}
+	}
+
+	for _, rule := range alerts(t) {
+		want = append(want, rule.Alert)
+	}
+
+	if diff := cmp.Diff(append([]string{"alert"}, want...), explained); diff != "" {
+		t.Errorf("%s explains other alerts than there are, -want +got:\n%s", alertsPage, diff)
+	}
+}

@@ -1,0 +1,40 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// labelled is a row and more.
+type labelled struct {
+	pair
+
+	Label string `db:"the_label"`
+}
+
+func TestNamed(t *testing.T) {
+	named, err := storage.NewNamed[labelled](`UPDATE pairs SET color = :the_label, size = :size WHERE id = :id AND color <> :the_label`)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, label := range []string{"red", "blue :size"} {
+		want := storage.Change{
+			Text: `UPDATE pairs SET color = ?, size = ? WHERE id = ? AND color <> ?`,
+			Args: []any{label, int64(7), "a", label},
+		}
+		if diff := cmp.Diff(want, named.Change(labelled{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
+			t.Errorf("each use has its own values (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestNamedWithoutValue(t *testing.T) {
+	if _, err := storage.NewNamed[pair](`UPDATE pairs SET size = :weight`); err == nil || !strings.Contains(err.Error(), ":weight") {
+		t.Errorf("a name that has no value gives %v, want an error with the name", err)
+	}
+}
