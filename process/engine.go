@@ -154,11 +154,12 @@ func (e *Engine[D]) Wake() {
 // Run claims and carries operations until the context ends. Then it claims no more, lets running steps finish for the grace
 // period, and hands back what is left.
 func (e *Engine[D]) Run(ctx context.Context) error {
-	if err := e.checkKinds(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // it was told to stop before it began
-		}
+	kinds, err := e.unfinishedKinds(ctx)
+	if err != nil {
+		return nil // it was told to stop before it began
+	}
 
+	if err := e.checkKinds(kinds); err != nil {
 		return err
 	}
 
@@ -180,14 +181,34 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// checkKinds refuses to start beside operations that nobody would ever carry.
-func (e *Engine[D]) checkKinds(ctx context.Context) error {
-	kinds, err := e.store.UnfinishedKinds(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the kinds of unfinished operations: %w", err)
-	}
+// unfinishedKinds asks until the store answers or the context ends: a replica that has just begun outlives its database as any other does.
+func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
+	for {
+		kinds, err := e.store.UnfinishedKinds(ctx)
+		if err == nil {
+			e.away.succeeded()
 
-	for _, kind := range kinds {
+			return kinds, nil
+		}
+
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+
+		e.log.WithError(err).Warn("the kinds of unfinished operations could not be read")
+		e.away.failed()
+
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-e.clock.After(e.away.pause()):
+		}
+	}
+}
+
+// checkKinds refuses to start beside operations that nobody would ever carry.
+func (e *Engine[D]) checkKinds(unfinished []string) error {
+	for _, kind := range unfinished {
 		if !e.Handles(kind) {
 			return fmt.Errorf("there are unfinished operations of kind %q, for which no process is registered", kind)
 		}

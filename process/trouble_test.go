@@ -66,6 +66,32 @@ func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
 	})
 }
 
+// awayAtFirst is a store that does not answer while the engine starts.
+type awayAtFirst struct {
+	process.Store
+
+	tries atomic.Int64
+}
+
+func (s *awayAtFirst) UnfinishedKinds(ctx context.Context) ([]string, error) {
+	if s.tries.Add(1) < 4 {
+		return nil, errors.New("the database system is shutting down")
+	}
+
+	return s.Store.UnfinishedKinds(ctx)
+}
+
+func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.accept("op", "instance")
+		b.start(b.engine(&awayAtFirst{Store: b.store}, stage("only", traced("A"))))
+
+		if record := b.await("op"); record.State != process.Succeeded {
+			b.Errorf("the operation ended as %s: %+v", record.State, record.Problem)
+		}
+	})
+}
+
 func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const count = 20

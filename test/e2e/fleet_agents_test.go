@@ -20,7 +20,7 @@ import (
 // agentPause is how often an agent looks: often enough to be connected when the Provisioner looks first.
 const agentPause = time.Second
 
-// employ has an agent work in the cluster of a walk, from when that is there until the agent is dismissed.
+// employ has an agent and a service catalog work in the cluster of a walk, from when that is there until they are dismissed.
 func (f *fleet) employ(w *walk) {
 	ctx, stop := context.WithCancel(context.Background())
 
@@ -39,6 +39,7 @@ func (f *fleet) employ(w *walk) {
 			f.Errorf("the agent of %s: %v", w.name, err)
 		}
 	})
+	working.Go(func() { f.letGo(ctx, w) })
 
 	w.dismiss = func() {
 		stop()

@@ -169,6 +169,10 @@ func (f *fleet) arrive(walks []*walk) []*walk {
 	}
 
 	for _, w := range walks {
+		if w.givesBack && !w.gaveBack.Load() {
+			f.Errorf("%s, runtime %s: the cluster went before its service was given back", w.name, w.runtimeID)
+		}
+
 		for _, id := range w.accepted {
 			switch record := records[id]; {
 			case record.ID == "":

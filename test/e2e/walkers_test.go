@@ -91,6 +91,10 @@ func (f *fleet) move(ctx context.Context, w *walk, m move) error {
 		return err
 	}
 
+	if m.kind == operation.KindProvision && m.polls == 0 {
+		return f.serve(ctx, w)
+	}
+
 	if w.dismiss != nil && operation.Deprovisions(m.kind) {
 		w.dismiss()
 	}

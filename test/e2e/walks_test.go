@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
@@ -50,10 +51,14 @@ type walk struct {
 	name, provider string
 	moves          []move
 
+	// givesBack is whether the service that the cluster has from outside is there, and can be given back, when the runtime is removed.
+	givesBack bool
+
 	// What came of it: the operations that were accepted, and those of them that the customer did not wait for.
 	runtimeID           string
 	accepted, abandoned []string
-	// dismiss has the runtime's agent stop working.
+	gaveBack            atomic.Bool
+	// dismiss has those stop working who work in the cluster.
 	dismiss func()
 }
 
@@ -64,14 +69,15 @@ func (w *walk) stays() bool { return !operation.Deprovisions(w.last().kind) }
 
 // remove adds the removal of the runtime, after its last operation or while that runs.
 func (w *walk) remove(random *rand.Rand) {
-	before := w.last().leaves
+	before := w.last()
 	kind := operation.KindDeprovisionNoInstall
 
-	if before.Kyma.Version != "" {
+	if before.leaves.Kyma.Version != "" {
 		kind = operation.KindDeprovision
+		w.givesBack = before.polls == 0 && !before.leaves.Asleep
 	}
 
-	w.moves = append(w.moves, move{kind: kind, leaves: before, lost: random.IntN(4) == 0})
+	w.moves = append(w.moves, move{kind: kind, leaves: before.leaves, lost: random.IntN(4) == 0})
 }
 
 // newWalks draws walks that play each of the kinds.
@@ -109,7 +115,7 @@ func newWalk(random *rand.Rand, name string) *walk {
 
 	var former *kymaState // what a roll back puts back
 
-	for changes := random.IntN(7); ; changes-- {
+	for changes := random.IntN(6); ; changes-- {
 		w.moves = append(w.moves, move{kind: kind, leaves: now, lost: random.IntN(4) == 0})
 
 		if changes == 0 {

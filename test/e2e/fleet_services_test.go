@@ -1,0 +1,67 @@
+//go:build garden
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// serve has the cluster of a walk get a service from outside.
+func (f *fleet) serve(ctx context.Context, w *walk) error {
+	cluster, disconnect := f.connect(ctx, w.name)
+	if cluster == nil {
+		return ctx.Err()
+	}
+	defer disconnect()
+
+	for _, each := range []struct {
+		kind, resource, namespace string
+		spec                      map[string]any
+	}{
+		{"ClusterServiceBroker", "clusterservicebrokers", "", map[string]any{"url": "https://service-manager.example.com"}},
+		{"ClusterServiceClass", "clusterserviceclasses", "", map[string]any{"clusterServiceBrokerName": "own"}},
+		{"ServiceInstance", "serviceinstances", "default", map[string]any{"clusterServiceClassRef": map[string]any{"name": "own"}}},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": each.kind, "metadata": map[string]any{"name": "own"}, "spec": each.spec,
+		}}
+		object.SetFinalizers([]string{finalizer})
+
+		_, err := cluster.Resource(ofCatalog(each.resource)).Namespace(each.namespace).Create(ctx, object, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("making a %s: %w", each.kind, err)
+		}
+	}
+
+	return nil
+}
+
+// letGo plays the service catalog: it gives the service back when that is to go.
+func (f *fleet) letGo(ctx context.Context, w *walk) {
+	cluster, disconnect := f.connect(ctx, w.name)
+	if cluster == nil {
+		return
+	}
+	defer disconnect()
+
+	services := cluster.Resource(ofCatalog("serviceinstances")).Namespace("default")
+
+	for rest(ctx) == nil {
+		service, err := services.Get(ctx, "own", metav1.GetOptions{})
+		if err != nil || service.GetDeletionTimestamp() == nil {
+			continue // there is none yet, or it stays
+		}
+
+		service.SetFinalizers(nil)
+
+		if _, err := services.Update(ctx, service, metav1.UpdateOptions{}); err == nil {
+			w.gaveBack.Store(true)
+
+			return
+		}
+	}
+}
