@@ -131,6 +131,26 @@ func (m *model) skip(instance string) {
 	}
 }
 
+// all returns the operations as they are at one moment.
+func (m *model) all() map[string]process.Record {
+	records := map[string]process.Record{}
+
+	m.inTx(func(tx storage.Tx) error {
+		for _, id := range m.accepted {
+			record, err := m.world.Store.Get(m.Context(), tx, id)
+			if err != nil {
+				return err
+			}
+
+			records[id] = record
+		}
+
+		return nil
+	})
+
+	return records
+}
+
 func (m *model) inTx(work func(tx storage.Tx) error) {
 	if err := m.db.InTx(m.Context(), work); err != nil {
 		m.Fatal(err)

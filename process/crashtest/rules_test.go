@@ -25,12 +25,12 @@ func follows(before, now process.State) bool {
 	}
 }
 
-// check looks at the rules that hold at any moment.
+// check looks at the rules that hold at any moment. The engines go on meanwhile: what is compared is read at one moment.
 func (m *model) check() {
-	active := map[string]string{}
+	active, records := map[string]string{}, m.all()
 
 	for _, id := range m.accepted {
-		now := m.get(id)
+		now := records[id]
 		before, known := m.before[id]
 		m.before[id] = now
 
