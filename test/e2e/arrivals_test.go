@@ -99,8 +99,10 @@ func (f *fleet) arrived(w *walk) (arrival, error) {
 		return arrival{}, err
 	}
 
-	cluster, disconnect := f.connect(f.Context(), w.name)
-	defer disconnect()
+	cluster, err := w.cluster()
+	if err != nil {
+		return arrival{}, err
+	}
 
 	pool := shoot.Spec.Provider.Workers[0]
 	found := arrival{

@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
@@ -27,11 +30,12 @@ func (f *fleet) employ(w *walk) {
 	var working sync.WaitGroup
 
 	working.Go(func() {
-		cluster, disconnect := f.connect(ctx, w.name)
-		if cluster == nil {
-			return
+		cluster, err := w.cluster()
+		if err != nil {
+			return // whoever needs it tells
 		}
-		defer disconnect()
+
+		working.Go(func() { letGo(ctx, w, cluster) })
 
 		if err := simulator.New(simulator.Options{
 			Cluster: cluster, Connector: f.director, Every: agentPause, Log: logging.Discard(),
@@ -39,7 +43,6 @@ func (f *fleet) employ(w *walk) {
 			f.Errorf("the agent of %s: %v", w.name, err)
 		}
 	})
-	working.Go(func() { f.letGo(ctx, w) })
 
 	w.dismiss = func() {
 		stop()
@@ -48,24 +51,35 @@ func (f *fleet) employ(w *walk) {
 	f.Cleanup(w.dismiss)
 }
 
-// connect waits until a cluster can be reached. Without one it returns nil when the context ends.
-func (f *fleet) connect(ctx context.Context, shootName string) (cluster dynamic.Interface, disconnect func()) {
-	access := clusteraccess.New(gardener.New(f.garden, "garden-local"))
+// connect returns what waits until a cluster is there and opens it, once for all: Gardener makes some five kubeconfigs a second.
+func (f *fleet) connect(shootName string) func() (dynamic.Interface, error) {
+	return sync.OnceValues(func() (dynamic.Interface, error) {
+		var cluster dynamic.Interface
 
-	for {
-		config, disconnect, err := access.Connect(ctx, shootName)
-		if err == nil {
-			if cluster, err = dynamic.NewForConfig(config); err != nil {
-				f.Error(err)
+		err := persist(f.Context(), func() (again bool, err error) {
+			shoot := &gardencorev1beta1.Shoot{}
+			if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: shootName}, shoot); err != nil {
+				return true, err
 			}
 
-			return cluster, disconnect
-		}
+			if len(shoot.Status.AdvertisedAddresses) == 0 {
+				return true, errors.New("it has no address yet")
+			}
 
-		if rest(ctx) != nil {
-			return nil, nil
-		}
-	}
+			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, "garden-local")).Connect(f.Context(), shootName)
+			if err != nil {
+				return true, err
+			}
+
+			f.Cleanup(disconnect)
+
+			cluster, err = dynamic.NewForConfig(config)
+
+			return false, err
+		})
+
+		return cluster, err
+	})
 }
 
 // condition is what Director knows of the condition of a runtime.

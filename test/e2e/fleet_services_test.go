@@ -8,15 +8,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 )
 
 // serve has the cluster of a walk get a service from outside.
-func (f *fleet) serve(ctx context.Context, w *walk) error {
-	cluster, disconnect := f.connect(ctx, w.name)
-	if cluster == nil {
-		return ctx.Err()
+func serve(ctx context.Context, w *walk) error {
+	cluster, err := w.cluster()
+	if err != nil {
+		return err
 	}
-	defer disconnect()
 
 	for _, each := range []struct {
 		kind, resource, namespace string
@@ -41,13 +41,7 @@ func (f *fleet) serve(ctx context.Context, w *walk) error {
 }
 
 // letGo plays the service catalog: it gives the service back when that is to go.
-func (f *fleet) letGo(ctx context.Context, w *walk) {
-	cluster, disconnect := f.connect(ctx, w.name)
-	if cluster == nil {
-		return
-	}
-	defer disconnect()
-
+func letGo(ctx context.Context, w *walk, cluster dynamic.Interface) {
 	services := cluster.Resource(ofCatalog("serviceinstances")).Namespace("default")
 
 	for rest(ctx) == nil {

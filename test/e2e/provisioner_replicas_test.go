@@ -18,7 +18,7 @@ import (
 )
 
 // walkCount is how many runtimes are ordered in a round, all at the same time.
-const walkCount = 24
+const walkCount = 20
 
 // TestProvisionerReplicas has customers take runtimes through all kinds of operations while the replicas of the Provisioner are killed,
 // frozen and stopped, PostgreSQL is restarted and answers of Director are lost. In the end every operation that was accepted has done what it should, and each runtime
@@ -68,6 +68,10 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 
 	random := rand.New(rand.NewPCG(seed, seed))
 	walks := newWalks(random, fmt.Sprintf("w%04x", seed&0xffff), walkCount, kinds())
+
+	for _, w := range walks {
+		w.cluster = f.connect(w.name)
+	}
 
 	for _, w := range before {
 		w.remove(random)

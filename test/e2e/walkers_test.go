@@ -92,7 +92,7 @@ func (f *fleet) move(ctx context.Context, w *walk, m move) error {
 	}
 
 	if m.kind == operation.KindProvision && m.polls == 0 {
-		return f.serve(ctx, w)
+		return serve(ctx, w)
 	}
 
 	if w.dismiss != nil && operation.Deprovisions(m.kind) {

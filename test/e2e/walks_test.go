@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"k8s.io/client-go/dynamic"
+
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -58,6 +60,8 @@ type walk struct {
 	runtimeID           string
 	accepted, abandoned []string
 	gaveBack            atomic.Bool
+	// cluster is the inside of it, once it is there.
+	cluster func() (dynamic.Interface, error)
 	// dismiss has those stop working who work in the cluster.
 	dismiss func()
 }
