@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func (m *model) note(format string, args ...any) {
@@ -29,8 +30,8 @@ func follows(before, now process.State) bool {
 func (m *model) check() {
 	active := map[string]string{}
 
-	for _, id := range m.accepted {
-		now := m.get(id)
+	for _, now := range m.present() {
+		id := now.ID
 		before, known := m.before[id]
 		m.before[id] = now
 
@@ -54,6 +55,26 @@ func (m *model) check() {
 			active[now.InstanceID] = id
 		}
 	}
+}
+
+// present reads what was accepted, all at one moment: meanwhile the engine has operations end, and the next one of the instance begin.
+func (m *model) present() []process.Record {
+	records := make([]process.Record, 0, len(m.accepted))
+
+	m.inTx(func(tx storage.Tx) error {
+		for _, id := range m.accepted {
+			record, err := m.world.Store.Get(m.Context(), tx, id)
+			if err != nil {
+				return err
+			}
+
+			records = append(records, record)
+		}
+
+		return nil
+	})
+
+	return records
 }
 
 // finally looks at the rules that hold when all has come to an end.
