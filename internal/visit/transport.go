@@ -12,8 +12,8 @@ import (
 // largestAnswer bounds what is read of an answer, in bytes: runtimes belong to tenants, and may answer anything.
 const largestAnswer = 32 << 20
 
-// Transport sends requests to the API server, as the one whom the configuration names. It makes them one after the other, over one
-// connection that is its own and lasts until leave at most.
+// Transport sends requests to the API server, as the one whom the configuration names. Its connections are its own and last until
+// leave at most. They speak HTTP/1.1: a visit sends its requests one after the other.
 func Transport(config *rest.Config) (transport http.RoundTripper, leave func(), err error) {
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
