@@ -346,3 +346,30 @@ func TestConditionSkipsAStep(t *testing.T) {
 		}
 	})
 }
+
+func TestPauseThatIsNoneDoesNotPassForSuccess(t *testing.T) {
+	broken := failure.New(failure.Transient, "it is broken")
+
+	for name, work := range map[string]work{
+		"Await": func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return process.Await(o, "it is being decided", 0, time.Minute)
+		},
+		"RetryOperation": func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return process.RetryOperation(o, "broken", broken, 0, time.Minute)
+		},
+		"RetryOperationWithoutFail": func(_ context.Context, o operation) (operation, time.Duration, error) {
+			return process.RetryOperationWithoutFail(o, "broken", broken, -time.Second, time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(b.engine(b.store, stage("only", &step{name: "Decide", work: work})))
+				b.accept("op", "instance")
+
+				if record := b.await("op"); record.State != process.Failed || record.Problem.Reason != failure.ReasonInternal {
+					b.Errorf("ended as %s, %+v", record.State, record.Problem)
+				}
+			})
+		})
+	}
+}

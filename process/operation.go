@@ -69,6 +69,10 @@ func (o Operation[D]) Save(ctx context.Context) error {
 // run has passed. Then the operation fails. The line tells people what it waits for. So that no event is missed, an earlier
 // save has to have stored WaitingFor.
 func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
+	if err := later(interval); err != nil {
+		return operation, 0, err
+	}
+
 	if operation.Elapsed() >= limit {
 		return operation, 0, failure.New(failure.Permanent, "%s: not done within %s", why, limit).Because(failure.ReasonTimeout, "")
 	}
@@ -82,6 +86,10 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 // the operation fails with the reason.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
+	if err := later(interval); err != nil {
+		return operation, 0, err
+	}
+
 	if operation.attempt.failingFor() >= window {
 		return operation, 0, gaveUp(reason, err, window)
 	}
@@ -95,6 +103,10 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 // between. Then the step is recorded as not completed, is not run again, and the operation goes on without it.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
+	if err := later(interval); err != nil {
+		return operation, 0, err
+	}
+
 	operation.note = note{message: describe(reason, err), failed: true}
 
 	if operation.attempt.failingFor() >= window {
@@ -103,6 +115,16 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 	}
 
 	return operation, interval, nil
+}
+
+// later fails for a pause that is none: a step that returns it says that it is done.
+func later(interval time.Duration) error {
+	if interval <= 0 {
+		return failure.New(failure.Internal, "a step is to run again after %s, which would mean that it is done", interval).
+			Because(failure.ReasonInternal, "")
+	}
+
+	return nil
 }
 
 // gaveUp makes the error of a step whose window has passed.
