@@ -35,12 +35,13 @@ WHERE id IN (
 	ORDER BY next_run_at LIMIT ?%s
 ) RETURNING ` + columns
 
-// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each.
+// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each. EXISTS would let PostgreSQL
+// read all that is under way once, and not look; what is limited it has to look for.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
-	EXISTS (SELECT 1 FROM operations WHERE kind = name AND state = 'pending') AS pending,
-	EXISTS (SELECT 1 FROM operations WHERE kind = name AND state IN ('in progress', 'canceling')
-		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?)) AS again
+	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' LIMIT 1) IS NOT NULL AS pending,
+	(SELECT 1 FROM operations WHERE kind = name AND state IN ('in progress', 'canceling')
+		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
 
 // dueRow tells what there is of a kind.
