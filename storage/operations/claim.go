@@ -35,11 +35,11 @@ WHERE id IN (
 	ORDER BY next_run_at LIMIT ?%s
 ) RETURNING ` + columns
 
-// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each. EXISTS would let PostgreSQL
-// read all that is under way once, and not look; what is limited it has to look for.
+// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each. The order makes PostgreSQL take the
+// index. With EXISTS, and very many operations that wait, it reads the table from its beginning, in the hope of a hit: 19 ms a kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
-	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' LIMIT 1) IS NOT NULL AS pending,
+	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
 	(SELECT 1 FROM operations WHERE kind = name AND state IN ('in progress', 'canceling')
 		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
