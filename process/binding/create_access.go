@@ -47,7 +47,7 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 
 	kept, err := s.bindings.KeepAccess(ctx, binding.ID, access)
 	if err != nil {
-		return operation, 0, err
+		return operation, 0, s.failed(ctx, operation, err)
 	}
 
 	if !kept {
@@ -59,7 +59,8 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	return operation, 0, nil
 }
 
-// failed looks whether the binding is wanted still: an attempt that failed may have made something all the same.
+// failed looks whether the binding is wanted still: an attempt that failed may have made something all the same, and this replica may be
+// the only one that knows.
 func (s createAccess) failed(ctx context.Context, operation Operation, cause error) error {
 	wanted, err := s.bindings.WantsBinding(ctx, operation.Data.Binding.ID)
 	if err != nil || wanted {

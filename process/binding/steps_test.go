@@ -83,7 +83,8 @@ func (w *world) KeepAccess(ctx context.Context, _ string, _ environment.Access) 
 		err = ctx.Err()
 	}
 
-	w.access = err == nil && w.wanted("keep")
+	wanted := w.wanted("keep")
+	w.access = err == nil && wanted
 
 	return w.access, err
 }
@@ -134,7 +135,13 @@ func TestBind(t *testing.T) {
 			false, failure.Permanent,
 		},
 		"not granted":   {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
-		"not kept":      {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep"}, true, failure.Transient},
+		"not kept":      {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
+		"neither kept nor wanted": {
+			"it is not tried again by a replica that was frozen: what it made late goes at once", "keep",
+			map[string]error{"keep": errAway},
+			[]string{"wants", "grant", "keep", "wants", "revoke"},
+			false, failure.Permanent,
+		},
 		"not looked up": {"it is tried again", "", map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
 	}
 
