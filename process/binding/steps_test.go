@@ -134,8 +134,8 @@ func TestBind(t *testing.T) {
 			[]string{"wants", "grant", "keep", "revoke"},
 			false, failure.Permanent,
 		},
-		"not granted":   {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
-		"not kept":      {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
+		"not granted": {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
+		"not kept":    {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
 		"neither kept nor wanted": {
 			"it is not tried again by a replica that was frozen: what it made late goes at once", "keep",
 			map[string]error{"keep": errAway},
