@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/freeport"
 )
 
 const (
@@ -160,12 +161,10 @@ func (p *Program) Tail() string {
 
 // FreeAddress is an address on the loopback that nobody listens on at this moment.
 func FreeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := freeport.Draw(ctx)
 	if err != nil {
 		return "", fmt.Errorf("finding a free address: %w", err)
 	}
 
-	return listener.Addr().String(), listener.Close()
+	return freeport.Address(port), nil
 }
