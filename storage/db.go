@@ -30,8 +30,8 @@ type Tx interface {
 
 // DB is an open database. SQLite has one connection that writes and several that read, PostgreSQL one pool for both.
 type DB struct {
-	writer *sqlx.DB
-	reader *sqlx.DB
+	writer pool
+	reader pool
 	config Config
 }
 
@@ -46,8 +46,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		db.writer, err = openPostgres(config)
 		db.reader = db.writer
 	case DriverSQLite:
-		if db.writer, err = openSQLite(config); err == nil {
-			db.reader, err = openSQLite(config)
+		if db.writer, err = openSQLite(config, 1); err == nil {
+			db.reader, err = openSQLite(config, sqliteReaders)
 		}
 	default:
 		return nil, fmt.Errorf("database driver %q is not known: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
@@ -57,15 +57,6 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, fmt.Errorf("opening %s: %w", config, err)
 	}
 
-	if config.Driver == DriverSQLite {
-		db.writer.SetMaxOpenConns(1)
-		db.reader.SetMaxOpenConns(sqliteReaders)
-	} else {
-		db.writer.SetMaxOpenConns(postgresConnections)
-		db.writer.SetMaxIdleConns(postgresConnections)
-		db.writer.SetConnMaxLifetime(connectionAge)
-	}
-
 	if err := db.Ping(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -73,22 +64,26 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-func openSQLite(config Config) (*sqlx.DB, error) {
+func openSQLite(config Config, connections int) (pool, error) {
 	connector, err := sqlite.NewConnector(config.sqliteDSN())
 	if err != nil {
-		return nil, err
+		return pool{}, err
 	}
 
-	return sqlx.NewDb(sql.OpenDB(preparing{Connector: connector, closes: true}), DriverSQLite), nil
+	return newPool(sqlx.NewDb(sql.OpenDB(preparing{Connector: connector, closes: true}), DriverSQLite), connections), nil
 }
 
-func openPostgres(config Config) (*sqlx.DB, error) {
+func openPostgres(config Config) (pool, error) {
 	connector, err := pq.NewConnector(config.postgresDSN())
 	if err != nil {
-		return nil, err
+		return pool{}, err
 	}
 
-	return sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres), nil
+	db := sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres)
+	db.SetMaxIdleConns(postgresConnections)
+	db.SetConnMaxLifetime(connectionAge)
+
+	return newPool(db, postgresConnections), nil
 }
 
 // Driver is DriverPostgres or DriverSQLite, for what the two cannot write alike.
@@ -127,6 +122,13 @@ func (db *DB) Writer() Tx { return db.writer }
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
+	end, err := db.writer.turn(ctx)
+	if err != nil {
+		return err
+	}
+
+	defer end()
 
 	tx, err := db.writer.BeginTxx(ctx, nil)
 	if err != nil {

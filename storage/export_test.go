@@ -23,9 +23,9 @@ func OpenRecording(config Config, record func(Statement)) (*DB, error) {
 		return nil, err
 	}
 
-	db := sqlx.NewDb(sql.OpenDB(recorder{connector, record}), DriverPostgres)
+	connections := newPool(sqlx.NewDb(sql.OpenDB(recorder{connector, record}), DriverPostgres), postgresConnections)
 
-	return &DB{writer: db, reader: db, config: config}, nil
+	return &DB{writer: connections, reader: connections, config: config}, nil
 }
 
 type recorder struct {

@@ -63,7 +63,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 		return nil, fmt.Errorf("naming the version table: %w", err)
 	}
 
-	provider, err := goose.NewProvider("", db.writer.DB, migrations, append(options, goose.WithStore(store))...)
+	provider, err := goose.NewProvider("", db.writer.DB.DB, migrations, append(options, goose.WithStore(store))...)
 	if err != nil {
 		return nil, fmt.Errorf("reading migrations: %w", err)
 	}

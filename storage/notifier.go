@@ -84,7 +84,7 @@ func (n *Notifier) send(ctx context.Context) {
 	deadline, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 
-	if _, err := n.db.writer.ExecContext(deadline, "SELECT pg_notify($1, '')", wakeChannel); err != nil && ctx.Err() == nil {
+	if _, err := Exec(deadline, n.db.writer, "SELECT pg_notify(?, '')", wakeChannel); err != nil && ctx.Err() == nil {
 		n.log.WithError(err).Warn("other replicas could not be told of due operations")
 	}
 }

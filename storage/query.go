@@ -53,6 +53,13 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
+	end, err := turn(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+
+	defer end()
+
 	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return 0, fmt.Errorf("executing: %w", cause(ctx, err))
@@ -81,6 +88,13 @@ func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
+	end, err := turn(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+
+	defer end()
+
 	rows := []Row{}
 	if err := sqlx.SelectContext(ctx, tx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("querying: %w", cause(ctx, err))
@@ -100,6 +114,13 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
+	end, err := turn(ctx, tx)
+	if err != nil {
+		return row, err
+	}
+
+	defer end()
 
 	if err := sqlx.GetContext(ctx, tx, &row, query, args...); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {

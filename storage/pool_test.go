@@ -1,0 +1,74 @@
+package storage_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// TestConnectionsAreGivenInTheOrderInWhichTheyAreAskedFor has many wait for the one connection of SQLite that writes.
+func TestConnectionsAreGivenInTheOrderInWhichTheyAreAskedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+
+	synctest.Test(t, func(t *testing.T) {
+		db, err := storage.Open(t.Context(), storage.Config{Driver: storage.DriverSQLite, Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var order []int
+
+		release, asked := make(chan struct{}), []int{}
+
+		go func() {
+			if err := db.InTx(t.Context(), func(storage.Tx) error {
+				<-release
+
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}()
+
+		synctest.Wait()
+
+		for number := range 30 {
+			asked = append(asked, number)
+
+			go func() {
+				if err := db.InTx(t.Context(), func(storage.Tx) error {
+					order = append(order, number) // nobody else has the connection
+
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}()
+
+			synctest.Wait()
+		}
+
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+
+		if _, err := storage.Select[int](impatient, db.Writer(), `SELECT 1`); !storage.IsUnavailable(err) {
+			t.Errorf("one that has no time gets %v, want that the database is not available", err)
+		}
+
+		close(release)
+		synctest.Wait()
+
+		if !slices.Equal(order, asked) {
+			t.Errorf("they got the connection as %v", order)
+		}
+
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
