@@ -1,7 +1,7 @@
 package service
 
 import (
-	"golang.org/x/time/rate"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -42,11 +42,18 @@ type Rows interface {
 
 // Processes are what the broker does with instances. Every kind of operation is registered here.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
-	polls := rate.NewLimiter(rate.Limit(config.Provisioner.PollLimit), config.Provisioner.PollLimit)
+	turns := provisionerwait.NewTurns(config.Provisioner.PollLimit)
+	turn := func(operationID string) time.Duration {
+		if parts.Told() {
+			return 0
+		}
+
+		return turns.Wait(operationID)
+	}
 	waiter := provisionerwait.Waiter{
 		Operations: parts.Provisioner,
 		Pace:       parts.Pace,
-		MayAsk:     func() bool { return parts.Told() || polls.Allow() },
+		Turn:       turn,
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 

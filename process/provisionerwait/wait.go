@@ -26,8 +26,8 @@ type Pace func(elapsed time.Duration) time.Duration
 type Waiter struct {
 	Operations Operations
 	Pace       Pace
-	// MayAsk says whether the Provisioner may be asked now; nil for always.
-	MayAsk func() bool
+	// Turn is how long an operation has to wait until it may ask the Provisioner, nothing when it may now; nil for always.
+	Turn func(operationID string) time.Duration
 	// Limit bounds the wait; then the step's operation fails.
 	Limit time.Duration
 }
@@ -55,9 +55,10 @@ func (w Waiter) StandBack(operation process.Operation[environment.Data]) (proces
 // Provisioner's error.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data],
 ) (process.Operation[environment.Data], time.Duration, error) {
-	if w.MayAsk != nil && !w.MayAsk() {
-		return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn",
-			max(shortestBusy, w.Pace(operation.Elapsed())), w.Limit)
+	if w.Turn != nil {
+		if wait := w.Turn(operation.ID); wait > 0 {
+			return process.Await(operation, "many operations ask the Provisioner, this one waits for its turn", wait, w.Limit)
+		}
 	}
 
 	asked := operation.Data.ProvisionerOperationID

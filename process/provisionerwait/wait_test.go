@@ -3,11 +3,9 @@ package provisionerwait_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/time/rate"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -121,43 +119,35 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyAskInASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &provisioner{status: provisionerclient.Operation{State: wire.OperationStateSucceeded}}
-		waiting := waiter(p)
-		waiting.MayAsk = rate.NewLimiter(2, 2).Allow
+func TestOneThatHasToWaitForItsTurnDoesNotAsk(t *testing.T) {
+	p := &provisioner{status: provisionerclient.Operation{State: wire.OperationStateSucceeded}}
+	waiting := waiter(p)
 
-		ask := func() time.Duration {
-			t.Helper()
+	var turn time.Duration
 
-			got, wait, err := waiting.Await(t.Context(), operation())
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if (wait == 0) != (got.WaitingFor == "") {
-				t.Errorf("comes back after %s, and waits for %q", wait, got.WaitingFor)
-			}
-
-			return wait
+	waiting.Turn = func(operationID string) time.Duration {
+		if operationID != "op-1" {
+			t.Errorf("the turn is that of %s", operationID)
 		}
 
-		waits := []time.Duration{ask(), ask(), ask(), ask()}
-		if diff := cmp.Diff([]time.Duration{0, 0, pace, pace}, waits); diff != "" || len(p.asked) != 2 {
-			t.Errorf("asked %d times, waits -want +got:\n%s", len(p.asked), diff)
+		return turn
+	}
+
+	for _, turn = range []time.Duration{3 * time.Second, 0} {
+		got, wait, err := waiting.Await(t.Context(), operation())
+		if err != nil {
+			t.Fatal(err)
 		}
 
-		time.Sleep(500 * time.Millisecond) // fake time
-
-		if waits := []time.Duration{ask(), ask()}; waits[0] != 0 || waits[1] != pace {
-			t.Errorf("half a second later one may ask, but the waits are %v", waits)
+		if asked, done := len(p.asked) > 0, got.WaitingFor == ""; wait != turn || asked != (turn == 0) || done != asked {
+			t.Errorf("with a turn in %s it asks: %t, is done: %t, and comes back after %s", turn, asked, done, wait)
 		}
-	})
+	}
 }
 
 func TestOneThatMayNotAskFailsInTheEnd(t *testing.T) {
 	waiting := waiter(&provisioner{})
-	waiting.MayAsk, waiting.Limit = func() bool { return false }, 0
+	waiting.Turn, waiting.Limit = func(string) time.Duration { return time.Second }, 0
 
 	if _, _, err := waiting.Await(t.Context(), operation()); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
 		t.Errorf("got %v, want that it took too long", err)
