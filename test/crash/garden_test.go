@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
@@ -28,18 +27,6 @@ const (
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
-
-// openGarden lays out the garden that all worlds of a test share: it takes long, and each world leaves it empty.
-func openGarden(t *testing.T) *garden.Memory {
-	t.Helper()
-
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return memory
-}
 
 // gardener works on the Shoots of one world, on fake time, and counts those that were made.
 type gardener struct {
