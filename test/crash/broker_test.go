@@ -21,18 +21,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/bindings"
-	"github.com/environment-broker/environment-broker/storage/instances"
-	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -60,48 +55,27 @@ const (
 // nothing befalls.
 type brokerWorld struct {
 	*testing.T
+	brokerRows
 
-	db          *storage.DB
-	operations  *operations.Store
-	instances   *instances.Store
-	bindings    *bindings.Store
 	accounts    *accounts
 	api         http.Handler
 	provisioner *provisioner
 	graphql     http.Handler
 }
 
-func newBroker(t *testing.T, db *storage.DB, memory *garden.Memory, offer *catalog.Catalog) *brokerWorld {
+func newBroker(t *testing.T, db *storage.DB, ground ground, offer *catalog.Catalog) *brokerWorld {
 	t.Helper()
 
-	keys := storagetest.Keys(t)
-
-	ops, err := operations.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
+	w := &brokerWorld{
+		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{there: map[string]bool{}},
+		provisioner: newProvisioner(t, ground.scratch(t), ground.garden),
 	}
-
-	rows, err := instances.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	bound, err := bindings.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	entries, err := trail.Open(t.Context(), db, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	w := &brokerWorld{T: t, db: db, operations: ops, instances: rows, bindings: bound, accounts: &accounts{there: map[string]bool{}}, provisioner: newProvisioner(t, scratch(t), memory)}
 	w.graphql = w.provisioner.handler()
 	w.provisioner.run()
 	w.api = broker.NewHandler(broker.Options{
-		DB: db, Instances: rows, Operations: ops, Bindings: bound, BindingLimit: 10, Catalog: offer, Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		Trail: audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()), Gate: auth.NewGate(auth.Everybody{}),
+		DB: db, Instances: w.instances, Operations: w.operations, Bindings: w.bindings, BindingLimit: 10, Catalog: offer,
+		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Trail: audit.NewTrail(w.trail, db, clock.RealClock{}, logging.Discard()), Gate: auth.NewGate(auth.Everybody{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
@@ -274,7 +248,7 @@ func ownParameters() string {
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtest.Scene[environment.Data] {
+func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[environment.Data] {
 	t.Helper()
 
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
@@ -289,7 +263,7 @@ func brokerScenes(t *testing.T, memory *garden.Memory, open database) []crashtes
 		return crashtest.Scene[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[environment.Data] {
 			t.Helper()
 
-			w := newBroker(t, open(t), memory, offer)
+			w := newBroker(t, open(t), ground, offer)
 
 			return crashtest.World[environment.Data]{
 				Store: w.operations, Processes: w.processes, Outside: func() any { return w.outside(chance) },

@@ -19,34 +19,38 @@ var (
 const nth = 23
 
 func TestEveryRegisteredProcessHasAScene(t *testing.T) {
-	memory := openGarden(t)
+	ground := newGround(t)
 
-	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, memory, scratch)...)
-	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenes(memory, scratch)...)
+	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, ground, ground.scratch)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenes(ground.garden, ground.scratch)...)
 }
 
 func TestBroker(t *testing.T) {
 	t.Parallel()
 
-	crashtest.Matrix(t, brokerScenes(t, openGarden(t), scratch)...)
+	ground := newGround(t)
+	crashtest.Matrix(t, brokerScenes(t, ground, ground.scratch)...)
 }
 
 func TestProvisioner(t *testing.T) {
 	t.Parallel()
 
-	crashtest.Matrix(t, provisionerScenes(openGarden(t), scratch)...)
+	ground := newGround(t)
+	crashtest.Matrix(t, provisionerScenes(ground.garden, ground.scratch)...)
 }
 
 func TestBrokerPairs(t *testing.T) {
 	t.Parallel()
 
-	crashtest.Pairs(t, *seed, *pairs, brokerScenes(t, openGarden(t), scratch)...)
+	ground := newGround(t)
+	crashtest.Pairs(t, *seed, *pairs, brokerScenes(t, ground, ground.scratch)...)
 }
 
 func TestProvisionerPairs(t *testing.T) {
 	t.Parallel()
 
-	crashtest.Pairs(t, *seed, *pairs, provisionerScenes(openGarden(t), scratch)...)
+	ground := newGround(t)
+	crashtest.Pairs(t, *seed, *pairs, provisionerScenes(ground.garden, ground.scratch)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
@@ -54,7 +58,7 @@ func TestBrokerOnPostgreSQL(t *testing.T) {
 
 	postgres(t) // the server is started on real time
 
-	crashtest.Sample(t, nth, brokerScenes(t, openGarden(t), postgres)...)
+	crashtest.Sample(t, nth, brokerScenes(t, newGround(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
@@ -62,5 +66,5 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, nth, provisionerScenes(openGarden(t), postgres)...)
+	crashtest.Sample(t, nth, provisionerScenes(newGround(t).garden, postgres)...)
 }

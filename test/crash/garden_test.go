@@ -13,11 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
@@ -28,18 +28,6 @@ const (
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
-
-// openGarden lays out the garden that all worlds of a test share: it takes long, and each world leaves it empty.
-func openGarden(t *testing.T) *garden.Memory {
-	t.Helper()
-
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return memory
-}
 
 // gardener works on the Shoots of one world, on fake time, and counts those that were made.
 type gardener struct {
@@ -62,9 +50,14 @@ func newGardener(t *testing.T, memory *garden.Memory) *gardener {
 
 	var working sync.WaitGroup
 
+	changes, err := g.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(g.namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	working.Go(func() {
 		time.Sleep(130 * time.Millisecond) // two things at the same moment may happen in either order
-		g.work(ctx)
+		g.work(ctx, changes)
 	})
 	t.Cleanup(func() {
 		stop()
@@ -117,21 +110,30 @@ func (g *gardener) count() (made, most, left int) {
 	return g.made, g.most, left
 }
 
-// work brings clusters up and takes them down.
-func (g *gardener) work(ctx context.Context) {
+// work brings clusters up and takes them down, until the context ends. It watches them, because each list costs real time.
+func (g *gardener) work(ctx context.Context, changes watch.Interface) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 
+	known := map[string]*gardencorev1beta1.Shoot{}
+
 	for {
 		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+		case change, open := <-changes.ResultChan():
+			if !open {
+				return
+			}
 
-		for _, shoot := range g.shoots() {
-			if err := g.reconcile(ctx, &shoot); err != nil && !apierrors.IsConflict(err) {
-				g.Errorf("working on the Shoot %s: %v", shoot.Name, err)
+			if shoot, ok := change.Object.(*gardencorev1beta1.Shoot); !ok {
+				g.Errorf("watching Shoots: %s: %v", change.Type, change.Object)
+			} else if known[shoot.Name] = shoot; change.Type == watch.Deleted {
+				delete(known, shoot.Name)
+			}
+		case <-ticker.C:
+			for _, shoot := range known {
+				if err := g.reconcile(ctx, shoot.DeepCopy()); err != nil && !apierrors.IsConflict(err) {
+					g.Errorf("working on the Shoot %s: %v", shoot.Name, err)
+				}
 			}
 		}
 	}
@@ -205,7 +207,7 @@ func (g *gardener) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, d
 	return g.Status().Update(ctx, shoot)
 }
 
-// finish lets a cluster go that is to be deleted.
+// finish lets a cluster go, as soon as it is to be deleted.
 func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateSucceeded); err != nil {
 		return err
@@ -213,6 +215,7 @@ func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 
 	before := shoot.DeepCopy()
 	shoot.Finalizers = nil
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
 
 	return client.IgnoreNotFound(g.Patch(ctx, shoot, client.MergeFrom(before)))
 }
@@ -222,20 +225,11 @@ func (g *gardener) clear() {
 	ctx := context.Background()
 
 	for _, shoot := range g.shoots() {
-		before := shoot.DeepCopy()
-		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
-
-		if err := g.Patch(ctx, &shoot, client.MergeFrom(before)); err != nil {
-			g.Fatal(err)
-		}
-
-		if err := g.Delete(ctx, &shoot); err != nil {
-			g.Fatal(err)
-		}
-	}
-
-	for _, shoot := range g.shoots() {
 		if err := g.finish(ctx, &shoot); err != nil {
+			g.Fatal(err)
+		}
+
+		if err := client.IgnoreNotFound(g.Delete(ctx, &shoot)); err != nil {
 			g.Fatal(err)
 		}
 	}

@@ -27,20 +27,17 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // provisioner is the Provisioner's database, its API and the garden that it works in.
 type provisioner struct {
 	*gardener
 
-	operations *operations.Store
-	runtimes   *stored.Store
-	db         *storage.DB
-	service    *runtimes.Service
+	provisionerRows
+
+	service *runtimes.Service
 	// director is nil where runtimes are not registered.
 	director *simulator.Director
 	// administrators are those who have rights in the cluster.
@@ -53,29 +50,12 @@ type provisioner struct {
 func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
 	t.Helper()
 
-	keys := storagetest.Keys(t)
-
-	ops, err := operations.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	rows, err := stored.Open(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	entries, err := trail.Open(t.Context(), db, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	p := &provisioner{gardener: newGardener(t, memory), operations: ops, runtimes: rows, db: db, agents: newAgents()}
+	p := &provisioner{gardener: newGardener(t, memory), provisionerRows: openProvisioner(t, db, storagetest.Keys(t)), agents: newAgents()}
 	p.service = runtimes.New(runtimes.Options{
-		DB: db, Operations: ops, Runtimes: rows, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
+		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
-		Trail:    audit.NewTrail(entries, db, clock.RealClock{}, logging.Discard()),
+		Trail:    audit.NewTrail(p.trail, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Check:    func(stored.Runtime) error { return nil },
 	})

@@ -1,0 +1,115 @@
+package crash
+
+import (
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/trail"
+)
+
+// database opens a new one for a world.
+type database func(tb testing.TB) *storage.DB
+
+func postgres(tb testing.TB) *storage.DB {
+	tb.Helper()
+
+	return storagetest.Open(tb, postgrestest.Database(tb))
+}
+
+// ground is what the worlds of a test share, because it takes long to lay out.
+type ground struct {
+	// garden is left empty by each world.
+	garden *garden.Memory
+	// scratch gives a world a database that has the tables of both services already.
+	scratch database
+}
+
+func newGround(t *testing.T) ground {
+	t.Helper()
+
+	memory, err := garden.Open(t.Context(), garden.Options{Dir: storagetest.VolatileDir(t), Log: logging.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return ground{garden: memory, scratch: storagetest.Copies(t, func(db *storage.DB) {
+		keys := storagetest.Keys(t)
+		openBroker(t, db, keys)
+		openProvisioner(t, db, keys)
+	})}
+}
+
+// brokerRows are the broker's.
+type brokerRows struct {
+	db         *storage.DB
+	operations *operations.Store
+	instances  *instances.Store
+	bindings   *bindings.Store
+	trail      *trail.Store
+}
+
+func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
+	t.Helper()
+
+	rows := brokerRows{db: db}
+
+	var err error
+
+	if rows.operations, err = operations.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.instances, err = instances.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.trail, err = trail.Open(t.Context(), db, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
+	return rows
+}
+
+// provisionerRows are the Provisioner's.
+type provisionerRows struct {
+	db         *storage.DB
+	operations *operations.Store
+	runtimes   *stored.Store
+	trail      *trail.Store
+}
+
+func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisionerRows {
+	t.Helper()
+
+	rows := provisionerRows{db: db}
+
+	var err error
+
+	if rows.operations, err = operations.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.runtimes, err = stored.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if rows.trail, err = trail.Open(t.Context(), db, 0); err != nil {
+		t.Fatal(err)
+	}
+
+	return rows
+}
