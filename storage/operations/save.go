@@ -28,7 +28,7 @@ const saveProgress = `UPDATE operations SET
 		AND (progress = :progress OR :progress = '' OR progress <> '' AND state_changed_at > :lately)
 		THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
-	lease_owner = :lease_owner, lease_until = :lease_until
+	lease_owner = CASE WHEN :release THEN '' ELSE lease_owner END, lease_until = CASE WHEN :release THEN NULL ELSE lease_until END
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 
 // savedRow is a row with the owner that its lease must still have.
@@ -38,6 +38,8 @@ type savedRow struct {
 	HeldBy      string `db:"held_by"`
 	KeepPayload bool   `db:"keep_payload"`
 	SkipTaken   bool   `db:"skip_taken"`
+	// Release gives the lease back. Otherwise it stays as the heartbeat has renewed it: the run only knows of its begin.
+	Release bool `db:"release"`
 	// Lately is since when a change is so young that progress is not told beside it.
 	Lately storage.Time `db:"lately"`
 }
@@ -84,6 +86,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
 		SkipTaken:   progress.SkipTaken,
+		Release:     progress.Release,
 		Lately:      storage.At(progress.Now.Add(-progressTold)),
 		row: row{
 			ID:               record.ID,
@@ -102,18 +105,12 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			UpdatedAt:        storage.At(progress.Now),
 			FinishedAt:       storage.At(record.FinishedAt),
 			NextRunAt:        storage.At(record.NextRun),
-			LeaseOwner:       record.Lease.Owner,
-			LeaseUntil:       storage.At(record.Lease.Until),
 			Fence:            record.Lease.Fence,
 		},
 	}
 
 	if !progress.KeepPayload {
 		saved.Payload = s.keys.Seal(record.Payload, payloadPlace(record.ID))
-	}
-
-	if progress.Release {
-		saved.LeaseOwner, saved.LeaseUntil = "", storage.Time{}
 	}
 
 	return saved
