@@ -133,7 +133,7 @@ func (r *run[D]) leftOut(stage, step string) bool {
 		r.operation.SkippedSteps = append(r.operation.SkippedSteps, step)
 		r.operation.Problem, r.operation.Progress, r.operation.WaitingFor = Problem{}, "", ""
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
-		r.progress.SkipTaken = true
+		r.progress.LeftOut = step
 		r.entry(attempt, Skipped, r.operation.Skip.Reason, time.Time{})
 		r.operation.Skip = Skip{}
 		delete(r.attempts, step)
