@@ -177,6 +177,30 @@ func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 	})
 }
 
+func TestAStepThatNeverReturnsEndsWithItsOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			<-ctx.Done()
+
+			return o, 0, ctx.Err()
+		}}
+
+		b.start(b.engine(b.store, stage("only", hang)))
+		b.accept("op", "instance")
+		time.Sleep(limit + time.Minute)
+
+		record := b.get("op")
+		if took := record.FinishedAt.Sub(record.StartedAt); record.Problem.Reason != failure.ReasonTimeout || took > limit+10*time.Second {
+			b.Errorf("%s after %s, %+v; the limit is %s", record.State, took, record.Problem, limit)
+		}
+
+		want := []string{"accepted", "Hang handed back", "operation failed"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" || hang.runs() != 1 {
+			b.Errorf("it ran %d times; timeline -want +got:\n%s", hang.runs(), diff)
+		}
+	})
+}
+
 // TestAWriteKeepsTheLeaseAsItWasRenewed has a run store something long after it began: it is under lease then as before.
 func TestAWriteKeepsTheLeaseAsItWasRenewed(t *testing.T) {
 	long := func(name string, save bool) *step {
