@@ -75,7 +75,8 @@ type lease struct {
 	Held
 
 	kind      string
-	cancel    context.CancelFunc // stops the run when the lease is lost
+	cancel    context.CancelFunc // stops the run when the lease is lost, or the time of its operation is over
+	ends      time.Time          // the limit of the operation
 	told      time.Time          // begin of the step that the store was told of
 	canceling bool               // the operation is to be canceled at its next safe point
 	draining  bool               // the operation is to be handed back before its next step
@@ -253,6 +254,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 		Held:      Held{OperationID: work.Record.ID, Fence: work.Record.Lease.Fence},
 		kind:      work.Record.Kind,
 		cancel:    cancel,
+		ends:      work.Record.StartedAt.Add(e.processes[work.Record.Kind].Limit),
 		canceling: work.Record.State == Canceling,
 	}
 

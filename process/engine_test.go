@@ -181,6 +181,31 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	})
 }
 
+func TestPanicInAConditionFailsOnlyItsOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		conditional := stage("only")
+		conditional.Steps = []process.Task[data]{{Step: traced("A"), When: func(o operation) bool {
+			if o.InstanceID == "unlucky" {
+				panic("nil pointer, as it were")
+			}
+
+			return true
+		}}}
+
+		b.start(b.engine(b.store, conditional))
+		b.accept("bad", "unlucky")
+		b.accept("good", "lucky")
+
+		if record := b.await("bad"); record.State != process.Failed || record.Problem.Message != "internal error" {
+			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+		}
+
+		if record := b.await("good"); record.State != process.Succeeded {
+			b.Errorf("the other operation ended as %s", record.State)
+		}
+	})
+}
+
 func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.start(b.engine(b.store, stage("only", &step{name: "Empty", work: func(context.Context, operation) (operation, time.Duration, error) {

@@ -96,6 +96,36 @@ func TestASkipIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// TestASkipDoesNotUndoAnother has a second step skipped before it is stored that the first one was left out.
+func TestASkipDoesNotUndoAnother(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		slow := failing("Slow", func(int) (time.Duration, error) {
+			time.Sleep(10 * time.Second) // fake time, in which the heartbeat tells of the step
+
+			return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+		})
+
+		b.start(b.engine(b.store, stage("only", away("Broken"), slow)))
+		b.accept("op", "instance")
+		time.Sleep(5 * time.Second)
+
+		if !b.skip("op", "Broken") {
+			b.Fatal("the first step is not skipped")
+		}
+
+		time.Sleep(5 * time.Second)
+
+		if !b.skip("op", "Slow") {
+			b.Fatal("the second step is not skipped")
+		}
+
+		record := b.await("op")
+		if diff := cmp.Diff([]string{"Broken", "Slow"}, record.SkippedSteps); diff != "" || slow.runs() != 1 {
+			b.Errorf("ended as %s, the second step ran %d times; skipped -want +got:\n%s", record.State, slow.runs(), diff)
+		}
+	})
+}
+
 // TestAStepIsSkippedBeforeItsTurn has the skip asked for while the operation is pending, as the retry without a step does.
 func TestAStepIsSkippedBeforeItsTurn(t *testing.T) {
 	inBubble(t, func(b *bench) {

@@ -27,6 +27,8 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 		if e.now().Add(e.config.Lease / renewals).After(until) {
 			e.abandon()
 		}
+
+		e.stopOverdue(e.now())
 	}
 }
 
@@ -98,6 +100,18 @@ func (e *Engine[D]) abandon() {
 
 	for _, lease := range e.held {
 		lease.cancel()
+	}
+}
+
+// stopOverdue interrupts steps that go on beyond the limit of their operation. Its next run then ends it.
+func (e *Engine[D]) stopOverdue(now time.Time) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+
+	for _, lease := range e.held {
+		if !now.Before(lease.ends) {
+			lease.cancel()
+		}
 	}
 }
 

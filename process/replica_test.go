@@ -177,6 +177,64 @@ func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 	})
 }
 
+func TestAStepThatNeverReturnsEndsWithItsOperation(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			<-ctx.Done()
+
+			return o, 0, ctx.Err()
+		}}
+
+		b.start(b.engine(b.store, stage("only", hang)))
+		b.accept("op", "instance")
+		time.Sleep(limit + time.Minute)
+
+		record := b.get("op")
+		if took := record.FinishedAt.Sub(record.StartedAt); record.Problem.Reason != failure.ReasonTimeout || took > limit+10*time.Second {
+			b.Errorf("%s after %s, %+v; the limit is %s", record.State, took, record.Problem, limit)
+		}
+
+		want := []string{"accepted", "Hang handed back", "operation failed"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" || hang.runs() != 1 {
+			b.Errorf("it ran %d times; timeline -want +got:\n%s", hang.runs(), diff)
+		}
+	})
+}
+
+// TestAWriteKeepsTheLeaseAsItWasRenewed has a run store something long after it began: it is under lease then as before.
+func TestAWriteKeepsTheLeaseAsItWasRenewed(t *testing.T) {
+	long := func(name string, save bool) *step {
+		return &step{name: name, work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			time.Sleep(8500 * time.Millisecond) // longer than a lease: the heartbeat keeps it
+
+			if save {
+				return o, 0, o.Save(ctx)
+			}
+
+			return o, 0, nil
+		}}
+	}
+
+	for name, save := range map[string]bool{"the end of a stage": false, "an intent": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				first, second, third := long("First", save), long("Second", save), long("Third", save)
+				stages := []process.Stage[data]{stage("one", first), stage("two", second, third)}
+
+				b.start(b.engine(b.store, stages...))
+				b.start(b.engine(b.store, stages...))
+				b.accept("op", "instance")
+				b.await("op")
+
+				want := []string{"accepted", "First done", "Second done", "Third done", "operation succeeded"}
+				if diff := cmp.Diff(want, b.story("op")); diff != "" || first.runs()+second.runs()+third.runs() != 3 {
+					b.Errorf("ran %d, %d and %d times; timeline -want +got:\n%s", first.runs(), second.runs(), third.runs(), diff)
+				}
+			})
+		})
+	}
+}
+
 func TestOperationsOfOneInstanceTakeTurns(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		var (

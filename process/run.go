@@ -3,9 +3,7 @@ package process
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -111,7 +109,14 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 			return false
 		}
 
-		if task.When != nil && !task.When(r.operation) || r.leftOut(stage.Name, task.Step.Name()) {
+		wanted, err := r.wanted(task)
+		if err != nil {
+			r.fail(ctx, err)
+
+			return false
+		}
+
+		if !wanted || r.leftOut(stage.Name, task.Step.Name()) {
 			continue
 		}
 
@@ -121,6 +126,17 @@ func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D
 	}
 
 	return true
+}
+
+// wanted reports whether the step is to be run at all.
+func (r *run[D]) wanted(task Task[D]) (wanted bool, err error) {
+	if task.When == nil {
+		return true, nil
+	}
+
+	err = guard(r.log.WithField(logging.Step, task.Step.Name()), func() { wanted = task.When(r.operation) })
+
+	return wanted, err
 }
 
 // leftOut reports whether the step was given up, or an operator has it left out: that is recorded then.
@@ -133,7 +149,7 @@ func (r *run[D]) leftOut(stage, step string) bool {
 		r.operation.SkippedSteps = append(r.operation.SkippedSteps, step)
 		r.operation.Problem, r.operation.Progress, r.operation.WaitingFor = Problem{}, "", ""
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
-		r.progress.SkipTaken = true
+		r.progress.LeftOut = step
 		r.entry(attempt, Skipped, r.operation.Skip.Reason, time.Time{})
 		r.operation.Skip = Skip{}
 		delete(r.attempts, step)
@@ -214,26 +230,6 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	}
 
 	return false
-}
-
-// misuse finds returns that break the contract of Step. They fail loudly: going on would lose data or hide an error.
-func misuse[D any](before, after Operation[D], wait time.Duration, err error) error {
-	var fault string
-
-	switch {
-	case errors.Is(err, errPanic):
-		return err
-	case err != nil && wait != 0:
-		fault = fmt.Sprintf("a duration (%s) beside an error", wait)
-	case wait < 0:
-		fault = fmt.Sprintf("a negative duration (%s)", wait)
-	case after.ID != before.ID:
-		fault = "another operation than the one it was given"
-	default:
-		return nil
-	}
-
-	return failure.Wrap(failure.Internal, errors.Join(fmt.Errorf("the step returned %s", fault), err), "internal error")
 }
 
 // begin counts the attempt and shows it to the heartbeat.
@@ -363,21 +359,4 @@ func (r *run[D]) note(outcome Outcome, message string) {
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
 		Began: now, End: now, Outcome: outcome, Message: presentable(message),
 	})
-}
-
-var errPanic = errors.New("a step panicked")
-
-// call runs a step. A panic is an internal failure of this operation only.
-func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
-) (result Operation[D], wait time.Duration, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			log.WithField(logging.Stack, string(debug.Stack())).Errorf("step panicked: %v", value)
-
-			result, wait = operation, 0
-			err = failure.Wrap(failure.Internal, errPanic, "internal error")
-		}
-	}()
-
-	return step.Run(ctx, operation, log)
 }

@@ -81,8 +81,8 @@ type Progress struct {
 	Timeline        []Entry
 	// KeepPayload leaves the stored payload as it is.
 	KeepPayload bool
-	// SkipTaken clears Record.Skip: the step was left out.
-	SkipTaken bool
+	// LeftOut is the step of a Skip that was left out, or empty. The Skip of another one, which came meanwhile, stays.
+	LeftOut string
 	// Release gives the lease back: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
 	Release bool
 	Now     time.Time

@@ -62,6 +62,11 @@ func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, *faults) {
 			for _, wrong := range play.judge(record.ID) {
 				t.Error(wrong)
 			}
+
+			if taken := play.witness.of(record.ID).takeovers; taken > 0 && play.faults.happened == 0 {
+				t.Errorf("%s was taken over %d times from replicas that nothing had befallen:\n%s",
+					record.Kind, taken, tell(play.timeline(record.ID)))
+			}
 		}
 
 		came.Outside = play.world.Outside()

@@ -18,8 +18,8 @@ const saveProgress = `UPDATE operations SET
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
 	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
 	problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
-	skipped_steps = :skipped_steps, skip_step = CASE WHEN :skip_taken THEN '' ELSE skip_step END,
-	skip_reason = CASE WHEN :skip_taken THEN '' ELSE skip_reason END,
+	skipped_steps = :skipped_steps, skip_step = CASE WHEN skip_step = :left_out THEN '' ELSE skip_step END,
+	skip_reason = CASE WHEN skip_step = :left_out THEN '' ELSE skip_reason END,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
@@ -28,7 +28,7 @@ const saveProgress = `UPDATE operations SET
 		AND (progress = :progress OR :progress = '' OR progress <> '' AND state_changed_at > :lately)
 		THEN state_changed_at ELSE :updated_at END,
 	next_run_at = CASE WHEN woken THEN next_run_at ELSE :next_run_at END,
-	lease_owner = :lease_owner, lease_until = :lease_until
+	lease_owner = CASE WHEN :release THEN '' ELSE lease_owner END, lease_until = CASE WHEN :release THEN NULL ELSE lease_until END
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 
 // savedRow is a row with the owner that its lease must still have.
@@ -37,7 +37,9 @@ type savedRow struct {
 
 	HeldBy      string `db:"held_by"`
 	KeepPayload bool   `db:"keep_payload"`
-	SkipTaken   bool   `db:"skip_taken"`
+	LeftOut     string `db:"left_out"`
+	// Release gives the lease back. Otherwise it stays as the heartbeat has renewed it: the run only knows of its begin.
+	Release bool `db:"release"`
 	// Lately is since when a change is so young that progress is not told beside it.
 	Lately storage.Time `db:"lately"`
 }
@@ -83,7 +85,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	saved := savedRow{
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
-		SkipTaken:   progress.SkipTaken,
+		LeftOut:     progress.LeftOut,
+		Release:     progress.Release,
 		Lately:      storage.At(progress.Now.Add(-progressTold)),
 		row: row{
 			ID:               record.ID,
@@ -102,18 +105,12 @@ func (s *Store) saved(progress process.Progress) savedRow {
 			UpdatedAt:        storage.At(progress.Now),
 			FinishedAt:       storage.At(record.FinishedAt),
 			NextRunAt:        storage.At(record.NextRun),
-			LeaseOwner:       record.Lease.Owner,
-			LeaseUntil:       storage.At(record.Lease.Until),
 			Fence:            record.Lease.Fence,
 		},
 	}
 
 	if !progress.KeepPayload {
 		saved.Payload = s.keys.Seal(record.Payload, payloadPlace(record.ID))
-	}
-
-	if progress.Release {
-		saved.LeaseOwner, saved.LeaseUntil = "", storage.Time{}
 	}
 
 	return saved

@@ -1,0 +1,56 @@
+package operations_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// TestAClaimTakesNoMoreThanItsLimit has the database plan its claims when there is hardly an operation, and keep these plans when there are
+// many: it may then look for a few operations anew for each that there is.
+func TestAClaimTakesNoMoreThanItsLimit(t *testing.T) {
+	const (
+		limit = 5
+		many  = 60
+	)
+
+	each(t, func(b bench) {
+		claim := func(pending bool) int {
+			claimed, err := b.store.Claim(b.Context(), process.Claim{
+				Due: process.Due{Kind: "provision", Pending: pending}, Owner: "one", Limit: limit, Now: start, Until: start,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+
+			return len(claimed)
+		}
+
+		b.accept("first", "first")
+
+		if _, err := storage.Exec(b.Context(), b.db.Writer(), `ANALYZE`); err != nil {
+			b.Fatal(err)
+		}
+
+		for range 2 * limit {
+			claim(true)
+			claim(false)
+		}
+
+		for i := range many {
+			b.accept(fmt.Sprintf("op-%02d", i), fmt.Sprintf("instance-%02d", i))
+		}
+
+		for range 2 {
+			if got := claim(true); got != limit {
+				b.Errorf("claimed %d that were pending, want %d", got, limit)
+			}
+		}
+
+		if got := claim(false); got > limit {
+			b.Errorf("claimed %d that were due again, want %d", got, limit)
+		}
+	})
+}
