@@ -167,17 +167,15 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	runs, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
-	renewed := make(chan struct{})
+	var beside sync.WaitGroup
 
-	go func() {
-		defer close(renewed)
-		e.renewLeases(runs)
-	}()
+	beside.Go(func() { e.renewLeases(runs) })
+	beside.Go(func() { e.expirePending(ctx) })
 
 	e.dispatch(ctx, runs)
 	e.drain(stop)
 	stop()
-	<-renewed
+	beside.Wait()
 
 	return nil
 }
@@ -242,7 +240,6 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 		case <-ctx.Done():
 		case <-e.wake:
 		case <-poll.C():
-			e.expirePending(ctx)
 		}
 	}
 }
@@ -309,22 +306,5 @@ func (e *Engine[D]) drain(stop context.CancelFunc) {
 	case <-e.clock.After(e.config.Grace):
 		stop()
 		<-finished
-	}
-}
-
-// expirePending fails operations whose turn never came.
-func (e *Engine[D]) expirePending(ctx context.Context) {
-	now := e.clock.Now()
-
-	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
-	defer cancel()
-
-	expired, err := e.store.ExpirePending(deadline, now.Add(-e.config.PendingLimit), now, e.timedOut(e.config.PendingLimit, "its turn"))
-	if err != nil && ctx.Err() == nil {
-		e.log.WithError(err).Warn("pending operations could not be checked for their limit")
-	}
-
-	if expired > 0 {
-		e.log.WithField("operations", expired).Error("operations failed because their turn did not come in time")
 	}
 }

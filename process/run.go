@@ -170,7 +170,7 @@ func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
 	case canceling:
 		r.finish(ctx, Canceled, OperationCanceled, "")
 	case r.overdue(process, now):
-		r.failWith(ctx, r.engine.timedOut(process.Limit, "the operation"))
+		r.failWith(ctx, r.engine.timedOut("the operation did not come to an end", process.Limit))
 	case draining || ctx.Err() != nil:
 		r.release(ctx, now)
 	default:

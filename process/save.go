@@ -164,9 +164,9 @@ func presentable(text string) string {
 }
 
 // timedOut is the problem of what took longer than it may.
-func (e *Engine[D]) timedOut(limit time.Duration, what string) Problem {
+func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	return Problem{
-		Message:   fmt.Sprintf("%s did not come to an end within %s", what, limit),
+		Message:   fmt.Sprintf("%s within %s", what, limit),
 		Reason:    failure.ReasonTimeout,
 		Component: e.config.Component,
 	}

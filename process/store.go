@@ -23,8 +23,8 @@ type Store interface {
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that are not at an end.
 	UnfinishedKinds(ctx context.Context) ([]string, error)
-	// ExpirePending fails operations that have been pending since before the moment, and returns how many.
-	ExpirePending(ctx context.Context, before, now time.Time, problem Problem) (int64, error)
+	// ExpirePending fails operations that wait for their turn for too long, and returns how many: fewer than the limit when no more are left.
+	ExpirePending(ctx context.Context, expiry Expiry) (int, error)
 }
 
 // Due is work of a kind.
@@ -86,4 +86,11 @@ type Progress struct {
 	// Release gives the lease back: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
 	Release bool
 	Now     time.Time
+}
+
+// Expiry fails with the problem what has been pending since before the moment: so many operations at most.
+type Expiry struct {
+	Before, Now time.Time
+	Limit       int
+	Problem     Problem
 }

@@ -169,11 +169,7 @@ func (s stores) engineCalls() map[string]call {
 
 			return err
 		},
-		"operations.ExpirePending": func(ctx context.Context) error {
-			_, err := s.operations.ExpirePending(ctx, filledAt.Add(-48*time.Hour), filledAt, process.Problem{Message: "late"})
-
-			return err
-		},
+		"operations.ExpirePending": s.expire(filledAt.Add(-48 * time.Hour)),
 		"operations.Claim due":     s.claim(process.Due{Kind: "provision"}),
 		"operations.Claim pending": s.claim(process.Due{Kind: "provision", Pending: true}),
 		"operations.Due": func(ctx context.Context) error {
@@ -221,6 +217,16 @@ func (s stores) claim(due process.Due) call {
 	return func(ctx context.Context) error {
 		_, err := s.operations.Claim(ctx, process.Claim{
 			Due: due, Owner: "other", Limit: 60, Now: filledAt, Until: filledAt.Add(6 * time.Second),
+		})
+
+		return err
+	}
+}
+
+func (s stores) expire(before time.Time) call {
+	return func(ctx context.Context) error {
+		_, err := s.operations.ExpirePending(ctx, process.Expiry{
+			Before: before, Now: filledAt, Limit: 100, Problem: process.Problem{Message: "late"},
 		})
 
 		return err

@@ -21,10 +21,8 @@ var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // thousand are being made, a few have failed, the deleted ones left their operations. Envelopes are as long as real ones and cannot be opened.
 func fillTables() []string {
 	return []string{
-		`CREATE TEMPORARY TABLE sources AS SELECT i, CASE WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled'
-			WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress' WHEN i % 1000 = 106 THEN 'pending' ELSE 'succeeded' END AS state,
-			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
-			FROM generate_series(1, 110000) AS i`,
+		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
+			WHEN i % 1000 = 106 THEN 'pending' ELSE 'succeeded'`, `i % 10 = 0`),
 		`INSERT INTO instances SELECT 'i' || i, 'service', 'plan-' || i % 4, (ARRAY['aws', 'azure', 'gcp', 'trial'])[1 + i % 4],
 			'account-' || i % 2000, 'subaccount-' || i % 20000, 'cf-' || i % 12, (ARRAY['aws', 'azure', 'gcp', 'aws'])[1 + i % 4],
 			'region-' || i % 20, 'name ' || i, 'c-' || i, 'r' || i, '', envelope, at AS created, at AS updated,
@@ -32,10 +30,7 @@ func fillTables() []string {
 		`UPDATE instances SET expires_at = created_at + interval '14 days', suspended = id LIKE '%03' WHERE plan_name = 'trial'`,
 		operationsOf(`'i' || i, 1`, `'p' || i`, `'provision'`, `CASE WHEN i > 100000 THEN 'succeeded' ELSE state END`, `TRUE`),
 		operationsOf(`'i' || i, 2`, `'d' || i`, `'deprovision'`, `'succeeded'`, `i > 100000`),
-		`INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
-			SELECT 'p' || i, n, 'stage', 'step', n, at AS began, at AS ended, 'done', '' FROM sources, generate_series(1, 1) AS n`,
-		`INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
-			SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`,
+		timelines, attempts,
 		`INSERT INTO bindings SELECT 'b' || i, 'i' || i, 'binding', 'r' || i, 'admin', 600, '', '', '', CASE WHEN i % 1000 = 7 THEN 'creating'
 			ELSE 'ready' END, 'p' || i, envelope, at AS created, '2029-12-31'::timestamptz + i * interval '1 minute'
 			FROM sources WHERE i <= 100000`,
@@ -49,21 +44,47 @@ func fillTables() []string {
 	}
 }
 
-// operationsOf inserts an operation for each source that is chosen. A tenth of those under way is under a lease.
+// crowdedTables are the engine's rows in its worst hour: nearly all operations wait, half of them for their turn, half for the world
+// outside, and every third of these has another operation waiting behind it.
+func crowdedTables() []string {
+	return []string{
+		sources(`WHEN i % 100 < 25 THEN 'in progress' WHEN i % 100 < 98 THEN 'pending' WHEN i % 100 = 98 THEN 'canceling' ELSE 'succeeded'`,
+			`i % 500 = 10`),
+		operationsOf(`'i' || i, 1`, `'p' || i`, `CASE WHEN i % 1000 = 1 THEN 'update' ELSE 'provision' END`, `state`, `TRUE`),
+		operationsOf(`'i' || i, 2`, `'b' || i`, `'blocked'`, `'pending'`, `state = 'in progress' AND i % 3 = 0`),
+		timelines, attempts,
+	}
+}
+
+// sources is a row for each of what is filled in, in one of the states. Those that are held, and in progress, are under a lease.
+func sources(states, held string) string {
+	return `CREATE TEMPORARY TABLE sources AS SELECT i, state, ` + held + ` AS held,
+			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
+		FROM (SELECT i, CASE ` + states + ` END AS state FROM generate_series(1, 110000) AS i) AS numbered`
+}
+
+const (
+	timelines = `INSERT INTO timeline (operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message)
+		SELECT 'p' || i, 1, 'stage', 'step', 1, at AS began, at AS ended, 'done', '' FROM sources`
+	attempts = `INSERT INTO step_attempts (operation_id, stage, step, number, first_at, last_at, failures, last_error)
+		SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`
+)
+
+// operationsOf inserts an operation for each source that is chosen. One in seven of those under way is due, the others wait for a year.
 func operationsOf(instance, id, kind, state, chosen string) string {
-	return `INSERT INTO operations (instance_id, position, id, kind, state, predecessor_id, description, problem_message, problem_reason,
-			problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
+	return `INSERT INTO operations (instance_id, position, id, kind, state, tenant, turn, predecessor_id, description, problem_message,
+			problem_reason, problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
 			state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence, ordered_by, audit)
-		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, '', '', '', '', '', '[]', '[]', 'stage', 'step',
+		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, 'account-' || i % 2000, i / 2000, '', '', '', '', '', '[]', '[]', 'stage', 'step',
 			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at AS created, at AS updated, at AS changed, at AS started,
 			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
-			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held THEN 'replica' ELSE '' END, '',
-			CASE WHEN held THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
-		FROM (SELECT i, at, envelope, ` + state + ` AS state, state = 'in progress' AND i % 10 = 0 AS held FROM sources WHERE ` + chosen + `) AS chosen`
+			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held AND state = 'in progress' THEN 'replica' ELSE '' END, '',
+			CASE WHEN held AND state = 'in progress' THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
+		FROM (SELECT i, at, envelope, ` + state + ` AS state, held FROM sources WHERE ` + chosen + `) AS chosen`
 }
 
 // fill fills the tables and tells the planner of it.
-func fill(t *testing.T, db *storage.DB) {
+func fill(t *testing.T, db *storage.DB, statements []string) {
 	t.Helper()
 
 	const limit = 5 * time.Minute
@@ -72,7 +93,7 @@ func fill(t *testing.T, db *storage.DB) {
 	defer cancel()
 
 	if err := db.InTx(ctx, func(tx storage.Tx) error {
-		for _, statement := range fillTables() {
+		for _, statement := range statements {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}

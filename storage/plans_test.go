@@ -56,40 +56,17 @@ func mayRead() map[string]string {
 // TestEveryStatementHasItsIndex runs every method of the stores on a large PostgreSQL, takes down the statements that it sends, and
 // asks for their plans: none reads a table from its beginning to its end.
 func TestEveryStatementHasItsIndex(t *testing.T) {
-	config := postgrestest.Database(t)
-
-	var sent []storage.Statement
-
-	db, err := storage.OpenRecording(config, func(statement storage.Statement) { sent = append(sent, statement) })
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { _ = db.Close() })
-
-	stores := openAll(t, db, storagetest.Keys(t))
-	fill(t, db)
-
-	planner := openPlanner(t, config)
-	calls := stores.calls()
+	large := openLarge(t, fillTables())
+	calls := large.calls()
 
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		t.Run(name, func(t *testing.T) {
-			sent = nil
 			began := time.Now()
+			statements := large.sentBy(t, calls[name])
+			t.Logf("%d statements, %s", len(statements), time.Since(began))
 
-			if err := calls[name](t.Context()); err != nil && !errors.Is(err, storage.ErrNotFound) {
-				t.Fatal(err)
-			}
-
-			t.Logf("%d statements, %s", len(sent), time.Since(began))
-
-			if len(sent) == 0 {
-				t.Fatal("it sends no statement: nothing is shown by this call")
-			}
-
-			for _, statement := range different(sent) {
-				tables := planner.readWhole(t, statement)
+			for _, statement := range statements {
+				tables := large.planner.readWhole(t, statement)
 				if _, excused := mayRead()[name]; len(tables) > 0 && !excused {
 					t.Errorf("it reads %s from beginning to end:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
 				}
@@ -102,6 +79,27 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 		"bindings": reflect.TypeFor[*bindings.Store](),
 		"trail":    reflect.TypeFor[*trail.Store](),
 	})
+}
+
+// openLarge opens a PostgreSQL that is filled.
+func openLarge(t *testing.T, filling []string) large {
+	t.Helper()
+
+	config := postgrestest.Database(t)
+
+	var sent []storage.Statement
+
+	db, err := storage.OpenRecording(config, func(statement storage.Statement) { sent = append(sent, statement) })
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = db.Close() })
+
+	stores := openAll(t, db, storagetest.Keys(t))
+	fill(t, db, filling)
+
+	return large{stores: stores, planner: openPlanner(t, config), sent: &sent}
 }
 
 // different leaves out what was sent before with other arguments.
@@ -161,6 +159,23 @@ const uses = 7
 func (p planner) readWhole(t *testing.T, statement storage.Statement) []string {
 	t.Helper()
 
+	execute := p.prepare(t, statement)
+
+	var tables []string
+
+	for range uses {
+		tables = append(tables, p.explain(t, "VERBOSE FALSE", execute).scanned()...)
+	}
+
+	slices.Sort(tables)
+
+	return slices.Compact(tables)
+}
+
+// prepare prepares a statement and returns what executes it.
+func (p planner) prepare(t *testing.T, statement storage.Statement) string {
+	t.Helper()
+
 	arguments := make([]string, 0, len(statement.Args))
 	for _, value := range statement.Args {
 		arguments = append(arguments, literal(value))
@@ -171,38 +186,50 @@ func (p planner) readWhole(t *testing.T, statement storage.Statement) []string {
 		execute += "(" + strings.Join(arguments, ", ") + ")"
 	}
 
-	for _, prepare := range []string{"DEALLOCATE ALL", "PREPARE plan AS " + statement.Text} {
-		if _, err := p.ExecContext(t.Context(), prepare); err != nil {
-			t.Fatalf("%s: %v", prepare, err)
+	p.exec(t, "DEALLOCATE ALL", "PREPARE plan AS "+statement.Text)
+
+	return execute
+}
+
+func (p planner) exec(t *testing.T, statements ...string) {
+	t.Helper()
+
+	for _, statement := range statements {
+		if _, err := p.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
 		}
 	}
+}
 
-	var tables []string
+// explain returns the plan of what is prepared.
+func (p planner) explain(t *testing.T, options, execute string) node {
+	t.Helper()
 
-	for range uses {
-		var text string
-		if err := p.GetContext(t.Context(), &text, "EXPLAIN (FORMAT JSON) "+execute); err != nil {
-			t.Fatalf("explaining %s: %v", statement.Text, err)
-		}
-
-		var plans []struct{ Plan node }
-		if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
-			t.Fatalf("reading the plan %s: %v", text, err)
-		}
-
-		tables = append(tables, plans[0].Plan.scanned()...)
+	var text string
+	if err := p.GetContext(t.Context(), &text, "EXPLAIN ("+options+", FORMAT JSON) "+execute); err != nil {
+		t.Fatalf("explaining %s: %v", execute, err)
 	}
 
-	slices.Sort(tables)
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
+		t.Fatalf("reading the plan %s: %v", text, err)
+	}
 
-	return slices.Compact(tables)
+	return plans[0].Plan
 }
 
 // node is a step of a plan.
 type node struct {
 	Type  string `json:"Node Type"`
 	Table string `json:"Relation Name"`
+	Index string `json:"Index Name"`
 	Plans []node
+
+	// What it has read, where it was run: each of its loops returned Rows and passed by the others.
+	Rows      float64 `json:"Actual Rows"`
+	Removed   float64 `json:"Rows Removed by Filter"`
+	Rechecked float64 `json:"Rows Removed by Index Recheck"`
+	Loops     float64 `json:"Actual Loops"`
 }
 
 func (n node) scanned() []string {

@@ -262,36 +262,3 @@ func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 
 	return kinds, nil
 }
-
-// ExpirePending implements process.Store.
-func (s *Store) ExpirePending(ctx context.Context, before, now time.Time, problem process.Problem) (int64, error) {
-	var expired []string
-
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		var err error
-
-		expired, err = storage.Select[string](ctx, tx, `UPDATE operations
-			SET state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?,
-				state_changed_at = ?, finished_at = ?
-			WHERE state = 'pending' AND created_at < ? RETURNING id`, problem.Message, problem.Reason, problem.Component,
-			storage.At(now), storage.At(now), storage.At(now), storage.At(before))
-		if err != nil {
-			return err
-		}
-
-		for _, id := range expired {
-			if err := appendTimeline(ctx, tx, id, process.Entry{
-				Began: now, End: now, Outcome: process.OperationFailed, Message: problem.Message,
-			}); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("expiring pending operations: %w", err)
-	}
-
-	return int64(len(expired)), nil
-}

@@ -393,9 +393,16 @@ func TestExpirePending(t *testing.T) {
 		b.claimOne("replica-a", "running", start)
 		b.accept("waiting", "instance-1")
 
-		expired, err := b.store.ExpirePending(b.Context(), start.Add(time.Second), start.Add(time.Hour), process.Problem{Message: "too late"})
-		if err != nil || expired != 1 {
-			b.Fatalf("expired %d, %v", expired, err)
+		b.accept("waiting too", "instance-2")
+
+		expiry := process.Expiry{
+			Before: start.Add(time.Second), Now: start.Add(time.Hour), Limit: 1, Problem: process.Problem{Message: "too late"},
+		}
+
+		for call, want := range []int{1, 1, 0} {
+			if expired, err := b.store.ExpirePending(b.Context(), expiry); err != nil || expired != want {
+				b.Fatalf("call %d expired %d, want %d, %v", call, expired, want, err)
+			}
 		}
 
 		if record := b.get("waiting"); record.State != process.Failed || record.Problem.Message != "too late" {

@@ -1,0 +1,49 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// expirePending has the order of the index of what is pending: so it reads nothing else, whatever the table holds. It passes by what another
+// replica claims or expires.
+const expirePending = `UPDATE operations SET
+	state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, state_changed_at = ?, finished_at = ?
+WHERE id IN (
+	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
+) RETURNING id`
+
+// ExpirePending implements process.Store.
+func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) (int, error) {
+	var expired []string
+
+	now, problem := storage.At(expiry.Now), expiry.Problem
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+
+		expired, err = storage.Select[string](ctx, tx, fmt.Sprintf(expirePending, s.db.SkipLocked()),
+			problem.Message, problem.Reason, problem.Component, now, now, now, storage.At(expiry.Before), expiry.Limit)
+		if err != nil {
+			return err
+		}
+
+		for _, id := range expired {
+			if err := appendTimeline(ctx, tx, id, process.Entry{
+				Began: expiry.Now, End: expiry.Now, Outcome: process.OperationFailed, Message: problem.Message,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("expiring pending operations: %w", err)
+	}
+
+	return len(expired), nil
+}
