@@ -6,7 +6,7 @@ LINT_VERSION := v2.15.0
 BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that the build cache is shared.
 export CGO_ENABLED := 0
-export GOFLAGS := $(GOFLAGS) -trimpath
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 .DEFAULT_GOAL := help
 
