@@ -6,7 +6,7 @@ LINT_VERSION := v2.15.0
 BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that the build cache is shared.
 export CGO_ENABLED := 0
-export GOFLAGS := $(GOFLAGS) -trimpath
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 .DEFAULT_GOAL := help
 
@@ -40,8 +40,7 @@ test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
 test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
-	go test -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 20m $(LONG_TESTS) ./...
-	cd $(GARDEN)/gardener && go test -parallel $(TEST_PARALLEL) -timeout 20m ./...
+	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 .PHONY: test-unit
 test-unit: postgres ## Run the fast tests: everything but the real garden.
@@ -49,7 +48,18 @@ test-unit: postgres ## Run the fast tests: everything but the real garden.
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the real garden and over real processes.
+	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-garden-module
+
+# What runs side by side. go test prints a package's lines together, when it has ended, so these do not mix; a failure of either is one of
+# both, after both have ended.
+.PHONY: test-project test-e2e test-garden-module
+test-project:
+	go test -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 20m $(LONG_TESTS) ./...
+
+test-e2e:
 	go test -tags garden -parallel $(TEST_PARALLEL) -timeout 20m ./test/e2e/...
+
+test-garden-module:
 	cd $(GARDEN)/gardener && go test -parallel $(TEST_PARALLEL) -timeout 20m ./...
 
 SOAK_DURATION ?= 10m

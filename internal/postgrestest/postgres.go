@@ -56,7 +56,7 @@ func Database(tb testing.TB) storage.Config {
 			return
 		}
 
-		if shared.own, shared.err = start(); shared.err == nil {
+		if shared.own, shared.err = startForgetful(); shared.err == nil {
 			shared.dsn = shared.own.dsn
 		}
 	})

@@ -36,7 +36,7 @@ type Server struct {
 func Own(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 
-	server, err := start(settings...)
+	server, err := startForgetful(settings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -100,6 +100,12 @@ func (s *Server) Start() error {
 	s.running = command
 
 	return s.waitUntilReady()
+}
+
+// startForgetful makes a server that does not wait for the disk: what it holds survives the death of its processes, but not that of the
+// machine, after which nobody asks a test.
+func startForgetful(settings ...string) (*Server, error) {
+	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
 
 // start makes a server in a temporary folder.

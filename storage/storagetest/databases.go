@@ -23,7 +23,7 @@ func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 func SQLite(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	return Open(tb, storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(tb.TempDir(), "test.db")})
+	return Open(tb, fileIn(tb.TempDir()))
 }
 
 // Volatile opens a new SQLite file in memory, where the system has a folder there, for tests with thousands of commits: what a disk does
@@ -31,7 +31,7 @@ func SQLite(tb testing.TB) *storage.DB {
 func Volatile(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	return Open(tb, storage.Config{Driver: storage.DriverSQLite, Path: volatilePath(tb)})
+	return Open(tb, fileIn(VolatileDir(tb)))
 }
 
 // Copies has a database filled once and returns what opens a copy of it each time, as Volatile does. It is for tests that need thousands of
@@ -39,9 +39,9 @@ func Volatile(tb testing.TB) *storage.DB {
 func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
 	tb.Helper()
 
-	config := storage.Config{Driver: storage.DriverSQLite, Path: volatilePath(tb)}
+	original := VolatileDir(tb)
 
-	db, err := storage.Open(tb.Context(), config)
+	db, err := storage.Open(tb.Context(), fileIn(original))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,28 +52,20 @@ func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *stora
 		tb.Fatal(err)
 	}
 
-	content, err := os.ReadFile(config.Path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-
 	return func(tb testing.TB) *storage.DB {
 		tb.Helper()
 
-		config := storage.Config{Driver: storage.DriverSQLite, Path: volatilePath(tb)}
-		if err := os.WriteFile(config.Path, content, 0o600); err != nil {
+		dir := VolatileDir(tb)
+		if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
 			tb.Fatal(err)
 		}
 
-		return Open(tb, config)
+		return Open(tb, fileIn(dir))
 	}
 }
 
-// volatilePath is where a file may be made that goes with the test.
-func volatilePath(tb testing.TB) string {
-	tb.Helper()
-
-	return filepath.Join(VolatileDir(tb), "test.db")
+func fileIn(dir string) storage.Config {
+	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")}
 }
 
 // VolatileDir makes a folder in memory, or on disk where the system has none there. It goes with the test.

@@ -12,30 +12,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // Create implements testing.ObjectTracker.
 func (s *Store) Create(resource schema.GroupVersionResource, object runtime.Object, namespace string, options ...metav1.CreateOptions) error {
-	return s.change(resource, namespace, object, func(scratch testing.ObjectTracker) error {
-		return scratch.Create(resource, object, namespace, options...)
+	return s.change(resource, namespace, object, func(m merger, old client.Object) (runtime.Object, error) {
+		if old != nil {
+			return nil, apierrors.NewAlreadyExists(resource.GroupResource(), old.GetName())
+		}
+		return m.replace(nil, object, only(options).FieldManager)
 	})
 }
 
 // Update implements testing.ObjectTracker.
 func (s *Store) Update(resource schema.GroupVersionResource, object runtime.Object, namespace string, options ...metav1.UpdateOptions) error {
-	return s.change(resource, namespace, object, func(scratch testing.ObjectTracker) error {
-		return scratch.Update(resource, object, namespace, options...)
-	})
+	return s.replace(resource, object, namespace, only(options).FieldManager)
 }
 
 // Patch implements testing.ObjectTracker; the object is patched already.
 func (s *Store) Patch(resource schema.GroupVersionResource, object runtime.Object, namespace string, options ...metav1.PatchOptions) error {
-	return s.change(resource, namespace, object, func(scratch testing.ObjectTracker) error {
-		return scratch.Patch(resource, object, namespace, options...)
+	return s.replace(resource, object, namespace, only(options).FieldManager)
+}
+
+func (s *Store) replace(resource schema.GroupVersionResource, object runtime.Object, namespace, manager string) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("change %T: %w", object, err)
+	}
+	return s.change(resource, namespace, object, func(m merger, old client.Object) (runtime.Object, error) {
+		if old == nil {
+			return nil, apierrors.NewNotFound(resource.GroupResource(), accessor.GetName())
+		}
+		return m.replace(old, object, manager)
 	})
 }
 
@@ -43,8 +53,8 @@ func (s *Store) Patch(resource schema.GroupVersionResource, object runtime.Objec
 func (s *Store) Apply(
 	resource schema.GroupVersionResource, configuration runtime.Object, namespace string, options ...metav1.PatchOptions,
 ) error {
-	return s.change(resource, namespace, configuration, func(scratch testing.ObjectTracker) error {
-		return scratch.Apply(resource, configuration, namespace, options...)
+	return s.change(resource, namespace, configuration, func(m merger, old client.Object) (runtime.Object, error) {
+		return m.apply(old, configuration, only(options))
 	})
 }
 
@@ -75,11 +85,12 @@ func (s *Store) Delete(resource schema.GroupVersionResource, namespace, name str
 	return nil
 }
 
-// change makes one change: merge does it to a scratch copy of the object, with its field managers; the rules complete and check it;
-// then it is stored, and what was given is brought up to date with it.
-func (s *Store) change(
-	resource schema.GroupVersionResource, namespace string, given runtime.Object, merge func(scratch testing.ObjectTracker) error,
-) error {
+// merge returns what a change makes of the old object, which is nil where there is none.
+type merge func(m merger, old client.Object) (runtime.Object, error)
+
+// change makes one change: what was given is merged into the object, the rules complete and check that, and it is stored. What was given is
+// brought up to date with it.
+func (s *Store) change(resource schema.GroupVersionResource, namespace string, given runtime.Object, merge merge) error {
 	accessor, err := meta.Accessor(given)
 	if err != nil {
 		return fmt.Errorf("change %T: %w", given, err)
@@ -106,46 +117,33 @@ func (s *Store) Preview(
 ) (client.Object, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_, object, err := s.merged(resource, namespace, configuration.GetName(), func(scratch testing.ObjectTracker) error {
-		return scratch.Apply(resource, configuration, namespace, options...)
+	_, object, err := s.merged(resource, namespace, configuration.GetName(), func(m merger, old client.Object) (runtime.Object, error) {
+		return m.apply(old, configuration, only(options))
 	})
 	return object, err
 }
 
 // merged returns an object as it is, nil when there is none, and as it would be after the change.
-func (s *Store) merged(
-	resource schema.GroupVersionResource, namespace, name string, merge func(scratch testing.ObjectTracker) error,
-) (old, object client.Object, err error) {
-	old, err = s.find(resource, namespace, name)
+func (s *Store) merged(resource schema.GroupVersionResource, namespace, name string, merge merge) (old, object client.Object, err error) {
+	merger, err := s.merger(resource)
 	if err != nil {
 		return nil, nil, err
 	}
-	scratch, err := s.scratch(old)
+	if old, err = s.find(resource, namespace, name); err != nil {
+		return nil, nil, err
+	}
+	made, err := merge(merger, old)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := merge(scratch); err != nil {
-		return nil, nil, err
-	}
-	found, err := scratch.Get(resource, namespace, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	object, ok := found.(client.Object)
+	object, ok := made.(client.Object)
 	if !ok {
-		return nil, nil, fmt.Errorf("change %T: it has no metadata", found)
+		return nil, nil, fmt.Errorf("change %T: it has no metadata", made)
+	}
+	if err := place(object, namespace); err != nil {
+		return nil, nil, err
 	}
 	return old, object, s.admit(old, object)
-}
-
-// scratch returns a tracker that knows about field managers and holds only the old object, if there is one.
-func (s *Store) scratch(old client.Object) (testing.ObjectTracker, error) {
-	decoder := serializer.NewCodecFactory(s.scheme).UniversalDecoder()
-	scratch := testing.NewFieldManagedObjectTracker(s.scheme, decoder, s.converter)
-	if old == nil {
-		return scratch, nil
-	}
-	return scratch, scratch.Add(old)
 }
 
 func (s *Store) admit(old, object client.Object) error {

@@ -54,6 +54,7 @@ type Store struct {
 	converter converter
 	// writing is held while a change is prepared and made, so that there is one at a time.
 	writing sync.Mutex
+	mergers map[schema.GroupVersionResource]merger
 	// mu guards the state that readers see.
 	mu      sync.RWMutex
 	objects testing.ObjectTracker
@@ -75,6 +76,7 @@ func Open(options Options) (*Store, error) {
 		decode:    codecs.UniversalDeserializer(),
 		files:     files{dir: options.Dir},
 		converter: converter,
+		mergers:   map[schema.GroupVersionResource]merger{},
 		objects:   testing.NewObjectTracker(options.Scheme, codecs.UniversalDecoder()),
 		feed:      newFeed(),
 	}
