@@ -153,6 +153,64 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 	})
 }
 
+// TestReplicaThatLostALeaseStopsItsStep has another replica take over from one that is sound, as after a freeze.
+func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		givesUp  bool
+		wantRuns int
+	}{
+		"kept":       {"the next renewal tells that another replica has the lease", false, 1},
+		"given back": {"whoever claims an operation anew stops what it still does of it: no renewal tells of the lease before", true, 2},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				stopped := make(chan time.Time, 2)
+				hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+					<-ctx.Done()
+					stopped <- time.Now()
+
+					return o, 0, ctx.Err()
+				}}
+
+				b.start(b.engine(b.store, stage("only", hang)))
+				b.accept("op", "instance")
+				time.Sleep(2500 * time.Millisecond)
+
+				lost := time.Now()
+
+				claimed, err := b.store.Claim(b.Context(), process.Claim{
+					Due: process.Due{Kind: "test"}, Owner: "another", Limit: 1, Now: lost.Add(time.Minute), Until: lost.Add(time.Hour),
+				})
+				if err != nil || len(claimed) != 1 {
+					b.Fatalf("claimed %d, %v", len(claimed), err)
+				}
+
+				if c.givesUp {
+					record := claimed[0].Record
+					record.NextRun = lost
+
+					if _, err := b.store.Save(b.Context(), process.Progress{Record: record, Release: true, Now: lost}); err != nil {
+						b.Fatal(err)
+					}
+				}
+
+				if took := (<-stopped).Sub(lost); took > 2*time.Second {
+					b.Errorf("%s: the step was stopped after %s", c.reason, took)
+				}
+
+				time.Sleep(time.Second)
+
+				if record := b.get("op"); hang.runs() != c.wantRuns || (record.Lease.Owner == "another") == c.givesUp {
+					b.Errorf("%s: it runs for the %d. time, under lease of %q", c.reason, hang.runs(), record.Lease.Owner)
+				}
+			})
+		})
+	}
+}
+
 func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -286,6 +344,25 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 
 		if diff := cmp.Diff([]string{"Running"}, b.trace(record)); diff != "" {
 			b.Errorf("what was done is kept for whoever cleans up: -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestCancelIsSeenByTheNextWrite has the operation canceled so shortly before the end of a stage that no renewal tells of it.
+func TestCancelIsSeenByTheNextWrite(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		never := traced("Never")
+		last := &step{name: "Last", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			b.cancel(o.InstanceID)
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("first", last), stage("second", never)))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Canceled || never.runs() != 0 {
+			b.Errorf("ended as %s, the next stage ran %d times", record.State, never.runs())
 		}
 	})
 }
