@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,11 +158,13 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
+		err      error
 		givesUp  bool
 		wantRuns int
 	}{
-		"kept":       {"the next renewal tells that another replica has the lease", false, 1},
-		"given back": {"whoever claims an operation anew stops what it still does of it: no renewal tells of the lease before", true, 2},
+		"kept":       {"the next renewal tells that another replica has the lease", context.Canceled, false, 1},
+		"done":       {"a step that was done all the same is followed by no other one", nil, false, 1},
+		"given back": {"whoever claims an operation anew stops what it still does of it: no renewal tells of the lease before", context.Canceled, true, 2},
 	}
 
 	for name, c := range cases {
@@ -172,10 +175,11 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 					<-ctx.Done()
 					stopped <- time.Now()
 
-					return o, 0, ctx.Err()
+					return o, 0, c.err
 				}}
+				never := traced("Never")
 
-				b.start(b.engine(b.store, stage("only", hang)))
+				b.start(b.engine(b.store, stage("only", hang, never)))
 				b.accept("op", "instance")
 				time.Sleep(2500 * time.Millisecond)
 
@@ -203,12 +207,59 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 
 				time.Sleep(time.Second)
 
-				if record := b.get("op"); hang.runs() != c.wantRuns || (record.Lease.Owner == "another") == c.givesUp {
+				if record := b.get("op"); hang.runs() != c.wantRuns || never.runs() != 0 || (record.Lease.Owner == "another") == c.givesUp {
 					b.Errorf("%s: it runs for the %d. time, under lease of %q", c.reason, hang.runs(), record.Lease.Owner)
 				}
 			})
 		})
 	}
+}
+
+// lateAnswer is a store whose first renewal is answered late, when nothing is held any more that it was asked about.
+type lateAnswer struct {
+	process.Store
+
+	renewals atomic.Int64
+}
+
+func (s *lateAnswer) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	if s.renewals.Add(1) > 1 {
+		return s.Store.Renew(ctx, renewal)
+	}
+
+	time.Sleep(1500 * time.Millisecond)
+
+	return map[string]process.State{}, nil
+}
+
+// TestALateAnswerConcernsNoLaterRun has a step come back, and run again, while the renewal of its first run's lease is under way.
+func TestALateAnswerConcernsNoLaterRun(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		poll := &step{name: "Poll"}
+		poll.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			if poll.runs() == 1 {
+				time.Sleep(2100 * time.Millisecond) // beyond the first renewal
+
+				return o, time.Millisecond, nil
+			}
+
+			select {
+			case <-time.After(5 * time.Second):
+				return o, 0, nil
+			case <-ctx.Done():
+				return o, 0, ctx.Err()
+			}
+		}
+
+		b.start(b.engine(&lateAnswer{Store: b.store}, stage("only", poll)))
+		b.accept("op", "instance")
+		b.await("op")
+
+		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
 }
 
 func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
