@@ -108,15 +108,15 @@ func TestNothingIsToldTwice(t *testing.T) {
 	})
 }
 
-// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window and then meet a passing error.
+// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window between two passing errors.
 func TestHealthyPollingUsesUpNoWindow(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		poll := failing("Poll", func(run int) (time.Duration, error) {
 			switch {
-			case run <= 4:
-				return 30 * time.Second, nil
-			case run == 5:
+			case run == 1 || run == 6:
 				return 0, failure.New(failure.Transient, "the connection broke")
+			case run < 6:
+				return 30 * time.Second, nil
 			default:
 				return 0, nil
 			}
