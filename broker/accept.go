@@ -49,3 +49,8 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
+
+// goesOn reports whether an operation has not ended and nobody has canceled it: who wants what it does need not begin another one.
+func goesOn(operation process.Record) bool {
+	return !operation.State.Terminal() && operation.State != process.Canceling
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
@@ -485,6 +486,27 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 		if len(b.accounts.roles) != 0 {
 			b.Errorf("H7: accounts %v are left", b.accounts.roles)
 		}
+	})
+}
+
+// TestARemovalBehindOneThatIsCanceled has a platform ask again for a removal that an operator has canceled and that has not yet come to its
+// safe point.
+func TestARemovalBehindOneThatIsCanceled(t *testing.T) {
+	onRunning(t, func(b *bench) {
+		b.want("a binding", b.bind("one", ""), 201)
+
+		first := b.want("a removal", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
+		storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 1, Now: b.clock.Now(), Until: b.clock.Now()}, environment.KindUnbind)
+		b.cancelOne(first)
+
+		second := b.want("it is accepted anew", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
+		if second == first {
+			b.Errorf("the removal %s, which is canceled, is given out again", first)
+		}
+
+		b.carries() // the one that ends as canceled
+		b.carries()
+		b.want("it is carried out", b.pollBinding("one", second), 410)
 	})
 }
 

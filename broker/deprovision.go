@@ -68,6 +68,8 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		return "", false, err
 	}
 
+	deleting := beingDeleted(newest) && goesOn(newest)
+
 	var instance environment.Instance
 
 	if present {
@@ -78,14 +80,14 @@ func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Valu
 		if instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id") {
 			return "", false, invalid("service_id or plan_id is not that of the instance.")
 		}
-	} else if !beingDeleted(newest) {
+	} else if !deleting {
 		return "", false, gone()
 	}
 
 	switch {
 	case !acceptsIncomplete(values):
 		return "", false, asyncRequired()
-	case beingDeleted(newest):
+	case deleting:
 		return newest.ID, false, nil
 	}
 

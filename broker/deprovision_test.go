@@ -145,3 +145,28 @@ func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
 	b.move(second, process.Succeeded)
 	b.want("it is gone", b.remove(instanceID), 410)
 }
+
+// TestADeletionBehindOneThatIsCanceled has a platform ask again for a deletion that an operator has canceled and that has not yet come to
+// its safe point: what is accepted then is carried out.
+func TestADeletionBehindOneThatIsCanceled(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.provisioned(instanceID)
+
+		first := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		b.move(first, process.InProgress)
+		b.cancelOne(first)
+
+		second := b.want("it is accepted anew", b.remove(instanceID), 202).text("operation")
+		again := b.want("J4: the same while it waits for its turn", b.remove(instanceID), 202).text("operation")
+
+		if second == first || again != second {
+			b.Errorf("the deletions are %s, which is canceled, %s and %s", first, second, again)
+		}
+
+		b.move(first, process.Canceled)
+		b.move(second, process.InProgress)
+		b.cancelOne(second)
+		b.forget(instanceID)
+		b.want("J5: nothing is left that a deletion could remove", b.remove(instanceID), 410)
+	})
+}

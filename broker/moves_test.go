@@ -220,6 +220,20 @@ func (b *bench) deleted(id string) {
 	b.move(operation, process.Succeeded)
 }
 
+// cancelOne has an operator cancel an operation.
+func (b *bench) cancelOne(operation string) {
+	b.Helper()
+
+	err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
+		_, err := b.operations.CancelOne(b.Context(), tx, operation, "an operator wants it", b.clock.Now())
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
 // forget is the last step of a deletion.
 func (b *bench) forget(id string) {
 	b.Helper()

@@ -86,7 +86,7 @@ func (a *api) placeUnbinding(ctx context.Context, tx storage.Tx, instanceID, bin
 
 	if binding.State == environment.BindingDeleting {
 		running, found, err := a.latest(ctx, tx, environment.BindingKey(instanceID, bindingID), environment.KindUnbind)
-		if err != nil || found && !running.State.Terminal() {
+		if err != nil || found && goesOn(running) {
 			return running.ID, false, err
 		}
 	}

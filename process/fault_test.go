@@ -70,15 +70,53 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 	})
 }
 
-// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window and then meet a passing error.
+// answerLost is a store that stores the first progress and does not say so.
+type answerLost struct {
+	process.Store
+
+	saved atomic.Int64
+}
+
+func (s *answerLost) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	state, err := s.Store.Save(ctx, progress)
+	if err == nil && s.saved.Add(1) == 1 {
+		return "", errCutOff
+	}
+
+	return state, err
+}
+
+// TestNothingIsToldTwice has the answer to a write lost, and the step say so: to write once more would tell the same again.
+func TestNothingIsToldTwice(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			if err := o.Save(ctx); err != nil {
+				return o, 0, failure.Wrap(failure.Transient, err, "the intent could not be stored")
+			}
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(&answerLost{Store: b.store}, stage("only", traced("A"), order)))
+		b.accept("op", "instance")
+		b.await("op")
+
+		want := []string{"accepted", "A done", "taken over", "A done", "Order done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window between two passing errors.
 func TestHealthyPollingUsesUpNoWindow(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		poll := failing("Poll", func(run int) (time.Duration, error) {
 			switch {
-			case run <= 4:
-				return 30 * time.Second, nil
-			case run == 5:
+			case run == 1 || run == 6:
 				return 0, failure.New(failure.Transient, "the connection broke")
+			case run < 6:
+				return 30 * time.Second, nil
 			default:
 				return 0, nil
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +154,114 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 	})
 }
 
+// TestReplicaThatLostALeaseStopsItsStep has another replica take over from one that is sound, as after a freeze.
+func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		err      error
+		givesUp  bool
+		wantRuns int
+	}{
+		"kept":       {"the next renewal tells that another replica has the lease", context.Canceled, false, 1},
+		"done":       {"a step that was done all the same is followed by no other one", nil, false, 1},
+		"given back": {"whoever claims an operation anew stops what it still does of it: no renewal tells of the lease before", context.Canceled, true, 2},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				stopped := make(chan time.Time, 2)
+				hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+					<-ctx.Done()
+					stopped <- time.Now()
+
+					return o, 0, c.err
+				}}
+				never := traced("Never")
+
+				b.start(b.engine(b.store, stage("only", hang, never)))
+				b.accept("op", "instance")
+				time.Sleep(2500 * time.Millisecond)
+
+				lost := time.Now()
+
+				claimed, err := b.store.Claim(b.Context(), process.Claim{
+					Due: process.Due{Kind: "test"}, Owner: "another", Limit: 1, Now: lost.Add(time.Minute), Until: lost.Add(time.Hour),
+				})
+				if err != nil || len(claimed) != 1 {
+					b.Fatalf("claimed %d, %v", len(claimed), err)
+				}
+
+				if c.givesUp {
+					record := claimed[0].Record
+					record.NextRun = lost
+
+					if _, err := b.store.Save(b.Context(), process.Progress{Record: record, Release: true, Now: lost}); err != nil {
+						b.Fatal(err)
+					}
+				}
+
+				if took := (<-stopped).Sub(lost); took > 2*time.Second {
+					b.Errorf("%s: the step was stopped after %s", c.reason, took)
+				}
+
+				time.Sleep(time.Second)
+
+				if record := b.get("op"); hang.runs() != c.wantRuns || never.runs() != 0 || (record.Lease.Owner == "another") == c.givesUp {
+					b.Errorf("%s: it runs for the %d. time, under lease of %q", c.reason, hang.runs(), record.Lease.Owner)
+				}
+			})
+		})
+	}
+}
+
+// lateAnswer is a store whose first renewal is answered late, when nothing is held any more that it was asked about.
+type lateAnswer struct {
+	process.Store
+
+	renewals atomic.Int64
+}
+
+func (s *lateAnswer) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	if s.renewals.Add(1) > 1 {
+		return s.Store.Renew(ctx, renewal)
+	}
+
+	time.Sleep(1500 * time.Millisecond)
+
+	return map[string]process.State{}, nil
+}
+
+// TestALateAnswerConcernsNoLaterRun has a step come back, and run again, while the renewal of its first run's lease is under way.
+func TestALateAnswerConcernsNoLaterRun(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		poll := &step{name: "Poll"}
+		poll.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			if poll.runs() == 1 {
+				time.Sleep(2100 * time.Millisecond) // beyond the first renewal
+
+				return o, time.Millisecond, nil
+			}
+
+			select {
+			case <-time.After(5 * time.Second):
+				return o, 0, nil
+			case <-ctx.Done():
+				return o, 0, ctx.Err()
+			}
+		}
+
+		b.start(b.engine(&lateAnswer{Store: b.store}, stage("only", poll)))
+		b.accept("op", "instance")
+		b.await("op")
+
+		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}
+		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
 func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -286,6 +395,25 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 
 		if diff := cmp.Diff([]string{"Running"}, b.trace(record)); diff != "" {
 			b.Errorf("what was done is kept for whoever cleans up: -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestCancelIsSeenByTheNextWrite has the operation canceled so shortly before the end of a stage that no renewal tells of it.
+func TestCancelIsSeenByTheNextWrite(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		never := traced("Never")
+		last := &step{name: "Last", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			b.cancel(o.InstanceID)
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("first", last), stage("second", never)))
+		b.accept("op", "instance")
+
+		if record := b.await("op"); record.State != process.Canceled || never.runs() != 0 {
+			b.Errorf("ended as %s, the next stage ran %d times", record.State, never.runs())
 		}
 	})
 }

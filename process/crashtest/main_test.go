@@ -3,7 +3,7 @@ package crashtest
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { postgrestest.Main(m) }

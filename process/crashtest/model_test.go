@@ -4,14 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -36,7 +40,9 @@ const (
 	doWake   = "wake"
 	doCrash  = "crash"
 	doFreeze = "freeze"
+	doStop   = "stop"
 	doEmploy = "employ"
+	doRetry  = "retry"
 )
 
 // data is what the steps share.
@@ -56,8 +62,11 @@ type model struct {
 	failed   map[string]bool            // a run came to an error for good
 	done     map[string]map[string]bool // steps that were done or left out
 	canceled map[string]bool
+	kept     map[string][]string // stages that a retry begins with
 	before   map[string]process.Record
 	wrong    []string
+	// successors makes the operations that retry others.
+	successors *process.Engine[data]
 }
 
 // do has the action happen.
@@ -86,8 +95,12 @@ func (m *model) do(action action) {
 		m.replica(action.Instance).die()
 	case doFreeze:
 		m.replica(action.Instance).stop(freeze)
+	case doStop:
+		m.replica(action.Instance).kill()
 	case doEmploy:
 		m.employ()
+	case doRetry:
+		m.retry(instance)
 	}
 
 	time.Sleep(action.For)
@@ -110,6 +123,34 @@ func (m *model) accept(instance string, script []result) {
 
 		return err
 	})
+}
+
+// retry goes on where the newest operation of the instance has failed or was canceled, as an operator may have it.
+func (m *model) retry(instance string) {
+	var former process.Record
+
+	for _, record := range m.all() {
+		if record.InstanceID == instance && record.Position > former.Position {
+			former = record
+		}
+	}
+
+	if former.State != process.Failed && former.State != process.Canceled {
+		return
+	}
+
+	var err error
+	if former.Payload, err = m.world.Store.Payload(m.Context(), m.world.Store.Reader(), former.ID); err != nil {
+		m.Fatal(err)
+	}
+
+	next := m.successors.Successor(former, fmt.Sprint("op-", len(m.accepted)), time.Now())
+	m.accepted, m.kept[next.ID] = append(m.accepted, next.ID), next.FinishedStages
+
+	m.mutex.Lock()
+	m.done[next.ID] = maps.Clone(m.done[former.ID])
+	m.mutex.Unlock()
+	m.inTx(func(tx storage.Tx) error { return m.world.Store.Accept(m.Context(), tx, next) })
 }
 
 // skip has the step left out at which the instance's operation is.
@@ -157,12 +198,12 @@ func (m *model) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-// tellActions plays the actions and returns what is wrong.
-func tellActions(t *testing.T, actions []action) (wrong []string) {
+// tellActions plays the actions on a new database and returns what is wrong.
+func tellActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []action) (wrong []string) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
-		db := storagetest.Volatile(t)
+		db := open(t)
 
 		store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
 		if err != nil {
@@ -171,8 +212,14 @@ func tellActions(t *testing.T, actions []action) (wrong []string) {
 
 		m := &model{
 			db: db, scripts: map[string][]result{}, failed: map[string]bool{}, done: map[string]map[string]bool{},
-			canceled: map[string]bool{}, before: map[string]process.Record{},
+			canceled: map[string]bool{}, kept: map[string][]string{}, before: map[string]process.Record{},
 		}
+
+		m.successors, err = process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), m.processes(Undisturbed())...)
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		m.Play = newPlay(t, World[data]{Store: store, Processes: m.processes}, nil)
 
 		defer m.end()
@@ -216,7 +263,7 @@ func actions() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		drawn := action{
 			What: rapid.SampledFrom([]string{
-				doAccept, doAccept, doAccept, doCancel, doSkip, doWake, doCrash, doFreeze, doEmploy,
+				doAccept, doAccept, doAccept, doCancel, doSkip, doRetry, doWake, doCrash, doFreeze, doStop, doEmploy,
 			}).Draw(t, "what"),
 			Instance: rapid.IntRange(0, 2).Draw(t, "instance"),
 			For: rapid.SampledFrom([]time.Duration{
@@ -225,7 +272,7 @@ func actions() *rapid.Generator[action] {
 		}
 
 		if drawn.What == doAccept {
-			drawn.Script = rapid.SliceOfN(rapid.SampledFrom([]result{done, done, waits, transient, slow, slow, permanent, panics}), 0, 8).
+			drawn.Script = rapid.SliceOfN(rapid.SampledFrom([]result{done, done, waits, saves, transient, slow, slow, permanent, panics}), 0, 8).
 				Draw(t, "script")
 		}
 
@@ -235,10 +282,31 @@ func actions() *rapid.Generator[action] {
 
 func TestEngineAgainstItsModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		story := rapid.SliceOfN(actions(), 1, 20).Draw(r, "story")
+		story := stories().Draw(r, "story")
 
-		for _, wrong := range tellActions(t, story) {
+		for _, wrong := range tellActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, story) {
 			r.Error(wrong)
 		}
 	})
+}
+
+// TestEngineAgainstItsModelOnPostgreSQL plays a few stories, the same ones each time, where replicas do work side by side.
+func TestEngineAgainstItsModelOnPostgreSQL(t *testing.T) {
+	const few = 4
+
+	postgrestest.Database(t) // the server is started on real time
+
+	for seed := range few {
+		story := stories().Example(seed)
+
+		for _, wrong := range tellActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, story) {
+			t.Errorf("%s\n%+v", wrong, story)
+		}
+	}
+}
+
+func stories() *rapid.Generator[[]action] {
+	const longest = 20
+
+	return rapid.SliceOfN(actions(), 1, longest)
 }

@@ -80,6 +80,12 @@ func (m *model) finally() {
 			}
 		}
 
+		for _, stage := range m.kept[id] {
+			if ran := m.witness.of(id).ran[stage]; len(ran) > 0 {
+				m.note("%s retries another operation and ran %v of its stage %s again", id, ran, stage)
+			}
+		}
+
 		if want := map[string]int{firstKind: 3, secondKind: 2}[now.Kind]; now.State == process.Succeeded && len(now.FinishedStages) != want {
 			m.note("%s succeeded with the stages %v", id, now.FinishedStages)
 		}

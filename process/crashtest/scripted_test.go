@@ -20,6 +20,7 @@ const (
 	permanent result = "permanent error"
 	panics    result = "panics"
 	slow      result = "slow"
+	saves     result = "saves an intent"
 )
 
 // scripted is a step that comes to what its operation's script says.
@@ -37,6 +38,14 @@ func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ 
 	if came == slow {
 		if err := s.line.Outside(ctx, s.name, func(context.Context) error { return nil }); err != nil {
 			return operation, 0, failure.Wrap(failure.Transient, err, "it is away")
+		}
+	}
+
+	if came == saves {
+		operation.Data.Done = append(operation.Data.Done, s.name+" intended")
+
+		if err := operation.Save(ctx); err != nil {
+			return operation, 0, failure.Wrap(failure.Transient, err, "the intent is not stored")
 		}
 	}
 

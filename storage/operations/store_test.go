@@ -240,6 +240,65 @@ func TestLeaseThatRanOutIsTakenOverAndFenced(t *testing.T) {
 	})
 }
 
+// TestWritesThatNobodyMayMake are refused by the fence and by the owner: each of the two alone would let one of them pass.
+func TestWritesThatNobodyMayMake(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		lose   func(b bench, claimed process.Record)
+	}{
+		"taken over by itself": {
+			"a replica that could not renew claims anew what an earlier run of its own still carries",
+			func(b bench, _ process.Record) { b.claimOne("replica-a", "op-1", start.Add(leaseTime+time.Second)) },
+		},
+		"given back": {
+			"a run that has given its lease back writes no more, although nobody has claimed the operation since",
+			func(b bench, claimed process.Record) {
+				b.save(process.Progress{Record: claimed, Release: true, Now: start.Add(time.Second)})
+			},
+		},
+		"ended": {
+			"what has come to its end stays as it is",
+			func(b bench, claimed process.Record) { b.save(finished(claimed, process.Failed)) },
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b bench) {
+				b.accept("op-1", "instance-1")
+				old := b.claimOne("replica-a", "op-1", start)
+				b.save(process.Progress{
+					Record: old, Failed: []process.Attempt{{Stage: "s", Step: "kept", Number: 1, First: start, Last: start}}, Now: start,
+				})
+				c.lose(b, old)
+
+				before, told := b.get("op-1"), b.outcomes("op-1")
+				late := finished(old, process.Succeeded)
+				late.Timeline = []process.Entry{{Outcome: process.OperationSucceeded, Began: start, End: start}}
+				late.Cleared = []process.Attempt{{Stage: "s", Step: "kept"}}
+				late.Failed = []process.Attempt{{Stage: "s", Step: "late", Number: 1, First: start, Last: start}}
+
+				if _, err := b.store.Save(b.Context(), late); !errors.Is(err, process.ErrLeaseLost) {
+					b.Errorf("%s: the write gives %v, want ErrLeaseLost", c.reason, err)
+				}
+
+				if diff := cmp.Diff(before, b.get("op-1")); diff != "" {
+					b.Errorf("%s: -before +after\n%s", c.reason, diff)
+				}
+
+				if diff := cmp.Diff(told, b.outcomes("op-1")); diff != "" {
+					b.Errorf("%s: timeline -before +after\n%s", c.reason, diff)
+				}
+
+				attempts, err := storage.Select[string](b.Context(), b.db.Reader(), `SELECT step FROM step_attempts`)
+				if diff := cmp.Diff([]string{"kept"}, attempts); err != nil || diff != "" {
+					b.Errorf("%s: %v, attempts -want +got\n%s", c.reason, err, diff)
+				}
+			})
+		})
+	}
+}
+
 func TestRenewedLeaseIsKept(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
@@ -262,6 +321,31 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 		if now := b.get("op-1"); now.Stage != "create" || now.Step != "Order" || now.StepBegan.IsZero() {
 			b.Errorf("the heartbeat did not tell what runs: %s/%s since %s", now.Stage, now.Step, now.StepBegan)
 		}
+	})
+}
+
+// TestARenewalThatComesTooLateChangesNothing has a lease given back, and the operation claimed anew, while its renewal is under way.
+func TestARenewalThatComesTooLateChangesNothing(t *testing.T) {
+	each(t, func(b bench) {
+		b.accept("op-1", "instance-1")
+		record := b.claimOne("replica-a", "op-1", start)
+		b.save(process.Progress{Record: record, Release: true, Now: start.Add(time.Second)})
+
+		renewed := func(when string) {
+			b.Helper()
+
+			states, err := b.store.Renew(b.Context(), process.Renewal{
+				Owner: "replica-a", Until: start.Add(time.Hour),
+				Held: []process.Held{{OperationID: "op-1", Fence: record.Lease.Fence, Changed: true, Stage: "s", Step: "A", StepBegan: start}},
+			})
+			if now := b.get("op-1"); err != nil || len(states) != 0 || now.Step != "" || !now.StepBegan.IsZero() {
+				b.Errorf("%s: the lease before is renewed as %v, %v; the operation is told to be at step %q", when, states, err, now.Step)
+			}
+		}
+
+		renewed("given back")
+		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // nothing holds it up
+		renewed("claimed anew by the same replica")
 	})
 }
 

@@ -248,7 +248,10 @@ func ownParameters() string {
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[environment.Data] {
+// brokerSceneOf makes a scene on new databases. In some it is a matter of chance how far the creation gets that is ended.
+type brokerSceneOf func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data]
+
+func newBrokerScene(t *testing.T, ground ground, open database) brokerSceneOf {
 	t.Helper()
 
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
@@ -258,8 +261,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 
 	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
 
-	// scene is one on new databases. In some it is a matter of chance how far the creation gets that is ended.
-	scene := func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data] {
+	return func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data] {
 		return crashtest.Scene[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[environment.Data] {
 			t.Helper()
 
@@ -272,6 +274,12 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 			}
 		}}
 	}
+}
+
+func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[environment.Data] {
+	t.Helper()
+
+	scene := newBrokerScene(t, ground, open)
 
 	return []crashtest.Scene[environment.Data]{
 		scene("provision", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {

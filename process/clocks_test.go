@@ -1,0 +1,80 @@
+package process_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// wrong is a clock that is fast, or slow.
+type wrong struct {
+	clock.RealClock
+
+	by time.Duration
+}
+
+func (c wrong) Now() time.Time { return c.RealClock.Now().Add(c.by) }
+
+func (c wrong) Since(moment time.Time) time.Duration { return c.Now().Sub(moment) }
+
+// TestClocksMayDiffer has one of two replicas go by a wrong clock, as far as NTP lets it: none takes over from the other.
+func TestClocksMayDiffer(t *testing.T) {
+	for _, by := range []time.Duration{-2 * time.Second, 2 * time.Second} {
+		t.Run(by.String(), func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+					time.Sleep(15 * time.Second)
+
+					return o, 0, nil
+				}}
+				poll := failing("Poll", func(run int) (time.Duration, error) {
+					if run%4 > 0 {
+						return 10 * time.Second, nil
+					}
+
+					return 0, nil
+				})
+
+				for _, clock := range []clock.WithTicker{clock.RealClock{}, wrong{by: by}} {
+					config := process.DefaultConfig()
+					config.Workers = 1 // both get something to do
+
+					engine, err := process.NewEngine(b.store, config, clock, logging.Discard(), process.Process[data]{
+						Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("long", long), stage("poll", poll), stage("end", traced("End"))},
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+
+					b.start(engine)
+				}
+
+				for _, id := range []string{"one", "two", "three"} {
+					b.accept(id, id)
+				}
+
+				for _, id := range []string{"one", "two", "three"} {
+					record := b.await(id)
+					if record.State != process.Succeeded {
+						b.Errorf("%s ended as %s: %+v", id, record.State, record.Problem)
+					}
+
+					for _, entry := range b.timeline(id) {
+						if entry.Outcome == process.TakenOver {
+							b.Errorf("%s was taken over from a replica that was at work: %v", id, b.story(id))
+						}
+					}
+				}
+
+				if long.runs() != 3 {
+					b.Errorf("the long step of three operations ran %d times", long.runs())
+				}
+			})
+		})
+	}
+}
