@@ -2,7 +2,11 @@ package process_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -46,6 +50,140 @@ func TestWhatIsClaimedDuringAStopIsHandedBack(t *testing.T) {
 
 		if record := b.await("one"); record.State != process.Succeeded {
 			b.Errorf("another replica ends it as %s", record.State)
+		}
+	})
+}
+
+// silentStore is a store that gives no answer for a while: each call of it ends with its context.
+type silentStore struct {
+	process.Store
+
+	silent atomic.Bool
+}
+
+func (s *silentStore) wait(ctx context.Context) error {
+	if s.silent.Load() {
+		<-ctx.Done()
+	}
+
+	return ctx.Err()
+}
+
+func (s *silentStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+
+	return s.Store.Due(ctx, kinds, now)
+}
+
+func (s *silentStore) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+
+	return s.Store.Renew(ctx, renewal)
+}
+
+func (s *silentStore) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	if err := s.wait(ctx); err != nil {
+		return "", err
+	}
+
+	return s.Store.Save(ctx, progress)
+}
+
+func TestAStopHasAnEndWhileTheStoreIsSilent(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		took   time.Duration
+	}{
+		"between steps": {"the step ends with the stop, and cannot be stored", 0},
+		"during a step": {"the step uses up the grace, and cannot be handed back", 14 * time.Second},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				const most = 25 * time.Second // what a service has for its stop
+
+				store := &silentStore{Store: b.store}
+				begun := make(chan struct{})
+				work := &step{name: "Work"}
+				work.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
+					if work.runs() == 1 {
+						store.silent.Store(true)
+						close(begun)
+						time.Sleep(c.took)
+					}
+
+					return o, 0, nil
+				}
+
+				stop := b.start(b.engine(store, stage("only", work)))
+				b.accept("op", "instance")
+				<-begun
+
+				stopping := time.Now()
+
+				stop()
+
+				if took := time.Since(stopping); took > most {
+					b.Errorf("%s: the stop takes %s", c.reason, took)
+				}
+
+				store.silent.Store(false)
+				b.start(b.engine(store, stage("only", work)))
+
+				if record := b.await("op"); record.State != process.Succeeded || work.runs() != 2 {
+					b.Errorf("%s: another replica ends it as %s after %d runs", c.reason, record.State, work.runs())
+				}
+			})
+		})
+	}
+}
+
+// TestAStepThatDoesNotStopKeepsNobodyFromGoingOn has a step that looks at no context. What it holds goes on elsewhere once the grace is over.
+func TestAStepThatDoesNotStopKeepsNobodyFromGoingOn(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		const (
+			deaf = time.Hour
+			// most is the grace and a lease, with a look for leases that ran out.
+			most = 15*time.Second + 6*time.Second + 2*time.Second
+		)
+
+		begun := make(chan struct{}, 2)
+		work := &step{name: "Work"}
+		work.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
+			begun <- struct{}{}
+
+			if work.runs() == 1 {
+				time.Sleep(deaf)
+
+				o.Data.Trace = append(o.Data.Trace, "too late")
+			}
+
+			return o, 0, nil
+		}
+
+		stop := b.start(b.engine(b.store, stage("only", work)))
+		b.accept("op", "instance")
+		<-begun
+		b.start(b.engine(b.store, stage("only", work)))
+
+		stopping := time.Now()
+
+		go stop()
+
+		record := b.await("op")
+		if took := time.Since(stopping); record.State != process.Succeeded || took > most {
+			b.Errorf("another replica ends it as %s after %s, want within %s", record.State, took, most)
+		}
+
+		time.Sleep(2 * deaf)
+
+		if diff := cmp.Diff(record, b.get("op")); diff != "" || len(b.trace(record)) > 0 {
+			b.Errorf("what came too late is stored, -before +after:\n%s%v", diff, b.trace(record))
 		}
 	})
 }

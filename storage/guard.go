@@ -25,7 +25,8 @@ type guarding struct {
 type guardedConnection struct {
 	connection
 
-	line   *line
+	line *line
+	// gaveUp says that the connection is not used again.
 	gaveUp atomic.Bool
 }
 
@@ -44,6 +45,10 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, complete := opened.(connection)
 	if !complete {
 		return nil, errors.Join(fmt.Errorf("a prepared connection is a %T", opened), opened.Close())
+	}
+
+	if err := writes(ctx, inner); err != nil {
+		return nil, errors.Join(err, inner.Close())
 	}
 
 	return &guardedConnection{connection: inner, line: line}, nil
@@ -82,7 +87,7 @@ func (c *guardedConnection) QueryContext(ctx context.Context, query string, args
 	if err != nil {
 		finish()
 
-		return nil, err //nolint:wrapcheck // as above
+		return nil, c.checked(err)
 	}
 
 	return guardedRows{rows, finish}, nil
@@ -92,7 +97,9 @@ func (c *guardedConnection) QueryContext(ctx context.Context, query string, args
 func (c *guardedConnection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	defer c.during(ctx)()
 
-	return c.connection.ExecContext(ctx, query, args) //nolint:wrapcheck // as above
+	result, err := c.connection.ExecContext(ctx, query, args)
+
+	return result, c.checked(err)
 }
 
 // PrepareContext implements driver.ConnPrepareContext.

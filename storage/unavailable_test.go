@@ -41,7 +41,9 @@ func TestIsUnavailable(t *testing.T) {
 		"deadlock":             {"the other one goes on, and this one may then", &pq.Error{Code: "40P01"}, true},
 		"not serialized":       {"PostgreSQL asks for another try", &pq.Error{Code: "40001"}, true},
 		"read only":            {"another server has taken over, and will be found", &pq.Error{Code: "25006"}, true},
-		"canceled by the user": {"nobody waits for the answer", &pq.Error{Code: "57014"}, false},
+		"statement too slow":   {"the server's own limit, and it may be quicker later", &pq.Error{Code: "57014"}, true},
+		"lock is held":         {"who holds it goes on", &pq.Error{Code: "55P03"}, true},
+		"canceled by a caller": {"nobody waits for the answer", errors.Join(context.Canceled, &pq.Error{Code: "57014"}), false},
 		"duplicate":            {"the same call fails again", &pq.Error{Code: "23505"}, false},
 		"no such table":        {"the same call fails again", &pq.Error{Code: "42P01"}, false},
 		"wrong password":       {"an operator has to act", &pq.Error{Code: "28P01"}, false},
@@ -105,5 +107,22 @@ func TestSQLiteThatIsBusyIsUnavailable(t *testing.T) {
 	})
 	if !storage.IsUnavailable(err) || storage.IsDuplicate(err) {
 		t.Errorf("a file that another one writes to gives %v", err)
+	}
+}
+
+func TestSQLiteThatOnlyReadsIsUnavailable(t *testing.T) {
+	db := storagetest.SQLite(t)
+	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // as of a disk that the system does not write to after an error
+
+	if err := add(t.Context(), db.Writer()); !storage.IsUnavailable(err) {
+		t.Errorf("a file that is only read gives %v", err)
+	}
+
+	if _, err := storage.Exec(t.Context(), db.Writer(), `PRAGMA query_only = off`); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := add(t.Context(), db.Writer()); err != nil {
+		t.Errorf("a file that is written again gives %v", err)
 	}
 }

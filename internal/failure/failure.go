@@ -58,6 +58,8 @@ const (
 	ComponentDirector       = "compass director"
 	ComponentDirectorClient = "compass director client"
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
+	// ComponentReleases is the registry of the releases of Kyma.
+	ComponentReleases = "releases"
 )
 
 // Error is an error that explains itself: to the engine by its kind, to a person by its text, to a machine by reason and

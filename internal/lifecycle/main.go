@@ -16,10 +16,13 @@ import (
 const garbage = 150
 
 // Main runs a program until it ends or is told to stop by SIGINT or SIGTERM, and returns its exit code. What went wrong is
-// written to the output.
+// written to the output. Told a second time, the program ends at once, as by a crash.
 func Main(program func(ctx context.Context) error, errors io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+
+	// From then on a signal does again what it does by itself.
+	defer context.AfterFunc(ctx, stop)()
 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)

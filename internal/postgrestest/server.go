@@ -28,6 +28,7 @@ type Server struct {
 	folder     string
 	arguments  []string
 	attributes *syscall.SysProcAttr
+	owner      int // of its files, or -1 when it runs as ourselves
 	running    *exec.Cmd
 }
 
@@ -152,7 +153,7 @@ func start(settings ...string) (*Server, error) {
 
 	server := &Server{
 		dsn:    fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port),
-		folder: folder, arguments: arguments, attributes: attributes,
+		folder: folder, arguments: arguments, attributes: attributes, owner: owner,
 	}
 
 	if err := server.Start(); err != nil {

@@ -133,6 +133,7 @@ func DefaultConfig() Config {
 			ClusterCleanupSelector: "https://service-manager.",
 			KubeconfigValidity:     8 * time.Hour, PollInterval: 20 * time.Second, Calls: 32,
 		},
+		Kyma:                        Kyma{ReleasesCalls: 8},
 		EnqueueInProgressOperations: true,
 		AuditRetention:              400 * 24 * time.Hour,
 	}

@@ -2,17 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
 	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 )
 
@@ -24,50 +18,7 @@ type Kyma struct {
 	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user of the repository; empty for none"`
 	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"the user's password"`
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"speak HTTP without TLS to the repository"`
-}
-
-// open finds the releases. A broken one in the folder is told at the start; the repository is asked when a release is ordered, for the
-// Provisioner starts while it is away. Without either Kyma is only removed from runtimes that have it.
-func (k Kyma) open(ctx context.Context) (installation.Releases, installation.Installer, error) {
-	if k.ReleasesPath == "" && k.ReleasesRepository == "" {
-		return noReleases{}, applier.New(applier.Options{Manifests: noReleases{}, Now: time.Now}), nil
-	}
-
-	store, err := k.store()
-	if err != nil {
-		return nil, nil, err
-	}
-
-	releases := catalog.New(store)
-
-	if k.ReleasesPath != "" {
-		if err := releases.Check(ctx); err != nil {
-			return nil, nil, fmt.Errorf("APP_KYMA_RELEASES_PATH: %w", err)
-		}
-	}
-
-	return releases, applier.New(applier.Options{Manifests: releases, Now: time.Now}), nil
-}
-
-func (k Kyma) store() (catalog.Store, error) {
-	switch {
-	case k.ReleasesRepository == "":
-		return catalog.Folder{FS: os.DirFS(k.ReleasesPath)}, nil
-	case k.ReleasesPath != "":
-		return nil, errors.New("APP_KYMA_RELEASES_REPOSITORY: releases come from it or from APP_KYMA_RELEASES_PATH, set one of them")
-	case k.ReleasesCachePath == "":
-		return nil, errors.New("APP_KYMA_RELEASES_CACHE_PATH: it has to name a folder for the releases of the repository")
-	}
-
-	registry, err := catalog.NewRegistry(catalog.RegistryOptions{
-		Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
-		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
-	}
-
-	return registry, nil
+	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"how many calls to the repository may run at the same time, in one replica"`
 }
 
 // noReleases has nothing to install.

@@ -17,14 +17,17 @@ func TestWhereReleasesComeFrom(t *testing.T) {
 		kyma   Kyma
 		want   string // part of the error; empty for none
 	}{
-		"none":       {"Kyma is an option", Kyma{}, ""},
-		"folder":     {"an empty one is as good as none", Kyma{ReleasesPath: folder}, ""},
-		"no folder":  {"a path that leads nowhere is a mistake", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
-		"repository": {"it is not asked at the start", Kyma{ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder}, ""},
-		"both":       {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "set one of them"},
-		"no cache":   {"what was fetched has to be kept", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
+		"none":      {"Kyma is an option", Kyma{}, ""},
+		"folder":    {"an empty one is as good as none", Kyma{ReleasesPath: folder}, ""},
+		"no folder": {"a path that leads nowhere is a mistake", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
+		"repository": {"it is not asked at the start", Kyma{
+			ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder, ReleasesCalls: 1,
+		}, ""},
+		"no calls": {"a call needs a turn", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},
+		"both":     {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "set one of them"},
+		"no cache": {"what was fetched has to be kept", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
 		"no repository": {
-			"it has to be a reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_REPOSITORY",
+			"it has to be a reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder, ReleasesCalls: 1}, "APP_KYMA_RELEASES_REPOSITORY",
 		},
 	}
 
@@ -32,15 +35,15 @@ func TestWhereReleasesComeFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			releases, installer, err := test.kyma.open(t.Context())
+			found, err := test.kyma.open(t.Context())
 
 			switch {
 			case test.want != "":
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s: want an error with %q, got %v", test.reason, test.want, err)
 				}
-			case err != nil || releases == nil || installer == nil:
-				t.Errorf("%s: got %v, %v, %v", test.reason, releases, installer, err)
+			case err != nil || found.known == nil || found.installer == nil:
+				t.Errorf("%s: got %+v, %v", test.reason, found, err)
 			}
 		})
 	}
@@ -49,12 +52,12 @@ func TestWhereReleasesComeFrom(t *testing.T) {
 func TestOrdersOfKymaWithoutReleases(t *testing.T) {
 	t.Parallel()
 
-	releases, _, err := Kyma{}.open(t.Context())
+	none, err := Kyma{}.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.0"})
+	_, err = none.known.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.0"})
 	for _, variable := range []string{"APP_KYMA_RELEASES_PATH", "APP_KYMA_RELEASES_REPOSITORY"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("the refusal does not name %s: %v", variable, err)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,18 +126,20 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		return err
 	}
 
-	s.Metrics().MustRegister(append(directory.collectors(), guard, enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log))...)
-
-	releases, installer, err := config.Kyma.open(ctx)
+	releases, err := config.Kyma.open(ctx)
 	if err != nil {
 		return err
 	}
+
+	s.Metrics().MustRegister(slices.Concat(directory.collectors(), releases.collectors(), []prometheus.Collector{
+		guard, enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log),
+	})...)
 
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
 		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Landscape: landscape,
 		Director: directory.asDirector(), Tokens: directory.asTokens(),
-		Releases: releases, Installer: installer,
+		Releases: releases.known, Installer: releases.installer,
 	}
 
 	engine, err := s.engine(config, stores.operations, parts)
@@ -151,7 +155,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	waker := &shootWaker{store: stores.operations, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes)}
 	handler := s.handler(config, stores, parts, directory, wake)
 
-	background := append(directory.parts(stores.runtimes, stores.operations, wake),
+	background := append(slices.Concat(directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log)),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{

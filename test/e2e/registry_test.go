@@ -132,6 +132,6 @@ func (r *ociRegistry) push(version string) {
 func (r *ociRegistry) kyma(cache string, password secret.String) provisioner.Kyma {
 	return provisioner.Kyma{
 		ReleasesRepository: r.repository(), ReleasesCachePath: cache,
-		ReleasesUsername: registryUser, ReleasesPassword: password, ReleasesInsecure: true,
+		ReleasesUsername: registryUser, ReleasesPassword: password, ReleasesInsecure: true, ReleasesCalls: 4,
 	}
 }

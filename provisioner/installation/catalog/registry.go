@@ -42,6 +42,8 @@ type RegistryOptions struct {
 	Password secret.String
 	// Insecure speaks HTTP without TLS.
 	Insecure bool
+	// Guard, if set, wraps what sends the requests.
+	Guard func(http.RoundTripper) http.RoundTripper
 }
 
 // Registry is a Store: a repository in which each release is an artifact with one layer, a tar.gz of its folder, and the version as tag.
@@ -57,8 +59,12 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 		return nil, fmt.Errorf("%q is no repository: %w", options.Repository, err)
 	}
 	repository.PlainHTTP = options.Insecure
+	transport := http.DefaultTransport
+	if options.Guard != nil {
+		transport = options.Guard(transport)
+	}
 	// It does not try again by itself: the engine does, and holds no worker meanwhile.
-	client := &auth.Client{Client: &http.Client{Timeout: registryTimeout}, Cache: auth.NewCache()}
+	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
 	if options.Username != "" {
 		client.Credential = auth.StaticCredential(repository.Reference.Registry, auth.Credential{
 			Username: options.Username, Password: options.Password.Reveal(),
@@ -66,6 +72,14 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	}
 	repository.Client = client
 	return &Registry{repository: repository, cache: options.Cache}, nil
+}
+
+// Probe asks what any registry can answer.
+func (r *Registry) Probe(ctx context.Context) error {
+	registry := remote.Registry{RepositoryOptions: remote.RepositoryOptions{
+		Client: r.repository.Client, Reference: r.repository.Reference, PlainHTTP: r.repository.PlainHTTP,
+	}}
+	return registry.Ping(ctx)
 }
 
 // Versions implements Store.
@@ -168,15 +182,19 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 // refused says why the registry does not give a release. What it says itself is for the log: it may name addresses. A password that is
 // wrong is repaired some time, and what waits for the release goes on then.
 func refused(version string, err error) error {
+	if guarded, ok := errors.AsType[*failure.Error](err); ok {
+		return failure.Wrap(guarded.Kind, err, "release %s cannot be fetched: %s", version, guarded.Text).
+			Because(guarded.Reason, guarded.Component)
+	}
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
 		answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
 		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases refuses our credentials: "+
 			"an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
-			Because("Unauthorized", failure.ComponentProvisioner)
+			Because("Unauthorized", failure.ComponentReleases)
 	}
 	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases does not answer as it should", version).
-		Because(failure.ReasonSystemAway, failure.ComponentProvisioner)
+		Because(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
 // rooted returns the folder of release.yaml: the folder itself, or the only one in it, as tar makes it of a folder by its name.

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
@@ -103,8 +104,15 @@ func (r *registry) store(t *testing.T, cache string) *catalog.Registry {
 
 func (r *registry) storeFor(t *testing.T, cache, user string, password secret.String) *catalog.Registry {
 	t.Helper()
+	return r.guarded(t, cache, user, password, nil)
+}
+
+func (r *registry) guarded(t *testing.T, cache, user string, password secret.String, guard func(http.RoundTripper) http.RoundTripper,
+) *catalog.Registry {
+	t.Helper()
 	store, err := catalog.NewRegistry(catalog.RegistryOptions{
 		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
+		Guard: guard,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -256,5 +264,43 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 				t.Errorf("%s: %q tells too much", tc.reason, err)
 			}
 		})
+	}
+}
+
+// TestRegistryBehindAGuard: a registry that is away holds no worker, and whoever waits for it reads since when.
+func TestRegistryBehindAGuard(t *testing.T) {
+	const calls = 2
+	guard := outside.New(outside.Options{
+		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
+	})
+	registry := newRegistry(t)
+	store := registry.guarded(t, t.TempDir(), "reader", "hush", guard.Transport)
+	releases := catalog.New(store)
+	for i := range 3 * calls {
+		version := fmt.Sprintf("1.0.%d", i)
+		_, err := releases.Plan(t.Context(), model.KymaConfigInput{Version: version})
+		if !failure.Is(err, failure.Invalid) {
+			t.Errorf("a release that is not there: %v", err)
+		}
+		registry.push(version, folderType, release(t, ""))
+		if _, err := store.Open(t.Context(), version); err != nil {
+			t.Error(err)
+		}
+		if err := store.Probe(t.Context()); err != nil && failure.Is(err, failure.Transient) {
+			t.Errorf("a registry that answers: %v", err)
+		}
+	}
+	if status := guard.Status(); status.InFlight > 0 || status.State != outside.Closed {
+		t.Errorf("no call is under way, and all were answered: %+v", status)
+	}
+	registry.Close()
+	var err error
+	for range 6 {
+		_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "2.0.0"})
+	}
+	known := failure.Of(err)
+	const want = "release 2.0.0 cannot be fetched: the registry of the releases is not called for now: 5 calls in a row have failed since "
+	if !strings.HasPrefix(known.Text, want) || known.Kind != failure.Transient || known.Component != failure.ComponentReleases {
+		t.Errorf("got %+v, want one that begins with %q", known, want)
 	}
 }

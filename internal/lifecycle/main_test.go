@@ -1,0 +1,90 @@
+package lifecycle_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+)
+
+// deaf is set in a process of this test binary that does not stop when it is told to.
+const deaf = "TEST_LIFECYCLE_DEAF"
+
+// TestSecondSignalEndsTheProgram plays in a process of its own, which has begun to stop and does not come to an end.
+func TestSecondSignalEndsTheProgram(t *testing.T) {
+	if os.Getenv(deaf) != "" {
+		beDeaf()
+	}
+
+	const patience = 30 * time.Second
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSecondSignalEndsTheProgram$")
+	child.Env = append(os.Environ(), deaf+"=1")
+
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	lines := bufio.NewScanner(output)
+
+	for _, want := range []string{"runs", "stops"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("the program says %q, want %q", lines.Text(), want)
+		}
+
+		if err := child.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		_ = child.Wait() // the error is the signal
+	}()
+
+	// The program may have said that it stops a moment before it hears signals no more.
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case <-again.C:
+			_ = child.Process.Signal(syscall.SIGTERM) // it may have ended
+		}
+	}
+
+	if status, _ := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("the program ended with %s, want by the second signal", child.ProcessState)
+	}
+}
+
+// beDeaf runs a program that hears of its first signal and goes on.
+func beDeaf() {
+	lifecycle.Main(func(ctx context.Context) error {
+		fmt.Println("runs")
+		<-ctx.Done()
+		fmt.Println("stops")
+		<-time.After(time.Hour)
+
+		return nil
+	}, os.Stderr)
+}

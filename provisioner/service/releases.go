@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// releases are what can be installed. Where they come from a registry, it stands behind a guard.
+type releases struct {
+	known     installation.Releases
+	installer installation.Installer
+	registry  *catalog.Registry
+	guard     *outside.Guard
+}
+
+// open finds the releases. A broken one in the folder is told at the start; the repository is asked when a release is ordered, for the
+// Provisioner starts while it is away. Without either Kyma is only removed from runtimes that have it.
+func (k Kyma) open(ctx context.Context) (releases, error) {
+	switch {
+	case k.ReleasesPath == "" && k.ReleasesRepository == "":
+		return releases{known: noReleases{}, installer: applier.New(applier.Options{Manifests: noReleases{}, Now: time.Now})}, nil
+	case k.ReleasesRepository != "":
+		return k.openRepository()
+	}
+
+	found := catalog.New(catalog.Folder{FS: os.DirFS(k.ReleasesPath)})
+	if err := found.Check(ctx); err != nil {
+		return releases{}, fmt.Errorf("APP_KYMA_RELEASES_PATH: %w", err)
+	}
+
+	return releasesOf(found), nil
+}
+
+func (k Kyma) openRepository() (releases, error) {
+	switch {
+	case k.ReleasesPath != "":
+		return releases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: releases come from it or from APP_KYMA_RELEASES_PATH, set one of them")
+	case k.ReleasesCachePath == "":
+		return releases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: it has to name a folder for the releases of the repository")
+	case k.ReleasesCalls < 1:
+		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: it has to be at least 1")
+	}
+
+	guard := outside.New(outside.Options{
+		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases,
+		Calls: k.ReleasesCalls, Variable: "APP_KYMA_RELEASES_CALLS",
+	})
+
+	registry, err := catalog.NewRegistry(catalog.RegistryOptions{
+		Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
+		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure, Guard: guard.Transport,
+	})
+	if err != nil {
+		return releases{}, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
+	}
+
+	found := releasesOf(catalog.New(registry))
+	found.registry, found.guard = registry, guard
+
+	return found, nil
+}
+
+func releasesOf(found *catalog.Catalog) releases {
+	return releases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
+}
+
+// collectors are what is measured.
+func (r releases) collectors() []prometheus.Collector {
+	if r.guard == nil {
+		return nil
+	}
+
+	return []prometheus.Collector{r.guard}
+}
+
+// parts are what runs for them.
+func (r releases) parts(operationStore *operations.Store, wake func(), log logrus.FieldLogger) []lifecycle.Part {
+	if r.guard == nil {
+		return nil
+	}
+
+	return []lifecycle.Part{{Name: "recovery of the registry of the releases", Run: outside.Recovery{
+		Guard: r.guard, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
+	}.Run}}
+}

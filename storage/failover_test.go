@@ -1,0 +1,85 @@
+package storage_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// writes are the ways in which a DB writes.
+func writes(db *storage.DB) map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"in a transaction": func(ctx context.Context) error {
+			return db.InTx(ctx, func(tx storage.Tx) error { return add(ctx, tx) })
+		},
+		"by itself": func(ctx context.Context) error { return add(ctx, db.Writer()) },
+		"that returns": func(ctx context.Context) error {
+			_, err := storage.Select[int](ctx, db.Writer(), `UPDATE counter SET value = value + ? RETURNING value`, 1)
+
+			return err
+		},
+	}
+}
+
+// TestFailover has the server's name lead to a standby, until that takes over.
+func TestFailover(t *testing.T) {
+	server := postgrestest.Own(t)
+	db := storagetest.Open(t, server.Database(t))
+	execute(t, db, createCounter, zero)
+
+	if err := server.StandBy(); err != nil {
+		t.Fatal(err)
+	}
+
+	for how, write := range writes(db) {
+		if err := write(t.Context()); !storage.IsUnavailable(err) {
+			t.Errorf("a write %s to a standby gives %v", how, err)
+		}
+	}
+
+	if err := db.Ping(t.Context()); !storage.IsUnavailable(err) {
+		t.Errorf("a replica that reaches a standby is not ready, got %v", err)
+	}
+
+	if err := server.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for how, write := range writes(db) {
+		if err := write(t.Context()); err != nil {
+			t.Errorf("a write %s to the standby that took over gives %v", how, err)
+		}
+	}
+}
+
+// TestConnectionsThatOnlyReadAreGivenUp: a server may have sessions only read for a while, as when its disk is nearly full. Those that began
+// then would do so for as long as they are kept.
+func TestConnectionsThatOnlyReadAreGivenUp(t *testing.T) {
+	config := postgrestest.Database(t)
+	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `
+
+	operator := storagetest.Open(t, config)
+	execute(t, operator, createCounter, zero, setting+`on`)
+
+	db := storagetest.Open(t, config)
+	ways := writes(db)
+
+	delete(ways, "in a transaction") // it says that it writes, which overrules the setting
+
+	for how, write := range ways {
+		if err := write(t.Context()); !storage.IsUnavailable(err) {
+			t.Errorf("a write %s in a session that only reads gives %v", how, err)
+		}
+	}
+
+	execute(t, operator, setting+`off`)
+
+	for how, write := range ways {
+		if err := write(t.Context()); err != nil {
+			t.Errorf("a write %s, once sessions write again, gives %v", how, err)
+		}
+	}
+}
