@@ -8,13 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// expirePending has the order of the index of what is pending: so it reads nothing else, whatever the table holds. It passes by what another
-// replica claims or expires.
-const expirePending = `UPDATE operations SET
-	state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, state_changed_at = ?, finished_at = ?
-WHERE id IN (
+// expirePending chooses in the order of the index of what is pending: so it reads nothing else, whatever the table holds. It passes by what
+// another replica claims or expires. As in claimPending, the choice is made once.
+const expirePending = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
-) RETURNING id`
+)
+UPDATE operations SET
+	state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, state_changed_at = ?, finished_at = ?
+WHERE id IN (SELECT id FROM chosen) RETURNING id`
 
 // ExpirePending implements process.Store.
 func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) (int, error) {
@@ -26,7 +27,7 @@ func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) (int, 
 		var err error
 
 		expired, err = storage.Select[string](ctx, tx, fmt.Sprintf(expirePending, s.db.SkipLocked()),
-			problem.Message, problem.Reason, problem.Component, now, now, now, storage.At(expiry.Before), expiry.Limit)
+			storage.At(expiry.Before), expiry.Limit, problem.Message, problem.Reason, problem.Component, now, now, now)
 		if err != nil {
 			return err
 		}
