@@ -15,8 +15,9 @@ import (
 )
 
 // TestDefectsOfTheField holds the engine against defects that other engines of this kind are known for. Those of them that concern more
-// than the engine are shown elsewhere: an order that is sent twice, in test/crash at ProvisionRuntime; encryption without
-// authentication, by TestEnvelopesAreRefused of internal/secret.
+// than the engine are shown elsewhere: an order that is sent twice, by the scenes of test/crash; encryption without authentication, by
+// TestEnvelopesAreRefused of internal/secret; metrics that read whole tables and lists that ask once for each row, by
+// TestEveryStatementHasItsIndex of storage; a server that drops its requests when it stops, by TestStop of internal/serving.
 func TestDefectsOfTheField(t *testing.T) {
 	cases := map[string]struct {
 		defect string

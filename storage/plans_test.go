@@ -65,6 +65,10 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 			statements := large.sentBy(t, calls[name])
 			t.Logf("%d statements, %s", len(statements), time.Since(began))
 
+			if want := listStatements(name); want > 0 && len(*large.sent) != want {
+				t.Errorf("a list is read by %d statements, want %d however long it is", len(*large.sent), want)
+			}
+
 			for _, statement := range statements {
 				tables := large.planner.readWhole(t, statement)
 				if _, excused := mayRead()[name]; len(tables) > 0 && !excused {
@@ -100,6 +104,18 @@ func openLarge(t *testing.T, filling []string) large {
 	fill(t, db, filling)
 
 	return large{stores: stores, planner: openPlanner(t, config), sent: &sent}
+}
+
+// listStatements is how many statements read a list, 0 for what is none.
+func listStatements(name string) int {
+	switch {
+	case strings.HasPrefix(name, "trail.List "):
+		return 2 // of entries and of operations
+	case strings.Contains(name, ".List "):
+		return 1
+	default:
+		return 0
+	}
 }
 
 // different leaves out what was sent before with other arguments.
