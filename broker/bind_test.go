@@ -210,16 +210,12 @@ func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
 	onRunning(t, func(b *bench) {
 		b.want("bound", b.bind("one", ""), 201)
 
-		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), ""); err != nil {
-			b.Fatal(err)
-		}
+		b.ranOn(instanceID, "")
 
 		b.want("without a runtime", b.bind("two", ""), 422, "")
 		b.want("I2: a binding without a runtime is of no use", b.getBinding("one"), 404)
 
-		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), "another"); err != nil {
-			b.Fatal(err)
-		}
+		b.ranOn(instanceID, "another")
 
 		b.want("I2: nor is one of a former runtime", b.getBinding("one"), 404)
 		b.want("it makes room for one of the new runtime", b.bind("one", ""), 201)
@@ -529,9 +525,7 @@ func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
 		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")
 		b.succeed(resumption)
 
-		if err := b.instances.SetRuntime(b.Context(), b.stored(instanceID), "another"); err != nil {
-			b.Fatal(err)
-		}
+		b.ranOn(instanceID, "another")
 
 		b.want("resumed", b.bind("two", ""), 201)
 	})

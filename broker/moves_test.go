@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -238,7 +239,22 @@ func (b *bench) cancelOne(operation string) {
 func (b *bench) forget(id string) {
 	b.Helper()
 
-	if err := b.instances.Delete(b.Context(), b.stored(id)); err != nil {
+	if err := b.delete(b.Context(), id); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) delete(ctx context.Context, id string) error {
+	_, err := storage.Exec(ctx, b.options.DB.Writer(), `DELETE FROM instances WHERE id = ?`, b.stored(id).ID)
+
+	return err
+}
+
+// ranOn has the instance have a runtime, or none.
+func (b *bench) ranOn(id, runtimeID string) {
+	b.Helper()
+
+	if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), `UPDATE instances SET runtime_id = ? WHERE id = ?`, runtimeID, id); err != nil {
 		b.Fatal(err)
 	}
 }

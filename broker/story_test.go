@@ -54,7 +54,7 @@ func TestStoryWithTheEngine(t *testing.T) {
 
 		made := gate{"Make", make(chan struct{}), func(context.Context, string) error { return nil }}
 		gone := gate{"Remove", make(chan struct{}), func(ctx context.Context, id string) error {
-			return b.instances.Delete(ctx, b.stored(id))
+			return b.delete(ctx, id)
 		}}
 
 		config := process.DefaultConfig()

@@ -219,6 +219,26 @@ func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
 	})
 }
 
+func TestTheRecordIsTheEngines(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		next := traced("Next")
+		meddling := &step{name: "Meddling", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			o.FinishedStages, o.SkippedSteps = []string{"next"}, []string{"Next"}
+			o.State, o.StartedAt, o.Lease = process.Succeeded, time.Time{}, process.Lease{}
+
+			return o, 0, nil
+		}}
+
+		b.start(b.engine(b.store, stage("only", meddling), stage("next", next)))
+		b.accept("op", "instance")
+
+		record := b.await("op")
+		if record.State != process.Succeeded || next.runs() != 1 || len(record.SkippedSteps) > 0 || record.StartedAt.IsZero() {
+			b.Errorf("the next stage ran %d times: %+v", next.runs(), record)
+		}
+	})
+}
+
 func TestRetryOperationWindows(t *testing.T) {
 	cases := map[string]struct {
 		reason    string

@@ -251,8 +251,10 @@ func TestALateAnswerConcernsNoLaterRun(t *testing.T) {
 			}
 		}
 
-		b.start(b.engine(&lateAnswer{Store: b.store}, stage("only", poll)))
+		engine := b.engine(&lateAnswer{Store: b.store}, stage("only", poll))
+		b.start(engine)
 		b.accept("op", "instance")
+		engine.Wake() // it begins now, and again with the third look: before the answer
 		b.await("op")
 
 		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}

@@ -260,7 +260,9 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		}),
-		"instances.SetRuntime": func(ctx context.Context) error { return s.instances.SetRuntime(ctx, known, "other") },
+		"instances.SetRuntime": func(ctx context.Context) error {
+			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, known, "other")
+		},
 		"instances.Holder": func(ctx context.Context) error {
 			_, err := s.instances.Holder(ctx, s.db.Reader(), instances.Claimed{
 				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",
@@ -279,7 +281,7 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		},
 		"instances.KeepFeedCursor": func(ctx context.Context) error { return s.instances.KeepFeedCursor(ctx, "place") },
-		"instances.Delete":         func(ctx context.Context) error { return s.instances.Delete(ctx, known) },
+		"instances.Delete":         func(ctx context.Context) error { return s.instances.Delete(ctx, process.Record{ID: "p10"}, known) },
 	}
 }
 

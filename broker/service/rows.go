@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -34,13 +35,13 @@ func (r rows) Find(ctx context.Context, id string) (environment.Instance, error)
 }
 
 // SetRuntime records the runtime of the instance.
-func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
-	return explain(r.instances.SetRuntime(ctx, instance, runtimeID), "the runtime of the instance")
+func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
+	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
 // Delete removes the instance.
-func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
-	return explain(r.instances.Delete(ctx, instance), "the instance")
+func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
+	return explain(r.instances.Delete(ctx, by, instance), "the instance")
 }
 
 // WantsBinding reports whether the binding is there and not being removed.
@@ -63,13 +64,13 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 }
 
 // Update records what an update made of the instance.
-func (r rows) Update(ctx context.Context, instance environment.Instance, change environment.Change) error {
-	return r.record(ctx, instance, change.Apply)
+func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error {
+	return r.record(ctx, by, instance, change.Apply)
 }
 
 // Suspend records that the instance has no runtime any more, and the change that came with the suspension.
-func (r rows) Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error {
-	return r.record(ctx, instance, func(present environment.Instance) (environment.Instance, error) {
+func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error {
+	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
 
 		if change == nil {
@@ -81,21 +82,27 @@ func (r rows) Suspend(ctx context.Context, instance environment.Instance, change
 }
 
 // Resume records that the instance has a runtime again.
-func (r rows) Resume(ctx context.Context, instance environment.Instance) error {
-	return r.record(ctx, instance, func(present environment.Instance) (environment.Instance, error) {
+func (r rows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
+	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended = false
 
 		return present, nil
 	})
 }
 
-// record changes the instance's row as it is then. When the instance is gone, or its id was given to another one since, nothing is
-// changed.
-func (r rows) record(ctx context.Context, known environment.Instance, change func(environment.Instance) (environment.Instance, error),
+// record changes the instance's row as it is then. When the instance is gone, its id was given to another one since, or the operation's
+// lease was lost, nothing is changed: later operations may have made something else of it while the replica was frozen.
+func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
+	change func(environment.Instance) (environment.Instance, error),
 ) error {
 	err := r.db.InTx(ctx, func(tx storage.Tx) error {
 		there, err := r.instances.Touch(ctx, tx, known.ID, r.clock.Now())
 		if err != nil || !there {
+			return err
+		}
+
+		now, err := r.operations.Get(ctx, tx, by.ID)
+		if err != nil || now.Lease.Fence != by.Lease.Fence || now.Lease.Owner != by.Lease.Owner {
 			return err
 		}
 

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -49,8 +51,87 @@ func TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase(t *testing.T) {
 
 	const want = "account second has another instance of plan trial by now, and may have one: delete that, then retry"
 
-	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), moving, change)
+	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), moving, change)
 	if !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
 		t.Errorf("to try again helps nobody who does not know why: %s %v", failure.KindOf(err), err)
+	}
+}
+
+// TestWhatAFrozenReplicaWritesTooLateChangesNothing has each write to an instance's row arrive when the operation has ended and others have
+// made something else of the instance: it would take away a runtime that there is, or bring back one that is gone.
+func TestWhatAFrozenReplicaWritesTooLateChangesNothing(t *testing.T) {
+	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
+		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+			return rows.SetRuntime(ctx, by, instance, "former")
+		},
+		"Suspend": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+			return rows.Suspend(ctx, by, instance, nil)
+		},
+		"Resume": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+			return rows.Resume(ctx, by, instance)
+		},
+		"Update": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+			change := environment.NoChange(instance)
+			change.GlobalAccountID = "former"
+
+			return rows.Update(ctx, by, instance, change)
+		},
+		"Delete": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+			return rows.Delete(ctx, by, instance)
+		},
+	}
+
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+				keys := storagetest.Keys(t)
+
+				ops, opsErr := operations.Open(t.Context(), db, keys)
+				store, storeErr := instances.Open(t.Context(), db, keys)
+				bound, boundErr := bindings.Open(t.Context(), db, keys)
+
+				if err := errors.Join(opsErr, storeErr, boundErr); err != nil {
+					t.Fatal(err)
+				}
+
+				now := time.Now()
+				instance := environment.Instance{
+					ID: "one", PlanName: "trial", ShootName: "c-one", RuntimeID: "present", GlobalAccountID: "account", CreatedAt: now, UpdatedAt: now,
+				}
+
+				if name == "Resume" {
+					instance.Suspended = true
+				}
+
+				if err := db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, store, instance) }); err != nil {
+					t.Fatal(err)
+				}
+
+				if err := db.InTx(t.Context(), func(tx storage.Tx) error { return store.Update(t.Context(), tx, instance) }); err != nil {
+					t.Fatal(err)
+				}
+
+				by := storagetest.Hold(t, db, ops, environment.KindUpdate, instance.ID)
+				ended := process.Progress{Record: by, Release: true, Now: now}
+				ended.Record.State = process.Succeeded
+
+				if _, err := ops.Save(t.Context(), ended); err != nil {
+					t.Fatal(err)
+				}
+
+				if err := write(t.Context(), service.NewRows(db, ops, store, bound, clock.RealClock{}), by, instance); err != nil {
+					t.Error(err)
+				}
+
+				got, err := store.Get(t.Context(), db.Reader(), instance.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				if got.RuntimeID != "present" || got.Suspended != instance.Suspended || got.GlobalAccountID != "account" {
+					t.Errorf("the instance is now %+v", got)
+				}
+			})
+		})
 	}
 }

@@ -124,15 +124,15 @@ func (w *world) OperationStatus(_ context.Context, _, operationID string) (provi
 	return status, err
 }
 
-func (w *world) SetRuntime(_ context.Context, _ environment.Instance, runtimeID string) error {
+func (w *world) SetRuntime(_ context.Context, _ process.Record, _ environment.Instance, runtimeID string) error {
 	return w.call("record", func() { w.recorded = runtimeID })
 }
 
-func (w *world) Delete(context.Context, environment.Instance) error {
+func (w *world) Delete(context.Context, process.Record, environment.Instance) error {
 	return w.call("delete", func() { w.rows = 0 })
 }
 
-func (w *world) Suspend(_ context.Context, _ environment.Instance, change *environment.Change) error {
+func (w *world) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Change) error {
 	return w.call("suspend", func() { w.suspended, w.change = true, change })
 }
 

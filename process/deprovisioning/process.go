@@ -23,15 +23,15 @@ type Provisioner interface {
 
 // Instances is where instances are recorded.
 type Instances interface {
-	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
-	Delete(ctx context.Context, instance environment.Instance) error
+	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
+	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
 	Suspensions
 }
 
 // Suspensions records that an instance has no runtime any more, and a change with that if there is one. Its errors are of package
 // failure.
 type Suspensions interface {
-	Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error
+	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error
 }
 
 // Provisionings finds the data of the operation that ordered the runtime of an instance, empty when there can be none. Its errors are of

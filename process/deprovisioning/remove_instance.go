@@ -19,7 +19,7 @@ func (removeInstance) Name() string { return "Remove_Instance" }
 
 // Run implements process.Step.
 func (s removeInstance) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Delete(ctx, operation.Data.Instance); err != nil {
+	if err := s.instances.Delete(ctx, operation.Record, operation.Data.Instance); err != nil {
 		return operation, 0, failure.Wrap(failure.Transient, err, "the instance could not be removed from the database")
 	}
 

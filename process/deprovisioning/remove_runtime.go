@@ -95,7 +95,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 		return "", err
 	}
 
-	if err := s.instances.SetRuntime(ctx, operation.Data.Instance, ordered.RuntimeID); err != nil {
+	if err := s.instances.SetRuntime(ctx, operation.Record, operation.Data.Instance, ordered.RuntimeID); err != nil {
 		return "", failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
 	}
 

@@ -49,7 +49,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		return operation, 0, err
 	}
 
-	if err := s.instances.SetRuntime(ctx, instance, ordered.RuntimeID); err != nil {
+	if err := s.instances.SetRuntime(ctx, operation.Record, instance, ordered.RuntimeID); err != nil {
 		return operation, 0, failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
 	}
 

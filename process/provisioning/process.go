@@ -23,9 +23,9 @@ type Provisioner interface {
 // Instances is where the runtime of an instance is recorded.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error
+	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	// Resume records that a suspended instance has a runtime again. Its errors are of package failure.
-	Resume(ctx context.Context, instance environment.Instance) error
+	Resume(ctx context.Context, by process.Record, instance environment.Instance) error
 }
 
 // Options are what the process needs.

@@ -17,7 +17,7 @@ func (resumeInstance) Name() string { return "Resume_Instance" }
 
 // Run implements process.Step.
 func (s resumeInstance) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Resume(ctx, operation.Data.Instance); err != nil {
+	if err := s.instances.Resume(ctx, operation.Record, operation.Data.Instance); err != nil {
 		return operation, 0, err
 	}
 

@@ -53,7 +53,7 @@ func (f *fakeInstances) Find(context.Context, string) (environment.Instance, err
 	return f.instance, f.err
 }
 
-func (f *fakeInstances) SetRuntime(_ context.Context, _ environment.Instance, runtimeID string) error {
+func (f *fakeInstances) SetRuntime(_ context.Context, _ process.Record, _ environment.Instance, runtimeID string) error {
 	if f.err == nil {
 		f.instance.RuntimeID = runtimeID
 	}
@@ -61,7 +61,7 @@ func (f *fakeInstances) SetRuntime(_ context.Context, _ environment.Instance, ru
 	return f.err
 }
 
-func (f *fakeInstances) Resume(context.Context, environment.Instance) error {
+func (f *fakeInstances) Resume(context.Context, process.Record, environment.Instance) error {
 	if f.err == nil {
 		f.instance.Suspended = false
 	}

@@ -24,7 +24,7 @@ type Provisioner interface {
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	// Update records what an update made of the instance.
-	Update(ctx context.Context, instance environment.Instance, change environment.Change) error
+	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error
 }
 
 // RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.

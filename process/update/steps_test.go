@@ -60,7 +60,7 @@ func (w *world) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-func (w *world) Update(_ context.Context, _ environment.Instance, change environment.Change) error {
+func (w *world) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Change) error {
 	if w.lost != nil {
 		return w.lost
 	}

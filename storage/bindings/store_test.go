@@ -209,7 +209,7 @@ func TestBindingsGoWithTheirInstance(t *testing.T) {
 			s.Fatal(err)
 		}
 
-		if err := s.instances.Delete(s.Context(), instance); err != nil {
+		if _, err := storage.Exec(s.Context(), s.db.Writer(), `DELETE FROM instances WHERE id = ?`, instance.ID); err != nil {
 			s.Fatal(err)
 		}
 

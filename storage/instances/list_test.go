@@ -297,11 +297,13 @@ func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
 
 func TestRuntimeOfAnInstanceThatIsGone(t *testing.T) {
 	each(t, func(s shelf) {
-		if err := s.store.SetRuntime(s.Context(), environment.Instance{ID: "z"}, "runtime"); err != nil {
+		by := storagetest.Hold(s, s.db, s.operations, "held", "a")
+
+		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "z"}, "runtime"); err != nil {
 			s.Errorf("an instance that was removed meanwhile is a reason to fail: %v", err)
 		}
 
-		if err := s.store.SetRuntime(s.Context(), environment.Instance{ID: "a"}, "runtime"); err != nil {
+		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "a"}, "runtime"); err != nil {
 			s.Error(err)
 		}
 

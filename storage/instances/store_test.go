@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -39,7 +40,13 @@ func instance(id string) environment.Instance {
 
 func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		store := open(t, db)
+		by := storagetest.Hold(t, db, ops, "held", "one")
 
 		for i, taken := range []bool{false, true} {
 			err := db.InTx(t.Context(), func(tx storage.Tx) error {
@@ -50,7 +57,7 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 			}
 		}
 
-		if err := store.SetRuntime(t.Context(), instance("one"), "runtime"); err != nil {
+		if err := store.SetRuntime(t.Context(), by, instance("one"), "runtime"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -65,7 +72,7 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 		former := instance("one")
 		former.ShootName = "c-former"
 
-		if err := store.Delete(t.Context(), former); err != nil {
+		if err := store.Delete(t.Context(), by, former); err != nil {
 			t.Fatal(err)
 		}
 
@@ -74,7 +81,7 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 		}
 
 		for range 2 {
-			if err := store.Delete(t.Context(), instance("one")); err != nil {
+			if err := store.Delete(t.Context(), by, instance("one")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -35,3 +35,7 @@ func InStates(states ...process.State) string {
 
 	return "(" + strings.Join(conditions, " OR ") + ")"
 }
+
+// Held is the condition under which a step writes beside its operation: that is still under the lease with which the step was begun. Its
+// parameters are the operation's id, and the fence and the owner of the lease.
+const Held = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

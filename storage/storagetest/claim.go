@@ -2,8 +2,11 @@ package storagetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // Claim claims what an engine with these kinds would: what is due again, and what is pending.
@@ -26,4 +29,27 @@ func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...stri
 	}
 
 	return all
+}
+
+// Hold accepts an operation of the instance and claims it, as what a step writes has to be under a lease.
+func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instanceID string) process.Record {
+	tb.Helper()
+
+	now := time.Now()
+
+	err := db.InTx(tb.Context(), func(tx storage.Tx) error {
+		return store.Accept(tb.Context(), tx, process.New{
+			ID: kind + " of " + instanceID, Kind: kind, InstanceID: instanceID, Payload: []byte(`{}`), At: now,
+		})
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	claimed := Claim(tb, store, process.Claim{Owner: "holder", Limit: 1, Now: now, Until: now.Add(time.Hour)}, kind)
+	if len(claimed) != 1 || claimed[0].Record.InstanceID != instanceID {
+		tb.Fatalf("claimed %+v, want the %s of %s", claimed, kind, instanceID)
+	}
+
+	return claimed[0].Record
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
@@ -74,24 +75,24 @@ func (r rows) LastProvisioning(ctx context.Context, id string) (environment.Data
 	return found, err
 }
 
-func (r rows) SetRuntime(ctx context.Context, instance environment.Instance, runtimeID string) error {
-	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, instance, runtimeID) })
+func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
+	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, by, instance, runtimeID) })
 }
 
-func (r rows) Update(ctx context.Context, instance environment.Instance, change environment.Change) error {
-	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, instance, change) })
+func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error {
+	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, by, instance, change) })
 }
 
-func (r rows) Suspend(ctx context.Context, instance environment.Instance, change *environment.Change) error {
-	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, instance, change) })
+func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error {
+	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, by, instance, change) })
 }
 
-func (r rows) Resume(ctx context.Context, instance environment.Instance) error {
-	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, instance) })
+func (r rows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
+	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, by, instance) })
 }
 
-func (r rows) Delete(ctx context.Context, instance environment.Instance) error {
-	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, instance) })
+func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
+	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, by, instance) })
 }
 
 func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
