@@ -17,9 +17,12 @@ func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time,
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		var err error
 
-		removed, err = storage.Select[string](ctx, tx, `UPDATE operations SET timeline_removed_at = ? WHERE id IN (
-			SELECT id FROM operations WHERE finished_at < ? AND finished_at IS NOT NULL AND timeline_removed_at IS NULL
-			ORDER BY finished_at `+storage.Page(limit, 0)+s.db.SkipLocked()+`) RETURNING id`, storage.At(now), storage.At(endedBefore))
+		removed, err = storage.Select[string](ctx, tx, `WITH chosen AS MATERIALIZED (
+				SELECT id FROM operations WHERE finished_at < ? AND finished_at IS NOT NULL AND timeline_removed_at IS NULL
+				ORDER BY finished_at `+storage.Page(limit, 0)+s.db.SkipLocked()+`
+			)
+			UPDATE operations SET timeline_removed_at = ? WHERE id IN (SELECT id FROM chosen) RETURNING id`,
+			storage.At(endedBefore), storage.At(now))
 		if err != nil || len(removed) == 0 {
 			return err
 		}

@@ -65,8 +65,10 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry audit.Entry) er
 // Remove removes entries that are not to be kept any more, no more than the limit, and returns how many there were. Those of operations
 // stay as long as these.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
-	removed, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM audit WHERE id IN (
-		SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`)`, storage.At(now))
+	removed, err := storage.Exec(ctx, s.db.Writer(), `WITH chosen AS MATERIALIZED (
+			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`
+		)
+		DELETE FROM audit WHERE id IN (SELECT id FROM chosen)`, storage.At(now))
 	if err != nil {
 		return 0, fmt.Errorf("removing old entries: %w", err)
 	}
