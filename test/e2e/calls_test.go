@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -29,6 +33,23 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 
 	run(t, memory.Run)
 
+	changes, err := memory.Client().Watch(t.Context(), &gardencorev1beta1.ShootList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var told atomic.Int64
+
+	run(t, func(ctx context.Context) error {
+		context.AfterFunc(ctx, changes.Stop)
+
+		for range changes.ResultChan() {
+			told.Add(1)
+		}
+
+		return nil
+	})
+
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	settings.Database = onSQLite(t, "provisioner")
@@ -47,14 +68,14 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 	}
 
 	got := calls.Counts()
-	t.Logf("%d runtimes: %v", runtimes, got)
+	t.Logf("%d runtimes, %d changes: %v", runtimes, told.Load(), got)
 
 	for verb, limit := range map[string]struct {
 		reason string
 		most   int
 	}{
 		"patch":  {"one apply of the Shoot, and one of what stands beside it", 2 * runtimes},
-		"get":    {"a look before the Shoot is applied, and one for each change that is told: bound, domain, progress, done", 10 * runtimes},
+		"get":    {"one for each change that is told, and few others for each runtime: before it is ordered, when it is done", int(told.Load()) + 5*runtimes},
 		"create": {"a kubeconfig to see that the cluster answers", runtimes},
 		"list":   {"the watch begins with one, the look for orphans and what stands beside them are others", 10},
 		"watch":  {"one for all", 2},
