@@ -80,7 +80,6 @@ func openPostgres(config Config) (pool, error) {
 	}
 
 	db := sqlx.NewDb(sql.OpenDB(guarding{connector}), DriverPostgres)
-	db.SetMaxIdleConns(postgresConnections)
 	db.SetConnMaxLifetime(connectionAge)
 
 	return newPool(db, postgresConnections), nil

@@ -18,6 +18,7 @@ type pool struct {
 
 func newPool(db *sqlx.DB, connections int) pool {
 	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
 
 	return pool{DB: db, turns: semaphore.NewWeighted(int64(connections))}
 }
