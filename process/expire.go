@@ -43,9 +43,13 @@ func (e *Engine[D]) expireSome(ctx context.Context) int {
 		e.log.WithError(err).Warn("pending operations could not be checked for their limit")
 	}
 
-	if expired > 0 {
-		e.log.WithField("operations", expired).Error("operations failed because their turn did not come in time")
+	if len(expired) > 0 {
+		e.log.WithField("operations", len(expired)).Error("operations failed because their turn did not come in time")
 	}
 
-	return expired
+	for _, record := range expired {
+		e.Ended(record)
+	}
+
+	return len(expired)
 }

@@ -3,6 +3,8 @@ package process
 import (
 	"context"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
 // Observer is told what an engine does, for metrics. It must not block.
@@ -15,7 +17,7 @@ type Observer interface {
 	Left(kind string)
 	// Attempted tells what came of a run of a step.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
-	// Ended tells that an operation came to its end.
+	// Ended tells that an operation came to its end: each one once, over all replicas.
 	Ended(record Record)
 	// ClaimFailed tells that the store could not be asked for work.
 	ClaimFailed()
@@ -33,6 +35,16 @@ func (unobserved) Attempted(string, string, Outcome, time.Duration) {}
 func (unobserved) Ended(Record)                                     {}
 func (unobserved) ClaimFailed()                                     {}
 func (unobserved) LeaseLost()                                       {}
+
+// Ended tells whoever follows the engine of an operation that came to its end. A store tells so of those that are canceled before their turn.
+func (e *Engine[D]) Ended(record Record) {
+	e.config.Observer.Ended(record)
+	e.config.Tracer.Ended(record)
+	e.log.WithFields(map[string]any{
+		logging.OperationID: record.ID, logging.InstanceID: record.InstanceID, logging.Kind: record.Kind,
+		logging.State: record.State, logging.Reason: record.Problem.Message,
+	}).Info("operation ended")
+}
 
 // Tracer follows operations across systems: it knows to which operation the calls of a step belong. It must not block.
 type Tracer interface {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,6 +121,37 @@ func TestObserverIsToldWhatTheEngineDoes(t *testing.T) {
 			"test began", "test picked up after 0s", "slow done after 2s", "test succeeded", "test left",
 		}
 		if diff := cmp.Diff(want, diary.read()); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// TestObserverIsToldOnceOfWhatEndsBeforeItsTurn has two replicas that carry nothing, and one observer for both.
+func TestObserverIsToldOnceOfWhatEndsBeforeItsTurn(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		told := &tracer{}
+		config := process.DefaultConfig()
+		config.Workers, config.PendingLimit, config.Observer, config.Tracer = 0, 10*time.Minute, &told.diary, told
+
+		for range 2 {
+			engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
+				process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", traced("a"))}})
+			if err != nil {
+				b.Fatal(err)
+			}
+
+			b.store.Tell(engine.Ended)
+			b.start(engine)
+		}
+
+		b.acceptNew(process.New{ID: "canceled", Kind: "test", InstanceID: "instance-1", Trace: "trace-1"})
+		b.acceptNew(process.New{ID: "late", Kind: "test", InstanceID: "instance-2", Trace: "trace-2"})
+		b.cancel("instance-1")
+		b.await("late")
+		synctest.Wait()
+
+		want := []string{"test canceled", "canceled of trace-1 canceled", "test failed", "late of trace-2 failed"}
+		if diff := cmp.Diff(want, told.read()); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
 // saveTimeout bounds a write. It has a context of its own: what was done is written even when the run was told to stop.
@@ -46,9 +45,7 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.note(outcome, message)
 
 	if r.write(ctx) {
-		r.engine.config.Observer.Ended(r.operation.Record)
-		r.engine.config.Tracer.Ended(r.operation.Record)
-		r.log.WithFields(map[string]any{logging.State: r.operation.State, logging.Reason: message}).Info("operation ended")
+		r.engine.Ended(r.operation.Record)
 	}
 }
 

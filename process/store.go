@@ -23,8 +23,8 @@ type Store interface {
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that are not at an end.
 	UnfinishedKinds(ctx context.Context) ([]string, error)
-	// ExpirePending fails operations that wait for their turn for too long, and returns how many: fewer than the limit when no more are left.
-	ExpirePending(ctx context.Context, expiry Expiry) (int, error)
+	// ExpirePending fails operations that wait for their turn for too long, and returns them: fewer than the limit when no more are left.
+	ExpirePending(ctx context.Context, expiry Expiry) ([]Record, error)
 }
 
 // Due is work of a kind.

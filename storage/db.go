@@ -129,10 +129,12 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	defer end()
 
-	tx, err := db.writer.BeginTxx(ctx, nil)
+	begun, err := db.writer.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))
 	}
+
+	tx := &transaction{Tx: begun}
 
 	// A panic in work goes on, but not with the connection: SQLite has only one that writes.
 	finished := false
@@ -159,7 +161,30 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 		return fmt.Errorf("committing: %w", cause(ctx, err))
 	}
 
+	for _, follow := range tx.afterwards {
+		follow()
+	}
+
 	return nil
+}
+
+// transaction is the Tx of InTx.
+type transaction struct {
+	*sqlx.Tx
+
+	afterwards []func()
+}
+
+// AfterCommit has follow called once what the transaction changed is stored, and not at all when it is rolled back. Outside of a transaction
+// that is at once. It must not block.
+func AfterCommit(tx Tx, follow func()) {
+	if open, is := tx.(*transaction); is {
+		open.afterwards = append(open.afterwards, follow)
+
+		return
+	}
+
+	follow()
 }
 
 // ForUpdate is the fragment that locks the rows of a subquery. SQLite locks the whole database.

@@ -90,6 +90,48 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
+func TestWhatFollowsACommit(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   int
+	}{
+		"committed":   {"what follows sees what is stored", nil, 1},
+		"rolled back": {"there is nothing that it could follow", errWork, 0},
+	}
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createCounter, zero)
+
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) {
+				execute(t, db, `UPDATE counter SET value = 0`)
+
+				seen := 0
+
+				err := db.InTx(t.Context(), func(tx storage.Tx) error {
+					storage.AfterCommit(tx, func() { seen = counted(t, db) })
+
+					return errors.Join(add(t.Context(), tx), c.err)
+				})
+				if !errors.Is(err, c.err) || seen != c.want {
+					t.Errorf("%s: it saw %d, want %d, and the transaction gives %v", c.reason, seen, c.want, err)
+				}
+			})
+		}
+
+		t.Run("without a transaction", func(t *testing.T) {
+			called := false
+
+			storage.AfterCommit(db.Writer(), func() { called = true })
+
+			if !called {
+				t.Error("what follows a statement by itself was not called")
+			}
+		})
+	})
+}
+
 // recovered returns the work's error, or what it panicked with.
 func recovered(work func() error) (err error) {
 	defer func() {

@@ -153,6 +153,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
+	stores.operations.Tell(engine.Ended)
+
 	wake := func() {
 		engine.Wake()
 		notifier.Notify()

@@ -223,5 +223,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, parts 
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
 
+	operationStore.Tell(engine.Ended)
+
 	return engine, nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -41,6 +43,8 @@ type landscape struct {
 	url    string
 	garden *garden.Memory
 	config service.Config
+	// metrics are the Provisioner's.
+	metrics prometheus.Gatherer
 }
 
 // start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
@@ -87,7 +91,7 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, client: client, url: url, garden: memory, config: config}
+	return landscape{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
 }
 
 // run runs the part until the test ends.
@@ -253,6 +257,21 @@ func TestRemovalCancelsACreationThatRuns(t *testing.T) {
 
 	if _, exists := l.shoot("c-stuck"); exists {
 		t.Error("the Shoot is left")
+	}
+}
+
+func TestCreationThatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
+	l := start(t, 0, func(config *service.Config) { config.Engine.Workers = 0 })
+	l.deprovision(l.provision("", "c-unwanted").RuntimeID)
+
+	const ended = "environment_broker_engine_operations_ended_total"
+
+	if err := testutil.GatherAndCompare(l.metrics, strings.NewReader(`
+# HELP `+ended+` Operations that came to their end, by state: succeeded, failed, canceled.
+# TYPE `+ended+` counter
+`+ended+`{kind="ProvisionNoInstall",state="canceled"} 1
+`), ended); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -15,25 +15,25 @@ const expirePending = `WITH chosen AS MATERIALIZED (
 )
 UPDATE operations SET
 	state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, state_changed_at = ?, finished_at = ?
-WHERE id IN (SELECT id FROM chosen) RETURNING id`
+WHERE id IN (SELECT id FROM chosen) RETURNING ` + status
 
 // ExpirePending implements process.Store.
-func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) (int, error) {
-	var expired []string
+func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) ([]process.Record, error) {
+	var expired []row
 
 	now, problem := storage.At(expiry.Now), expiry.Problem
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		var err error
 
-		expired, err = storage.Select[string](ctx, tx, fmt.Sprintf(expirePending, s.db.SkipLocked()),
+		expired, err = storage.Select[row](ctx, tx, fmt.Sprintf(expirePending, s.db.SkipLocked()),
 			storage.At(expiry.Before), expiry.Limit, problem.Message, problem.Reason, problem.Component, now, now, now)
 		if err != nil {
 			return err
 		}
 
-		for _, id := range expired {
-			if err := appendTimeline(ctx, tx, id, process.Entry{
+		for _, ended := range expired {
+			if err := appendTimeline(ctx, tx, ended.ID, process.Entry{
 				Began: expiry.Now, End: expiry.Now, Outcome: process.OperationFailed, Message: problem.Message,
 			}); err != nil {
 				return err
@@ -43,8 +43,8 @@ func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) (int, 
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("expiring pending operations: %w", err)
+		return nil, fmt.Errorf("expiring pending operations: %w", err)
 	}
 
-	return len(expired), nil
+	return records(expired), nil
 }

@@ -25,11 +25,17 @@ func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, no
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 
-	canceled, err := storage.Select[string](ctx, tx, `UPDATE operations
+	ended, err := storage.Select[row](ctx, tx, `UPDATE operations
 		SET state = 'canceled', description = 'Canceled', updated_at = ?, state_changed_at = ?, finished_at = ?
-		WHERE `+column+` = ? AND state = 'pending' RETURNING id`, at, at, at, value)
+		WHERE `+column+` = ? AND state = 'pending' RETURNING `+status, at, at, at, value)
 	if err != nil {
 		return nil, fmt.Errorf("canceling pending operations of %s: %w", value, err)
+	}
+
+	canceled := make([]string, 0, len(ended))
+	for _, record := range records(ended) {
+		canceled = append(canceled, record.ID)
+		storage.AfterCommit(tx, func() { s.ended(record) })
 	}
 
 	canceling, err := storage.Select[string](ctx, tx, `UPDATE operations

@@ -20,6 +20,8 @@ type Store struct {
 	keys *secret.Keyring
 	// saving is saveProgress.
 	saving storage.Named[savedRow]
+	// ended is told of operations that are canceled before their turn.
+	ended func(process.Record)
 }
 
 var _ process.Store = (*Store)(nil)
@@ -40,10 +42,14 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 		return nil, fmt.Errorf("preparing to save operations: %w", err)
 	}
 
-	store := &Store{db: db, keys: keys, saving: saving}
+	store := &Store{db: db, keys: keys, saving: saving, ended: func(process.Record) {}}
 
 	return store, store.checkKeys(ctx)
 }
+
+// Tell has ended called, after the commit, for each operation that ends because it is canceled before its turn: no engine carries it. Tell is
+// called before the store is in use. What it names must not block.
+func (s *Store) Tell(ended func(process.Record)) { s.ended = ended }
 
 // checkKeys opens the newest payload, so that wrong keys stop the start instead of every request.
 func (s *Store) checkKeys(ctx context.Context) error {

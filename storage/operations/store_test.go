@@ -471,6 +471,36 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+func TestWhatIsCanceledBeforeItsTurnIsToldOnceItIsStored(t *testing.T) {
+	each(t, func(b bench) {
+		var told []process.Record
+
+		b.store.Tell(func(record process.Record) { told = append(told, record) })
+
+		b.accept("running", "instance-1")
+		b.claimOne("replica-a", "running", start)
+		b.accept("waiting", "instance-1")
+
+		undo := errors.New("something else cannot be done")
+
+		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := b.store.Cancel(b.Context(), tx, "instance-1", "to be deleted", start)
+
+			return errors.Join(err, undo)
+		})
+		if !errors.Is(err, undo) || len(told) > 0 {
+			b.Errorf("of a transaction that is rolled back (%v) is told %v", err, told)
+		}
+
+		b.cancel("instance-1", start.Add(time.Second))
+		b.cancel("instance-1", start.Add(time.Minute))
+
+		if diff := cmp.Diff([]process.Record{b.get("waiting")}, told); diff != "" {
+			b.Errorf("told -want +got:\n%s", diff)
+		}
+	})
+}
+
 func TestExpirePending(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("running", "instance-1")
@@ -484,8 +514,15 @@ func TestExpirePending(t *testing.T) {
 		}
 
 		for call, want := range []int{1, 1, 0} {
-			if expired, err := b.store.ExpirePending(b.Context(), expiry); err != nil || expired != want {
-				b.Fatalf("call %d expired %d, want %d, %v", call, expired, want, err)
+			expired, err := b.store.ExpirePending(b.Context(), expiry)
+			if err != nil || len(expired) != want {
+				b.Fatalf("call %d expired %d, want %d, %v", call, len(expired), want, err)
+			}
+
+			for _, record := range expired {
+				if diff := cmp.Diff(b.get(record.ID), record); diff != "" {
+					b.Errorf("call %d tells of another operation than is stored, -want +got:\n%s", call, diff)
+				}
 			}
 		}
 

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -187,4 +189,24 @@ func TestStepOfAStuckDeletionIsSkipped(t *testing.T) {
 
 	l.gone("stuck")
 	l.send(http.MethodGet, instancePath("stuck"), nil, http.StatusNotFound)
+}
+
+// TestWhatIsCanceledBeforeItsTurnIsCounted has a broker whose operations never get their turn.
+func TestWhatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
+	t.Parallel()
+
+	l := startWith(t, onSQLite, 0, nil, func(settings *broker.Config, _ *provisioner.Config) { settings.Engine.Workers = 0 })
+	l.create("deleted", planAWS)
+	l.remove("deleted", planAWS)
+	l.send(http.MethodPost, "/operations/"+l.create("canceled", planAWS)+"/cancel", reason("nobody wants it"), http.StatusAccepted)
+
+	const ended = "environment_broker_engine_operations_ended_total"
+
+	if err := testutil.GatherAndCompare(l.metrics, strings.NewReader(`
+# HELP `+ended+` Operations that came to their end, by state: succeeded, failed, canceled.
+# TYPE `+ended+` counter
+`+ended+`{kind="provision",state="canceled"} 2
+`), ended); err != nil {
+		t.Error(err)
+	}
 }

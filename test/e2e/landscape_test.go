@@ -7,6 +7,7 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
@@ -52,6 +53,8 @@ type landscape struct {
 	platform
 
 	garden *garden.Memory
+	// metrics are the broker's.
+	metrics prometheus.Gatherer
 }
 
 // start runs a landscape whose clusters take the time to be made. The broker finds the Provisioner through the detour, if any.
@@ -117,6 +120,7 @@ func startWith(t *testing.T, fresh database, creation time.Duration, detour func
 
 	return landscape{
 		platform: platform{TB: t, url: "http://" + instances.Address(), user: user, password: password}, garden: memory,
+		metrics: instances.Metrics(),
 	}
 }
 

@@ -49,6 +49,7 @@ type platform struct {
 // answer is a status with the body, decoded.
 type answer struct {
 	Status int
+	Header http.Header
 	Body   map[string]any
 }
 
@@ -90,7 +91,7 @@ func (p platform) try(method, path string, body any) (answer, error) {
 		return answer{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 
-	decoded := answer{Status: response.StatusCode}
+	decoded := answer{Status: response.StatusCode, Header: response.Header}
 	if err := json.Unmarshal(content, &decoded.Body); err != nil {
 		return answer{}, fmt.Errorf("%s %s answered %q: %w", method, path, content, err)
 	}

@@ -1,0 +1,40 @@
+package storage_test
+
+import (
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// TestTooManyConnections has others take all connections of the server.
+func TestTooManyConnections(t *testing.T) {
+	server := postgrestest.Own(t, "max_connections=20")
+	db := storagetest.Open(t, server.Database(t))
+	execute(t, db, createCounter, zero)
+
+	leave := server.Crowd(t)
+
+	for how, write := range writes(db) {
+		if err := write(t.Context()); !storage.IsUnavailable(err) {
+			t.Errorf("without a connection, a write %s gives %v", how, err)
+		}
+	}
+
+	if err := db.Ping(t.Context()); !storage.IsUnavailable(err) {
+		t.Errorf("a replica that gets no connection is not ready, got %v", err)
+	}
+
+	leave()
+
+	for how, write := range writes(db) {
+		if err := write(t.Context()); err != nil {
+			t.Errorf("with connections again, a write %s gives %v", how, err)
+		}
+	}
+
+	if got, want := counted(t, db), len(writes(db)); got != want {
+		t.Errorf("%d writes are stored, want the %d that succeeded", got, want)
+	}
+}
