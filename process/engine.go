@@ -65,9 +65,10 @@ type Engine[D any] struct {
 	owner     string
 	wake      chan struct{}
 
-	running sync.WaitGroup
-	mutex   sync.Mutex
-	held    map[string]*lease
+	stopping <-chan struct{} // closed when what is held is to be handed back before its next step
+	running  sync.WaitGroup
+	mutex    sync.Mutex
+	held     map[string]*lease
 }
 
 // lease is an operation that a worker of this replica carries.
@@ -79,7 +80,6 @@ type lease struct {
 	ends      time.Time          // the limit of the operation
 	told      time.Time          // begin of the step that the store was told of
 	canceling bool               // the operation is to be canceled at its next safe point
-	draining  bool               // the operation is to be handed back before its next step
 }
 
 // NewEngine checks the processes and returns an engine that is not yet running.
@@ -167,13 +167,17 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	runs, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
+	e.stopping = ctx.Done()
+
 	var beside sync.WaitGroup
 
 	beside.Go(func() { e.renewLeases(runs) })
 	beside.Go(func() { e.expirePending(ctx) })
 
+	beside.Go(func() { e.interruptLate(runs, stop) })
+
 	e.dispatch(ctx, runs)
-	e.drain(stop)
+	e.running.Wait()
 	stop()
 	beside.Wait()
 
@@ -290,21 +294,24 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// drain waits for running steps, for at most the grace period, then interrupts them and waits for what they hand back.
-func (e *Engine[D]) drain(stop context.CancelFunc) {
-	finished := make(chan struct{})
-
-	go func() {
-		e.running.Wait()
-		close(finished)
-	}()
-
-	e.handBack()
+// interruptLate interrupts the steps that still run after the grace period. It counts from when the engine was told to stop: a claim that is
+// then under way may take a while to come to its end.
+func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
+	<-e.stopping
 
 	select {
-	case <-finished:
+	case <-runs.Done():
 	case <-e.clock.After(e.config.Grace):
 		stop()
-		<-finished
+	}
+}
+
+// isStopping reports whether the engine was told to stop.
+func (e *Engine[D]) isStopping() bool {
+	select {
+	case <-e.stopping:
+		return true
+	default:
+		return false
 	}
 }

@@ -114,13 +114,3 @@ func (e *Engine[D]) stopOverdue(now time.Time) {
 		}
 	}
 }
-
-// handBack has every run stop before its next step.
-func (e *Engine[D]) handBack() {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-
-	for _, lease := range e.held {
-		lease.draining = true
-	}
-}

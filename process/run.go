@@ -161,7 +161,7 @@ func (r *run[D]) leftOut(stage, step string) bool {
 // mayGoOn is the safe point before each step: here an operation is canceled, handed back, or stopped by its limit.
 func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
 	r.engine.mutex.Lock()
-	canceling, draining := r.lease.canceling, r.lease.draining
+	canceling := r.lease.canceling
 	r.engine.mutex.Unlock()
 
 	now := r.engine.clock.Now()
@@ -171,7 +171,7 @@ func (r *run[D]) mayGoOn(ctx context.Context, process Process[D]) bool {
 		r.finish(ctx, Canceled, OperationCanceled, "")
 	case r.overdue(process, now):
 		r.failWith(ctx, r.engine.timedOut("the operation did not come to an end", process.Limit))
-	case draining || ctx.Err() != nil:
+	case ctx.Err() != nil || r.engine.isStopping():
 		r.release(ctx, now)
 	default:
 		return true

@@ -187,3 +187,55 @@ func TestAStepThatDoesNotStopKeepsNobodyFromGoingOn(t *testing.T) {
 		}
 	})
 }
+
+// hangingClaims is a store that gives no answer to claims once it hangs.
+type hangingClaims struct {
+	process.Store
+
+	hangs   atomic.Bool
+	claimed chan struct{}
+}
+
+func (h *hangingClaims) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+	if h.hangs.Load() {
+		h.claimed <- struct{}{}
+
+		<-ctx.Done()
+
+		return nil, ctx.Err()
+	}
+
+	return h.Store.Claim(ctx, claim)
+}
+
+func TestTheGraceBeginsWithTheStopHoweverLongAClaimTakes(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		const grace = 15 * time.Second
+
+		store := &hangingClaims{Store: b.store, claimed: make(chan struct{}, 1)}
+		long := &step{name: "Long", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			store.hangs.Store(true)
+			<-ctx.Done()
+
+			return o, 0, ctx.Err()
+		}}
+
+		stop := b.start(b.engine(store, stage("only", long)))
+		b.accept("running", "instance-1")
+		time.Sleep(2 * time.Second) // until it runs
+		b.accept("waiting", "instance-2")
+		<-store.claimed
+
+		stopping := time.Now()
+
+		stop()
+
+		if took := time.Since(stopping); took != grace {
+			b.Errorf("the step was let run for %s, want %s", took, grace)
+		}
+
+		if record := b.get("running"); record.Lease.Owner != "" || long.runs() != 1 {
+			b.Errorf("after %d runs the operation is kept by %q, want it handed back", long.runs(), record.Lease.Owner)
+		}
+	})
+}
