@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 const (
@@ -16,11 +16,18 @@ const (
 	changes = 1024
 	// gather is how long changes are gathered before they are told together.
 	gather = 50 * time.Millisecond
+	// tellAgain is the pause after a try that the database did not answer.
+	tellAgain = time.Second
 )
+
+// waiting are the operations that wait for events.
+type waiting interface {
+	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
+}
 
 // shootWaker makes operations due whose Shoot changed.
 type shootWaker struct {
-	store   *operations.Store
+	store   waiting
 	wake    func()
 	clock   clock.Clock
 	log     logrus.FieldLogger
@@ -66,13 +73,28 @@ func (w *shootWaker) more(ctx context.Context, first string) []string {
 	return events
 }
 
+// wakeFor makes the operations due. While the database is away it tries again: a change is told only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
-	woken, err := w.store.Wake(ctx, events, w.clock.Now())
-	if err != nil {
-		w.log.WithError(err).Warn("operations could not be told that their cluster changed, they look again by themselves")
-	}
+	for {
+		woken, err := w.store.Wake(ctx, events, w.clock.Now())
+		if woken > 0 {
+			w.wake()
+		}
 
-	if woken > 0 {
-		w.wake()
+		if err == nil {
+			return
+		}
+
+		w.log.WithError(err).Warn("operations could not be told that their cluster changed")
+
+		if !storage.IsUnavailable(err) {
+			return // they look again by themselves
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.clock.After(tellAgain):
+		}
 	}
 }

@@ -4,6 +4,13 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lib/pq"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
 // TestNobodyWaitsForAWakerThatHasEnded: a service that stops while many Shoots change comes to its end.
@@ -31,4 +38,65 @@ func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 		stop()
 		<-told
 	})
+}
+
+// troubledStore gives the errors, one after the other, and then stores what it is told.
+type troubledStore struct {
+	errors []error
+	told   [][]string
+}
+
+func (s *troubledStore) Wake(_ context.Context, events []string, _ time.Time) (int64, error) {
+	if len(s.errors) > 0 {
+		err := s.errors[0]
+		s.errors = s.errors[1:]
+
+		return 0, err
+	}
+
+	s.told = append(s.told, events)
+
+	return 1, nil
+}
+
+func TestChangesOfShootsAreToldOnceTheDatabaseAnswers(t *testing.T) {
+	crowded := &pq.Error{Code: "53300"}
+
+	cases := map[string]struct {
+		reason string
+		errors []error
+		want   [][]string
+	}{
+		"in order":         {"there is nothing to wait for", nil, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"away for a while": {"a change is told only once", []error{crowded, crowded}, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"refused":          {"to try again is of no use, and keeps others waiting", []error{&pq.Error{Code: "42P01"}}, [][]string{{"shoot c-second"}}},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				store, woken, ended := &troubledStore{errors: c.errors}, 0, make(chan error)
+				waker := &shootWaker{
+					store: store, wake: func() { woken++ }, clock: clock.RealClock{}, log: logging.Discard(), changed: make(chan string, changes),
+				}
+
+				go func() { ended <- waker.run(ctx) }()
+
+				waker.tell(ctx, "c-first")
+				time.Sleep(2 * gather) // fake time
+				waker.tell(ctx, "c-second")
+				time.Sleep(time.Minute)
+				stop()
+
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+
+				if diff := cmp.Diff(c.want, store.told); diff != "" || woken != len(c.want) {
+					t.Errorf("%s: the engine is woken %d times, told -want +got:\n%s", c.reason, woken, diff)
+				}
+			})
+		})
+	}
 }
