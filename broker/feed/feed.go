@@ -27,10 +27,10 @@ const (
 
 	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes: nothing depends on it.
 	fallback = 10 * time.Minute
-	// Without a feed the pause grows with the time that has passed: a fifteenth of it, within these bounds.
+	// Without a feed the pause grows with the time that has passed: a twentieth of it, within these bounds.
 	soonest = time.Second
 	latest  = 20 * time.Second
-	share   = 15
+	share   = 20
 )
 
 // Provisioner tells of changed operations.

@@ -298,7 +298,7 @@ func TestPace(t *testing.T) {
 		"feed at first":   {"changes are told, polling is the fallback", []answer{changes("c-1")}, 0, 10 * time.Minute},
 		"feed for long":   {"changes are told, however long it takes", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
 		"none at first":   {"what is quick is noticed quickly", forever, 0, time.Second},
-		"none for a bit":  {"a fifteenth of what has passed", forever, 75 * time.Second, 5 * time.Second},
+		"none for a bit":  {"a twentieth of what has passed", forever, 100 * time.Second, 5 * time.Second},
 		"none for long":   {"a user does not wait for longer than this", forever, time.Hour, 20 * time.Second},
 		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 10 * time.Minute},
 	}
