@@ -64,14 +64,26 @@ func TestInstallationThatDiesAnywhere(t *testing.T) {
 func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
 	c.Helper()
 	dead := c.dieAt(n, done)
-	if _, err := until(call); err != nil && failure.KindOf(err) != failure.Transient {
+	if _, err := until(again(call, func() bool { return !dead() })); err != nil && !failure.Is(err, failure.Transient) {
 		c.Errorf("write %d: %v", n, err)
 	}
+	died = dead()
 	c.calls.meddle(nil)
-	if progress, err := until(call); err != nil || !progress.Done {
+	if progress, err := until(again(call, func() bool { return true })); err != nil || !progress.Done {
 		c.Errorf("after write %d: %+v, %v", n, progress, err)
 	}
-	return dead()
+	return died
+}
+
+// again is a call that is made anew, as the engine does, where it fails for now: what is defined may not be served yet.
+func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
+	return func() (installation.Progress, error) {
+		progress, err := call()
+		if failure.Is(err, failure.Transient) && while() {
+			return installation.Progress{Message: err.Error()}, nil
+		}
+		return progress, err
+	}
 }
 
 func (c *cluster) nothingIsLeft() {
