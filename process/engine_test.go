@@ -160,50 +160,45 @@ func TestErrorEndsTheOperation(t *testing.T) {
 }
 
 func TestPanicFailsOnlyItsOperation(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.start(b.engine(b.store, stage("only", &step{name: "Panic", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
-			if operation.InstanceID == "unlucky" {
-				panic("nil pointer, as it were")
-			}
-
-			return operation, 0, nil
-		}})))
-		b.accept("bad", "unlucky")
-		b.accept("good", "lucky")
-
-		if record := b.await("bad"); record.State != process.Failed || record.Problem.Message != "internal error" {
-			b.Errorf("ended as %s, %+v", record.State, record.Problem)
+	unlucky := func(o operation) {
+		if o.InstanceID == "unlucky" {
+			panic("nil pointer, as it were")
 		}
+	}
 
-		if record := b.await("good"); record.State != process.Succeeded {
-			b.Errorf("the other operation ended as %s", record.State)
-		}
-	})
-}
+	conditional := stage("only")
+	conditional.Steps = []process.Task[data]{{Step: traced("A"), When: func(o operation) bool {
+		unlucky(o)
 
-func TestPanicInAConditionFailsOnlyItsOperation(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		conditional := stage("only")
-		conditional.Steps = []process.Task[data]{{Step: traced("A"), When: func(o operation) bool {
-			if o.InstanceID == "unlucky" {
-				panic("nil pointer, as it were")
-			}
+		return true
+	}}}
 
-			return true
-		}}}
+	stages := map[string]process.Stage[data]{
+		"in a condition": conditional,
+		"in a step": stage("only", &step{name: "Panic", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			unlucky(o)
 
-		b.start(b.engine(b.store, conditional))
-		b.accept("bad", "unlucky")
-		b.accept("good", "lucky")
+			return o, 0, nil
+		}}),
+	}
 
-		if record := b.await("bad"); record.State != process.Failed || record.Problem.Message != "internal error" {
-			b.Errorf("ended as %s, %+v", record.State, record.Problem)
-		}
+	for name, panics := range stages {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(b.engine(b.store, panics))
+				b.accept("bad", "unlucky")
+				b.accept("good", "lucky")
 
-		if record := b.await("good"); record.State != process.Succeeded {
-			b.Errorf("the other operation ended as %s", record.State)
-		}
-	})
+				if record := b.await("bad"); record.State != process.Failed || record.Problem.Message != "internal error" {
+					b.Errorf("ended as %s, %+v", record.State, record.Problem)
+				}
+
+				if record := b.await("good"); record.State != process.Succeeded {
+					b.Errorf("the other operation ended as %s", record.State)
+				}
+			})
+		})
+	}
 }
 
 func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
