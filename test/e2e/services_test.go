@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +35,9 @@ func (c clusters) custom(runtimeID string) dynamic.Interface {
 // finalizer is what the service catalog puts on its objects.
 const finalizer = "kubernetes-incubator/service-catalog"
 
+// keeper is what keeps an object of Kyma, and with it the runtime, until what is looked for in the runtime has been seen.
+const keeper = "example.com/keeper"
+
 // ofCatalog is a resource of the service catalog.
 func ofCatalog(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
@@ -47,6 +49,7 @@ type serviceCatalog struct {
 
 	inside dynamic.Interface
 
+	// mutex is held for as long as the catalog is at work.
 	mutex   sync.Mutex
 	willing bool
 	gone    []string
@@ -62,6 +65,7 @@ func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
 	catalog.make("serviceinstances", "default", "ServiceInstance", "database",
 		map[string]any{"clusterServiceClassRef": map[string]any{"name": "postgres"}})
 	catalog.make("servicebindings", "default", "ServiceBinding", "credentials", map[string]any{"instanceRef": map[string]any{"name": "database"}})
+	catalog.keepEssentials([]string{keeper})
 
 	run(c.T, func(ctx context.Context) error {
 		ticker := time.NewTicker(100 * time.Millisecond)
@@ -93,15 +97,36 @@ func (s *serviceCatalog) make(resource, namespace, kind, name string, spec map[s
 	}
 }
 
+// keepEssentials gives an object of Kyma these finalizers.
+func (s *serviceCatalog) keepEssentials(finalizers []string) {
+	s.Helper()
+
+	objects := s.inside.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kyma-system")
+
+	essentials, err := objects.Get(s.Context(), "cluster-essentials", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	essentials.SetFinalizers(finalizers)
+
+	if _, err := objects.Update(s.Context(), essentials, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // work does what is to be done now. Where the runtime does not answer there is nothing.
 func (s *serviceCatalog) work(ctx context.Context) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
 	bindings := s.list(ctx, "servicebindings")
 	for _, binding := range bindings {
 		if binding.GetDeletionTimestamp() == nil {
 			continue
 		}
 
-		if s.willingToUnbind() {
+		if s.willing {
 			s.letGo(ctx, "servicebindings", binding)
 		} else {
 			s.complain(ctx, binding)
@@ -111,12 +136,6 @@ func (s *serviceCatalog) work(ctx context.Context) {
 	for _, instance := range s.list(ctx, "serviceinstances") {
 		if instance.GetDeletionTimestamp() != nil && len(bindings) == 0 {
 			s.letGo(ctx, "serviceinstances", instance)
-		}
-	}
-
-	for _, broker := range s.list(ctx, "clusterservicebrokers") {
-		if len(broker.GetFinalizers()) == 0 {
-			s.note(broker.GetName() + " is free to go")
 		}
 	}
 }
@@ -135,7 +154,7 @@ func (s *serviceCatalog) letGo(ctx context.Context, resource string, object unst
 	object.SetFinalizers(nil)
 
 	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(object.GetNamespace()).Update(ctx, &object, metav1.UpdateOptions{}); err == nil {
-		s.note(object.GetName() + " is gone")
+		s.gone = append(s.gone, object.GetName())
 	}
 }
 
@@ -151,22 +170,6 @@ func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unst
 	}
 }
 
-func (s *serviceCatalog) note(line string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-
-	if !slices.Contains(s.gone, line) {
-		s.gone = append(s.gone, line)
-	}
-}
-
-func (s *serviceCatalog) willingToUnbind() bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-
-	return s.willing
-}
-
 // givesBack follows the removal of the runtime: it tells what keeps it, and all goes in its order once nothing does.
 func (s *serviceCatalog) givesBack(removalID string) {
 	s.Helper()
@@ -178,12 +181,24 @@ func (s *serviceCatalog) givesBack(removalID string) {
 	s.willing = true
 	s.mutex.Unlock()
 
-	s.succeeded(removalID)
+	s.says(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has the finalizers "+keeper)
 
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
-	if diff := cmp.Diff([]string{"credentials is gone", "database is gone", "manager is free to go"}, s.gone); diff != "" {
-		s.Errorf("what the runtime had from outside, -want +got:\n%s", diff)
+	if diff := cmp.Diff([]string{"credentials", "database"}, s.gone); diff != "" {
+		s.Errorf("what the runtime had from outside is gone before Kyma goes, -want +got:\n%s", diff)
 	}
+
+	brokers, err := s.inside.Resource(ofCatalog("clusterservicebrokers")).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	if len(brokers.Items) != 1 || len(brokers.Items[0].GetFinalizers()) > 0 {
+		s.Errorf("nothing keeps the service broker from going before Kyma goes: %v", brokers.Items)
+	}
+
+	s.keepEssentials(nil)
+	s.succeeded(removalID)
 }
