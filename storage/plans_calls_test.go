@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"time"
 
@@ -263,6 +264,14 @@ func (s stores) instanceCalls() map[string]call {
 		"instances.SetRuntime": func(ctx context.Context) error {
 			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, known, "other")
 		},
+		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.instances.Hold(ctx, tx, process.Record{ID: "p10"}, known, filledAt)
+			if errors.Is(err, storage.ErrNotFound) {
+				return nil // it is under no lease
+			}
+
+			return err
+		}),
 		"instances.Holder": func(ctx context.Context) error {
 			_, err := s.instances.Holder(ctx, s.db.Reader(), instances.Claimed{
 				Exclusive: "plan-1:account-7", GlobalAccountID: "account-7", PlanID: "plan-1", Except: "new",

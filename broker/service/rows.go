@@ -96,18 +96,12 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 	change func(environment.Instance) (environment.Instance, error),
 ) error {
 	err := r.db.InTx(ctx, func(tx storage.Tx) error {
-		there, err := r.instances.Touch(ctx, tx, known.ID, r.clock.Now())
-		if err != nil || !there {
-			return err
+		present, err := r.instances.Hold(ctx, tx, by, known, r.clock.Now())
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
 		}
 
-		now, err := r.operations.Get(ctx, tx, by.ID)
-		if err != nil || now.Lease.Fence != by.Lease.Fence || now.Lease.Owner != by.Lease.Owner {
-			return err
-		}
-
-		present, err := r.instances.Get(ctx, tx, known.ID)
-		if err != nil || present.ShootName != known.ShootName {
+		if err != nil {
 			return err
 		}
 

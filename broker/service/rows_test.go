@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/service"
@@ -119,6 +120,11 @@ func TestWhatAFrozenReplicaWritesTooLateChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 
+				before, err := store.Get(t.Context(), db.Reader(), instance.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+
 				if err := write(t.Context(), service.NewRows(db, ops, store, bound, clock.RealClock{}), by, instance); err != nil {
 					t.Error(err)
 				}
@@ -128,8 +134,8 @@ func TestWhatAFrozenReplicaWritesTooLateChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				if got.RuntimeID != "present" || got.Suspended != instance.Suspended || got.GlobalAccountID != "account" {
-					t.Errorf("the instance is now %+v", got)
+				if diff := cmp.Diff(before, got); diff != "" {
+					t.Errorf("-before +after\n%s", diff)
 				}
 			})
 		})

@@ -10,9 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 //go:embed migrations/*.sql
@@ -166,16 +164,6 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, nil
 }
 
-// SetRuntime records the runtime that an operation has ordered for an instance. When the instance is gone, its id was given to another
-// one since, or the operation's lease was lost, nothing is changed.
-func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
-	if err := s.change(ctx, by, instance, `UPDATE instances SET runtime_id = ?`, runtimeID); err != nil {
-		return fmt.Errorf("recording the runtime of instance %s: %w", instance.ID, err)
-	}
-
-	return nil
-}
-
 // Update writes what may change of an instance in its life, inside the caller's transaction that has touched it before reading it.
 // When the id was given to another one since, nothing is changed.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
@@ -208,24 +196,6 @@ func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit 
 	}
 
 	return ids, nil
-}
-
-// Delete removes an instance. When it is gone, its id was given to another one since, or the operation's lease was lost, nothing is
-// changed.
-func (s *Store) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
-	if err := s.change(ctx, by, instance, `DELETE FROM instances`); err != nil {
-		return fmt.Errorf("removing instance %s: %w", instance.ID, err)
-	}
-
-	return nil
-}
-
-// change runs the statement on the instance's row. An id may be used again, the name of a Shoot is not.
-func (s *Store) change(ctx context.Context, by process.Record, instance environment.Instance, statement string, args ...any) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), statement+` WHERE id = ? AND shoot_name = ? AND `+operations.Held,
-		append(args, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)...)
-
-	return err
 }
 
 func (s *Store) instance(row row) (environment.Instance, error) {
