@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
@@ -9,22 +8,29 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// broken is the road to a system that is away.
-type broken struct{}
+// broken is the road to a system that is away. Its name is the component that errors name.
+type broken string
 
-func (broken) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
+func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, failure.New(failure.Transient, "away").Because(failure.ReasonSystemAway, string(b))
+}
+
+func guardOf(component string) *outside.Guard {
+	return outside.New(outside.Options{System: component, Component: component, Title: "it", Calls: 3})
+}
 
 // awayGuard is of a system that is not called for now.
 func awayGuard(t *testing.T, component string) *outside.Guard {
 	t.Helper()
 
-	guard := outside.New(outside.Options{System: component, Component: component, Title: "it", Calls: 3})
-	client := http.Client{Transport: guard.Transport(broken{})}
+	guard := guardOf(component)
+	client := http.Client{Transport: guard.Transport(broken(component))}
 
 	for guard.Status().State == outside.Closed {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://system", http.NoBody)

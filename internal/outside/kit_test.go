@@ -84,15 +84,20 @@ func (b *bench) now(act act) { b.act.Store(&act) }
 func inBubble(t *testing.T, calls int, test func(b *bench)) {
 	t.Helper()
 
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, guard: outside.New(outside.Options{
-			System: "garden", Title: "the garden", Component: "a garden", Calls: calls, Variable: "APP_GARDEN_CALLS",
-		})}
-		b.client.Transport = b.guard.Transport(b)
-		b.now(answers(http.StatusOK))
+	synctest.Test(t, func(t *testing.T) { test(guarded(t, "garden", calls)) })
+}
 
-		test(b)
-	})
+// guarded is a system of that name. It answers.
+func guarded(t *testing.T, name string, calls int) *bench {
+	t.Helper()
+
+	b := &bench{T: t, guard: outside.New(outside.Options{
+		System: name, Title: "the " + name, Component: "a " + name, Calls: calls, Variable: "APP_GARDEN_CALLS",
+	})}
+	b.client.Transport = b.guard.Transport(b)
+	b.now(answers(http.StatusOK))
+
+	return b
 }
 
 // call makes a call that takes no longer than the time-out, reads the answer, and returns the error as a client gets it.

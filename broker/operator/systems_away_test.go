@@ -1,0 +1,117 @@
+package operator_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// there answers whatever it is asked.
+type there struct{}
+
+func (there) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// calling is a step that calls the system with the name of the instance.
+type calling map[string]http.Client
+
+func (calling) Name() string { return "Call" }
+
+func (c calling) Run(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
+) (process.Operation[environment.Data], time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://system", http.NoBody)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	client := c[operation.InstanceID]
+
+	response, err := client.Do(request)
+	if err != nil {
+		return operation, 0, err
+	}
+
+	return operation, 0, response.Body.Close()
+}
+
+// TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations tells of
+// its own, and the third one is done.
+func TestTwoSystemsAreAway(t *testing.T) {
+	guards := map[string]*outside.Guard{"garden": awayGuard(t, "garden"), "shop": awayGuard(t, "shop"), "well": guardOf("well")}
+	clients, systems := calling{}, []*outside.Guard{}
+
+	for name, guard := range guards {
+		var road http.RoundTripper = broken(name)
+		if name == "well" {
+			road = there{}
+		}
+
+		clients[name], systems = http.Client{Transport: guard.Transport(road)}, append(systems, guard)
+	}
+
+	b := newBench(t, func(options *operator.Options) { options.Systems = systems })
+
+	ids, got := map[string]string{}, map[string]string{}
+	for name := range guards {
+		ids[name] = b.instance(name, process.Pending)
+	}
+
+	b.run(process.Process[environment.Data]{Kind: environment.KindProvision, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+		{Name: "only", Retry: process.DefaultRetry(), Steps: process.Steps[environment.Data](clients)},
+	}})
+
+	for name, id := range ids {
+		var shown operatorapi.Operation
+		for shown.State != string(process.Succeeded) && shown.Problem == nil {
+			shown = read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+		}
+
+		got[name] = shown.State
+		if system := shown.System; system != nil && system.State != string(outside.Closed) {
+			got[name] += ", " + shown.Problem.Component + ": " + system.Name + " is away"
+		}
+	}
+
+	want := map[string]string{
+		"garden": "in progress, garden: garden is away", "shop": "in progress, shop: shop is away", "well": "succeeded",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// run has an engine carry the operations until the test ends.
+func (b *bench) run(processes ...process.Process[environment.Data]) {
+	b.Helper()
+
+	engine, err := process.NewEngine(b.operations, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), processes...)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- engine.Run(ctx) }()
+
+	b.Cleanup(func() {
+		cancel()
+
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
+}
