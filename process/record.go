@@ -152,8 +152,10 @@ type New struct {
 	// Trace is that of the Record.
 	Trace string
 	// Why is told in the first line of its timeline; without it, its kind is.
-	Why            string
+	Why string
+	// FinishedStages and SkippedSteps are those that it does not run: of a retry, what it takes over.
 	FinishedStages []string
+	SkippedSteps   []string
 	Payload        json.RawMessage
 	At             time.Time
 }

@@ -37,9 +37,12 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor is the operation that retries one that failed or was canceled. It takes over the data, and the stages that were
-// finished, up to the one that the retry begins with.
+// Successor is the operation that retries one that failed or was canceled. It takes over the data, the stages that were
+// finished, up to the one that the retry begins with, and what operators had left out.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
+	process := e.processes[former.Kind]
+	kept := process.keptBy(former)
+
 	return New{
 		ID:             id,
 		Kind:           former.Kind,
@@ -47,7 +50,8 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 		Tenant:         former.Tenant,
 		PredecessorID:  former.ID,
 		Description:    "Operation created",
-		FinishedStages: e.processes[former.Kind].keptBy(former),
+		FinishedStages: kept,
+		SkippedSteps:   process.leftOutBy(former, kept),
 		Payload:        former.Payload,
 		At:             at,
 	}
@@ -70,6 +74,30 @@ func (p Process[D]) keptBy(former Record) []string {
 	}
 
 	return names
+}
+
+// leftOutBy lists the steps that were not done in the stages that the retry of an operation keeps, and of those that it runs again the steps
+// that it leaves out: an operator has decided so. A step that gave up by itself, and that no operator may have left out, is tried again.
+func (p Process[D]) leftOutBy(former Record, kept []string) []string {
+	var steps []string
+
+	for _, stage := range p.Stages {
+		for _, task := range stage.Steps {
+			name := task.Step.Name()
+
+			leftOut := slices.Contains(former.SkippedSteps, name)
+			if !slices.Contains(kept, stage.Name) {
+				// The operation may have ended before it came to what is to be skipped.
+				leftOut = task.Skippable && (leftOut || former.Skip.Step == name)
+			}
+
+			if leftOut {
+				steps = append(steps, name)
+			}
+		}
+	}
+
+	return steps
 }
 
 // MaySkip reports whether an operator may have the step of such an operation left out.

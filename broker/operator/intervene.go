@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -143,7 +145,11 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 	}
 
 	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
+
 	next.Why = "retry of " + former.ID + " " + wanted.why()
+	if len(next.SkippedSteps) > 0 {
+		next.Why = "retry of " + former.ID + ", again without " + strings.Join(next.SkippedSteps, ", ") + ", " + wanted.why()
+	}
 
 	by := audit.Entry{By: audit.ActorOf(ctx)}
 	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
@@ -156,7 +162,7 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 		return "", err
 	}
 
-	if wanted.Step != "" {
+	if wanted.Step != "" && !slices.Contains(next.SkippedSteps, wanted.Step) {
 		skip := process.Skip{Step: wanted.Step, Reason: wanted.why()}
 		if _, err := a.Operations.Skip(ctx, tx, next.ID, skip, wanted.now); err != nil {
 			return "", err

@@ -114,6 +114,30 @@ func TestRetryWithoutTheStepThatFailed(t *testing.T) {
 	})
 }
 
+// TestRetryLeavesOutWhatWasSkipped has the first line tell it. Whoever names the step again changes nothing.
+func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
+	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
+
+	for name, body := range cases {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(b *bench) {
+				former := failedAt(func(progress *process.Progress) {
+					at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime")(progress)
+					progress.Record.SkippedSteps = []string{"Probe"}
+				})(b)
+
+				told := b.answered(name, b.intervene("retry", former, body))
+				b.wantStory(name, told.ID, "accepted: retry of "+former+", again without Probe, by operator: the quota was raised")
+
+				record, err := b.operations.Get(b.Context(), b.operations.Reader(), told.ID)
+				if diff := cmp.Diff([]string{"Probe"}, told.SkippedSteps); diff != "" || err != nil || record.Skip != (process.Skip{}) {
+					b.Errorf("%s: %v, still to be skipped is %+v, skipped -want +got\n%s", name, err, record.Skip, diff)
+				}
+			})
+		})
+	}
+}
+
 // TestManyRetriesOfTheSameMoment has operators and platforms want different things: what was accepted first holds.
 func TestManyRetriesOfTheSameMoment(t *testing.T) {
 	onEach(t, func(b *bench) {

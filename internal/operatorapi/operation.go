@@ -22,7 +22,7 @@ type Operation struct {
 	OrderedBy string `json:"orderedBy,omitempty"`
 
 	// Stages are all stages of the process in order, FinishedStages those that are done for good. SkippedSteps gave up
-	// without failing the operation.
+	// without failing the operation, or an operator had them left out, of this operation or of one that it retries.
 	Stages         []string `json:"stages,omitempty"`
 	FinishedStages []string `json:"finishedStages,omitempty"`
 	SkippedSteps   []string `json:"skippedSteps,omitempty"`

@@ -20,7 +20,7 @@ const insertOperation = `INSERT INTO operations (
 	?, ?, ?, %s,
 	?, COALESCE((SELECT MAX(turn) + 1 FROM operations WHERE tenant = ? AND kind = ? AND state = 'pending'),
 		(SELECT MIN(turn) FROM operations WHERE kind = ? AND state = 'pending'), 0),
-	?, 'pending', ?, '', '', '', '', ?, '[]', '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?
+	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?
 )`
 
 // position puts an operation behind all others of its instance.
@@ -59,7 +59,7 @@ func (s *Store) acceptance(operation process.New, position string, args ...any) 
 		Text: fmt.Sprintf(insertOperation, position),
 		Args: slices.Concat([]any{operation.ID, operation.Kind, operation.InstanceID}, args, []any{
 			operation.Tenant, operation.Tenant, operation.Kind, operation.Kind,
-			operation.PredecessorID, operation.Description, names(operation.FinishedStages),
+			operation.PredecessorID, operation.Description, names(operation.FinishedStages), names(operation.SkippedSteps),
 			s.keys.Seal(operation.Payload, payloadPlace(operation.ID)), at, at, at, at, operation.OrderedBy, operation.Audit,
 			operation.Trace,
 		}),

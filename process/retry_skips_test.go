@@ -1,0 +1,111 @@
+package process_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// TestARetryLeavesOutWhatWasSkipped runs a stage again in which a step is stuck that an operator had left out.
+func TestARetryLeavesOutWhatWasSkipped(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		stuck, broken := away("Stuck"), failing("Broken", func(run int) (time.Duration, error) {
+			if run == 1 {
+				return 0, failure.New(failure.Permanent, "broken")
+			}
+
+			return 0, nil
+		})
+
+		engine := b.engine(b.store,
+			process.Stage[data]{Name: "first", Retry: process.DefaultRetry(), Steps: process.Skippable[data](stuck, broken)})
+		b.start(engine)
+		b.accept("op", "instance")
+		time.Sleep(10 * time.Second)
+
+		if !b.skip("op", "Stuck") {
+			b.Fatal("the stuck step is not skipped")
+		}
+
+		failed, runs := b.await("op"), stuck.runs()
+		if failed.State != process.Failed {
+			b.Fatalf("ended as %s", failed.State)
+		}
+
+		failed.Payload = json.RawMessage(`{}`)
+		b.acceptNew(engine.Successor(failed, "again", time.Now()))
+
+		record := b.await("again")
+		if diff := cmp.Diff([]string{"Stuck"}, record.SkippedSteps); diff != "" || record.State != process.Succeeded || stuck.runs() != runs {
+			b.Errorf("ended as %s, the step ran %d times more; skipped -want +got:\n%s", record.State, stuck.runs()-runs, diff)
+		}
+	})
+}
+
+// TestASkipThatCameTooLateIsNotForgotten has the step end its operation while it is asked for that it be skipped.
+func TestASkipThatCameTooLateIsNotForgotten(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		fatal := failing("Fatal", func(int) (time.Duration, error) {
+			time.Sleep(10 * time.Second) // fake time
+
+			return 0, failure.New(failure.Permanent, "broken")
+		})
+
+		engine := b.engine(b.store, process.Stage[data]{Name: "only", Retry: process.DefaultRetry(), Steps: process.Skippable[data](fatal)})
+		b.start(engine)
+		b.accept("op", "instance")
+		time.Sleep(5 * time.Second)
+
+		if !b.skip("op", "Fatal") {
+			b.Fatal("the step is not skipped")
+		}
+
+		failed := b.await("op")
+		failed.Payload = json.RawMessage(`{}`)
+		b.acceptNew(engine.Successor(failed, "again", time.Now()))
+
+		if record := b.await("again"); failed.State != process.Failed || record.State != process.Succeeded || fatal.runs() != 1 {
+			b.Errorf("ended as %s, then as %s after %d runs", failed.State, record.State, fatal.runs())
+		}
+	})
+}
+
+func TestWhatARetryLeavesOut(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		former process.Record
+		want   []string
+	}{
+		"nothing":       {"all was done", process.Record{FinishedStages: []string{"first"}}, nil},
+		"an operator's": {"it would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
+		"asked for":     {"the operation ended before it was left out", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
+		"done all the same": {
+			"what was to be left out was done before", process.Record{FinishedStages: []string{"first"}, Skip: process.Skip{Step: "A"}}, nil,
+		},
+		"given up":        {"what gave up by itself may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
+		"of a kept stage": {"it is not done, nor will be", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
+		"led back":        {"the stage before runs again as well", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
+		"of former times": {"the process has no such step any more", process.Record{SkippedSteps: []string{"Z"}}, nil},
+	}
+
+	inBubble(t, func(b *bench) {
+		first, second := stage("first", traced("A"), traced("B")), stage("second", traced("C"))
+		first.Steps[0].Skippable, second.Steps[0].Skippable = true, true
+		third := stage("third", traced("D"))
+		third.RetryFrom = "second"
+		engine := b.engine(b.store, first, second, third)
+
+		for name, c := range cases {
+			c.former.Kind = "test"
+
+			if diff := cmp.Diff(c.want, engine.Successor(c.former, "again", time.Now()).SkippedSteps); diff != "" {
+				b.Errorf("%s: %s: -want +got\n%s", name, c.reason, diff)
+			}
+		}
+	})
+}
