@@ -122,7 +122,7 @@ func TestRuntimesComeBack(t *testing.T) {
 // awaitSuccess waits until the gardenlet has done what a Shoot asks for.
 func awaitSuccess(t *testing.T, memory *garden.Memory, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	watching, err := memory.Client().Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(memory.Namespace()),
 		client.MatchingFields{"metadata.name": name})
