@@ -98,7 +98,7 @@ func TestStoryWithTheEngine(t *testing.T) {
 func (b *bench) until(state, operation string, status int) {
 	b.Helper()
 
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 
 	for {
 		got := b.poll(instanceID, operation)

@@ -190,7 +190,7 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	const writers, each = 8, 10
 
-	path := filepath.Join(t.TempDir(), "test.db")
+	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // a slow disk is not what it is about
 	one := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 	other := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 

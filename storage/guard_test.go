@@ -15,8 +15,8 @@ import (
 func TestNoCallOutlivesItsContext(t *testing.T) {
 	const (
 		limit = 200 * time.Millisecond
-		// patience is far above the limit and the last words, and far below what TCP takes.
-		patience = 8 * time.Second
+		// patience is far above the limit and the last words, also on a machine that stands still for a while, and far below what TCP takes.
+		patience = 30 * time.Second
 	)
 
 	read := func(ctx context.Context, tx storage.Tx) error {
@@ -107,7 +107,7 @@ func TestADatabaseThatIsTooSlowIsToldAsSuch(t *testing.T) {
 		t.Errorf("got %v, which does not tell that the time was over", err)
 	}
 
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the answer was waited for, %s long", took)
 	}
 }
@@ -118,13 +118,17 @@ func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 	frozen, other := storagetest.Open(t, config), storagetest.Open(t, config)
 	execute(t, frozen, createCounter, zero)
 
+	// The server ends the transaction after five seconds, or a busy one somewhat later.
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
 	err := frozen.InTx(t.Context(), func(tx storage.Tx) error {
 		if err := add(t.Context(), tx); err != nil {
 			return err
 		}
 
 		// The first replica does nothing while the second waits for the row.
-		if err := other.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
+		if err := other.InTx(patient, func(tx storage.Tx) error { return add(patient, tx) }); err != nil {
 			t.Errorf("the other replica does not get the row: %v", err)
 		}
 

@@ -44,7 +44,7 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 				entries, err := store.List(t.Context(), trail.Filter{Action: audit.Catalog, Limit: 10})
 				if err != nil {
 					t.Fatal(err)

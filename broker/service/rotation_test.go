@@ -144,7 +144,7 @@ func waitFor(t *testing.T, told lines, text string) {
 			if strings.HasPrefix(entry.Message, text) {
 				return
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("the broker does not say %q", text)
 		}
 	}

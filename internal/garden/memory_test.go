@@ -12,6 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
 )
 
+// patience is how long a Shoot may take before a test gives up on it.
+const patience = 3 * time.Minute
+
 // start runs a garden in a folder until the test ends or stop is called.
 func start(t *testing.T, dir string, creation time.Duration) (opened *garden.Memory, stop func()) {
 	t.Helper()
@@ -44,7 +47,7 @@ func underTest(memory *garden.Memory) gardentest.Garden {
 		Client:    memory.Client(),
 		Namespace: memory.Namespace(),
 		Project:   garden.DefaultProject,
-		Patience:  time.Minute,
+		Patience:  patience,
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // crowdTimeout is how long it may take until others have no connection left.
-const crowdTimeout = 30 * time.Second
+const crowdTimeout = 2 * time.Minute
 
 // Crowd takes every connection that the server has, also those that others hold, until the returned function is called or the test ends.
 func (s *Server) Crowd(tb testing.TB) (leave func()) {
@@ -33,7 +33,7 @@ func (s *Server) Crowd(tb testing.TB) (leave func()) {
 		}
 
 		// The server is told, and then takes a moment.
-		if err := errors.Join(crowd.Close(), s.waitUntilReady()); err != nil {
+		if err := errors.Join(crowd.Close(), s.waitUntilReady(), s.waitUntilAlone()); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -74,4 +74,32 @@ func takeAll(ctx context.Context, crowd *sql.DB) ([]*sql.Conn, error) {
 	}
 
 	return taken, nil
+}
+
+// waitUntilAlone waits until nobody else is connected to the database in which the crowd was.
+func (s *Server) waitUntilAlone() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), crowdTimeout)
+	defer cancel()
+
+	admin, err := sql.Open("postgres", s.dsn)
+	if err != nil {
+		return fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+
+	admin.SetMaxOpenConns(1)
+
+	defer func() { err = errors.Join(err, admin.Close()) }()
+
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+
+	for {
+		var others int
+		if err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others); err != nil || others == 0 {
+			return err //nolint:wrapcheck // the caller tells the test
+		}
+
+		<-tick.C
+	}
 }

@@ -69,7 +69,7 @@ func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute): // a client keeps one for longer
 		t.Fatalf("%s: the connection stays open", reason)
 	}
 }

@@ -47,20 +47,22 @@ func TestEachThatWaitsHasATurnOfItsOwn(t *testing.T) {
 }
 
 func TestTurnsTakeLittleMemory(t *testing.T) {
-	const many = 100_000
+	synctest.Test(t, func(t *testing.T) { // in which no time passes
+		const many = 100_000
 
-	turns := provisionerwait.NewTurns(1)
+		turns := provisionerwait.NewTurns(1)
 
-	last := time.Duration(0)
-	for i := range many {
-		last = turns.Wait(fmt.Sprintf("operation-%d", i))
-	}
+		last := time.Duration(0)
+		for i := range many {
+			last = turns.Wait(fmt.Sprintf("operation-%d", i))
+		}
 
-	if again := turns.Wait(fmt.Sprintf("operation-%d", many-1)); again > last {
-		t.Errorf("the newest operation, which had to wait for %s, has to wait for %s: its turn is lost", last, again)
-	}
+		if again := turns.Wait(fmt.Sprintf("operation-%d", many-1)); again > last {
+			t.Errorf("the newest operation, which had to wait for %s, has to wait for %s: its turn is lost", last, again)
+		}
 
-	if again := turns.Wait("operation-1"); again < last {
-		t.Errorf("one of the oldest has to wait for %s, less than the newest: all turns are kept", again)
-	}
+		if again := turns.Wait("operation-1"); again < last {
+			t.Errorf("one of the oldest has to wait for %s, less than the newest: all turns are kept", again)
+		}
+	})
 }

@@ -137,16 +137,11 @@ func TestErrorsOfDirector(t *testing.T) {
 		"another runtime":    {"ours is not that one", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
 		"broken":             {"networks break", simulator.Fault{Unsent: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
 		"lost":               {"networks break", simulator.Fault{Lost: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
-		"slow":               {"nobody waits for ever", simulator.Fault{Delay: time.Hour}, onTheWay(failure.ReasonTimeout), "in time"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := begin(t, simulator.Options{}, func(o *director.Options) {
-				if c.fault.Delay > 0 {
-					o.Timeout = 100 * time.Millisecond
-				}
-			})
+			l := begin(t, simulator.Options{})
 			id := l.register("c-first")
 
 			c.fault.Operation = "updateRuntime"

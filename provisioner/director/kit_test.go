@@ -1,7 +1,10 @@
 package director_test
 
 import (
+	"cmp"
 	"context"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -17,6 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	tenant = "tenant-1"
 	label  = "order"
+	// timeout is how long a call may take.
+	timeout = time.Minute
 )
 
 // fixed are credentials that the test knows.
@@ -46,11 +51,45 @@ func begin(t *testing.T, options simulator.Options, change ...func(*director.Opt
 	server := httptest.NewServer(simulated)
 	t.Cleanup(server.Close)
 
-	transport := server.Client().Transport
+	return connected(t, simulated, server.URL, server.Client().Transport, change...)
+}
+
+// beginInProcess is begin without a network, so that calls take no time in a synctest bubble.
+func beginInProcess(t *testing.T, options simulator.Options, change ...func(*director.Options)) landscape {
+	t.Helper()
+
+	simulated, err := simulator.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return connected(t, simulated, "https://director.example.com", inProcess{simulated}, change...)
+}
+
+// inProcess answers requests itself.
+type inProcess struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper. To a handler that stops in the midst of it the connection breaks.
+func (p inProcess) RoundTrip(request *http.Request) (answer *http.Response, err error) {
+	defer func() {
+		if recover() != nil {
+			err = cmp.Or(request.Context().Err(), io.ErrUnexpectedEOF)
+		}
+	}()
+
+	recorder := httptest.NewRecorder()
+	p.ServeHTTP(recorder, request)
+
+	return recorder.Result(), nil
+}
+
+func connected(t *testing.T, simulated *simulator.Director, url string, transport http.RoundTripper, change ...func(*director.Options)) landscape {
+	t.Helper()
+
 	settings := director.Options{
-		URL: server.URL + simulator.GraphQLPath, Timeout: 5 * time.Second, Transport: transport,
+		URL: url + simulator.GraphQLPath, Timeout: timeout, Transport: transport,
 		Credentials: fixed{
-			ClientID: simulator.DefaultClientID, ClientSecret: simulator.DefaultClientSecret, TokensEndpoint: server.URL + simulator.TokenPath,
+			ClientID: simulator.DefaultClientID, ClientSecret: simulator.DefaultClientSecret, TokensEndpoint: url + simulator.TokenPath,
 		},
 	}
 

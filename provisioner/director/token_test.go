@@ -3,7 +3,6 @@ package director_test
 import (
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -30,8 +29,7 @@ func (l landscape) tokens() int {
 }
 
 func TestTokenIsSharedAndRenewed(t *testing.T) {
-	now := time.Now()
-	l := begin(t, simulator.Options{TokenLifetime: 2 * time.Second, Now: func() time.Time { return now }})
+	l := begin(t, simulator.Options{})
 
 	var calls sync.WaitGroup
 	for range 20 {
@@ -70,7 +68,7 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 }
 
 func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
-	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 10 * time.Second: 1, time.Second: 3} {
+	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 29 * time.Second: 1, time.Second: 3} {
 		l := begin(t, simulator.Options{TokenLifetime: lifetime})
 
 		for range 3 {
@@ -89,17 +87,6 @@ func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
 	}
 }
 
-// inProcess answers requests without a network, so that they take no time in a synctest bubble.
-type inProcess struct{ http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (p inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
-	recorder := httptest.NewRecorder()
-	p.ServeHTTP(recorder, request)
-
-	return recorder.Result(), nil
-}
-
 func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
 	cases := map[string]struct {
 		reason         string
@@ -116,31 +103,17 @@ func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				simulated, err := simulator.New(simulator.Options{TokenLifetime: c.lifetime})
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				const address = "https://director.example.com"
-
-				client, err := director.New(director.Options{
-					URL: address + simulator.GraphQLPath, Transport: inProcess{simulated}, Credentials: fixed{
-						ClientID: simulator.DefaultClientID, ClientSecret: simulator.DefaultClientSecret, TokensEndpoint: address + simulator.TokenPath,
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := beginInProcess(t, simulator.Options{TokenLifetime: c.lifetime})
 
 				for _, later := range []time.Duration{0, c.used} {
 					time.Sleep(later) // fake time
 
-					if err := client.Probe(t.Context()); err != nil {
+					if err := l.client.Probe(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 
-				if got := (landscape{director: simulated}).tokens(); got != c.want {
+				if got := l.tokens(); got != c.want {
 					t.Errorf("%s: after %s of %s %d tokens were asked for, want %d", c.reason, c.used, c.lifetime, got, c.want)
 				}
 			})
@@ -159,7 +132,6 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 		"refused":        {"an operator repairs the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
 		"away":           {"it comes back", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
 		"in trouble":     {"it comes back", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
-		"slow":           {"nobody waits for ever", simulator.Fault{Delay: time.Hour}, "", failure.ReasonTimeout, "in time"},
 		"no token":       {"it cannot be meant", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "gives no token"},
 		"no JSON":        {"it cannot be meant", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "gives no token"},
 		"too much of it": {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "gives no token"},
@@ -172,10 +144,6 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 					wrong, _ := o.Credentials.(fixed)
 					wrong.ClientSecret = "wrong-secret"
 					o.Credentials = wrong
-				}
-
-				if c.fault.Delay > 0 {
-					o.Timeout = 100 * time.Millisecond
 				}
 			})
 			c.fault.Operation = simulator.TokenOperation
@@ -195,21 +163,49 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForEver has Director, or its token endpoint, give no answer.
+func TestNobodyWaitsForEver(t *testing.T) {
+	for operation, component := range map[string]string{
+		"runtimes": failure.ComponentDirectorClient, simulator.TokenOperation: failure.ComponentDirectorToken,
+	} {
+		t.Run(operation, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := beginInProcess(t, simulator.Options{})
+				l.director.Order(simulator.Fault{Operation: operation, Delay: time.Hour})
+
+				began := time.Now()
+				_, err := l.client.Find(t.Context(), tenant, label, "v")
+
+				if took := time.Since(began); took != timeout {
+					t.Errorf("it takes %s, want %s", took, timeout)
+				}
+
+				got := failure.Of(err)
+				if got.Kind != failure.Transient || got.Reason != failure.ReasonTimeout || got.Component != component || !strings.Contains(got.Text, "in time") {
+					t.Errorf("got %s, %s of %q: %s", got.Kind, got.Reason, got.Component, got.Text)
+				}
+			})
+		})
+	}
+}
+
 func TestGuardsKeepAnOutageShort(t *testing.T) {
-	guard := outside.New(outside.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
-	l := begin(t, simulator.Options{}, func(o *director.Options) { o.Guard = guard.Transport })
-	l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
+	synctest.Test(t, func(t *testing.T) { // in which no time passes: the breaker's pause would
+		guard := outside.New(outside.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
+		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.Guard = guard.Transport })
+		l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
-	var err error
-	for range 6 {
-		_, err = l.client.Find(t.Context(), tenant, label, "v")
-	}
+		var err error
+		for range 6 {
+			_, err = l.client.Find(t.Context(), tenant, label, "v")
+		}
 
-	if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != outside.Open || !strings.Contains(got.Text, "502") {
-		t.Errorf("after six failures: %s, the breaker is %s", err, guard.Status().State)
-	}
+		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != outside.Open || !strings.Contains(got.Text, "502") {
+			t.Errorf("after six failures: %s, the breaker is %s", err, guard.Status().State)
+		}
 
-	if _, known := errors.AsType[*failure.Error](err); !known {
-		t.Error("a call that is not made explains itself")
-	}
+		if _, known := errors.AsType[*failure.Error](err); !known {
+			t.Error("a call that is not made explains itself")
+		}
+	})
 }

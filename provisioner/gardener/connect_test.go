@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // tokenServer is an API server of Gardener that lets in who shows the token of the moment. A watch lasts, whatever is the token later.
 type tokenServer struct {

@@ -13,7 +13,7 @@ import (
 
 // TestADatabaseThatGivesNoAnswerIsToldSoon: a request over GraphQL brings no deadline. What passes is told as error_code 503.
 func TestADatabaseThatGivesNoAnswerIsToldSoon(t *testing.T) {
-	const patience = 20 * time.Second
+	const patience = 40 * time.Second
 
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 	b := newBench(t, storagetest.Open(t, config))

@@ -99,7 +99,7 @@ func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+	for deadline := time.Now().Add(patience); ; <-look.C {
 		if director.Runtimes()[0].Condition == "FAILED" {
 			return
 		}

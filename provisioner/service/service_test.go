@@ -33,7 +33,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const tenant = "tenant-1"
+const (
+	tenant = "tenant-1"
+	// patience is how long anything may take before a test gives up on it.
+	patience = 3 * time.Minute
+)
 
 // landscape is a Provisioner with a garden, reached over HTTP.
 type landscape struct {
@@ -157,7 +161,7 @@ func (l landscape) deprovision(runtimeID string) string {
 func (l landscape) await(operationID string) provisionerclient.Operation {
 	l.Helper()
 
-	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
 
 	feed, err := l.client.Changes(ctx, "", 0)
@@ -311,7 +315,7 @@ func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+	for deadline := time.Now().Add(patience); ; <-look.C {
 		_, exists := l.shoot("c-late")
 		beside := l.garden.Client().Get(t.Context(), client.ObjectKeyFromObject(lateToo), &corev1.ConfigMap{})
 
@@ -473,7 +477,7 @@ func TestStuckClusterExplainsItself(t *testing.T) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+	for deadline := time.Now().Add(patience); ; <-look.C {
 		status, err := l.client.OperationStatus(t.Context(), tenant, ordered.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // Calls that a broker makes to its Provisioner, as the requests name them.
 const (
 	callOrder      = "ProvisionRuntime"
+	callStatus     = "OperationStatus"
 	callRemoval    = "DeprovisionRuntime"
 	callUpgrade    = "UpgradeShoot"
 	callKubeconfig = "Kubeconfig"

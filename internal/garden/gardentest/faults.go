@@ -18,7 +18,7 @@ func Faults(t *testing.T, g Garden) {
 	g.orderFault(ctx, t, gardenlet.FaultsConfigMap, name, string(gardenlet.FaultFailOnce))
 
 	g.apply(ctx, t, Shoot(g.Namespace, name))
-	failed := g.await(ctx, t, name, "its creation failed", nil, func(shoot *gardencorev1beta1.Shoot) bool {
+	failed := g.await(ctx, t, name, "its creation failed", unobserved, func(shoot *gardencorev1beta1.Shoot) bool {
 		return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed
 	})
 	if len(failed.Status.LastErrors) == 0 {
@@ -30,9 +30,9 @@ func Faults(t *testing.T, g Garden) {
 	if err := g.Client.Patch(ctx, failed, client.MergeFrom(before)); err != nil {
 		t.Fatalf("ask for a retry: %v", err)
 	}
-	recovered := g.await(ctx, t, name, "its second creation succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeCreate))
+	recovered := g.await(ctx, t, name, "its second creation succeeded", unobserved, succeeded(gardencorev1beta1.LastOperationTypeCreate))
 	if len(recovered.Status.LastErrors) > 0 {
 		t.Errorf("a creation that succeeded still shows errors: %+v", recovered.Status.LastErrors)
 	}
-	g.remove(ctx, t, name)
+	g.remove(ctx, t, name, unobserved)
 }

@@ -104,54 +104,45 @@ func (g Garden) confirmDeletion(ctx context.Context, t *testing.T, name string) 
 	}
 }
 
-// remove deletes a Shoot and waits until it is gone.
-func (g Garden) remove(ctx context.Context, t *testing.T, name string) {
+// remove deletes a Shoot and waits until it is gone. Every state on the way is shown to observe.
+func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
 	t.Helper()
 	g.confirmDeletion(ctx, t, name)
-	if err := g.Client.Delete(ctx, Shoot(g.Namespace, name)); err != nil {
-		t.Fatalf("delete the shoot %s: %v", name, err)
-	}
-	g.awaitGone(ctx, t, name, nil)
+	g.watch(ctx, t, name, "it is gone", func() {
+		if err := g.Client.Delete(ctx, Shoot(g.Namespace, name)); err != nil {
+			t.Fatalf("delete the shoot %s: %v", name, err)
+		}
+	}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
+		observe(shoot)
+		return event == watch.Deleted
+	})
 }
 
-// await waits until a Shoot is as it should be and returns it. Every state on the way is shown to observe, if that is not nil.
+// unobserved is for whom it is enough that something comes to its end.
+func unobserved(*gardencorev1beta1.Shoot) {}
+
+// await waits until a Shoot is as it should be and returns it. Every state on the way is shown to observe.
 func (g Garden) await(
 	ctx context.Context, t *testing.T, name, what string,
 	observe func(*gardencorev1beta1.Shoot), reached func(*gardencorev1beta1.Shoot) bool,
 ) *gardencorev1beta1.Shoot {
 	t.Helper()
 	var found *gardencorev1beta1.Shoot
-	g.watch(ctx, t, name, what, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
+	g.watch(ctx, t, name, what, func() {}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
 		if event == watch.Deleted {
 			t.Fatalf("the shoot %s is gone, while waiting until %s", name, what)
 		}
-		if observe != nil {
-			observe(shoot)
-		}
+		observe(shoot)
 		found = shoot
 		return reached(shoot)
 	})
 	return found
 }
 
-// awaitGone waits until a Shoot is gone.
-func (g Garden) awaitGone(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
-	t.Helper()
-	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &gardencorev1beta1.Shoot{})
-	if apierrors.IsNotFound(err) {
-		return
-	}
-	g.watch(ctx, t, name, "it is gone", func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
-		if observe != nil {
-			observe(shoot)
-		}
-		return event == watch.Deleted
-	})
-}
-
-// watch shows the states of a Shoot to done, beginning with the present one, until that is true or patience is at its end.
+// watch shows the states of a Shoot to done, beginning with the present one, until that is true or patience is at its end. It acts only
+// once it watches: what follows may be over in no time.
 func (g Garden) watch(
-	ctx context.Context, t *testing.T, name, what string, done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
+	ctx context.Context, t *testing.T, name, what string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
 ) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, g.Patience)
@@ -162,6 +153,7 @@ func (g Garden) watch(
 		t.Fatalf("watch the shoot %s: %v", name, err)
 	}
 	defer watching.Stop()
+	act()
 	var last *gardencorev1beta1.LastOperation
 	for event := range watching.ResultChan() {
 		shoot, ok := event.Object.(*gardencorev1beta1.Shoot)

@@ -32,7 +32,7 @@ func Rejections(t *testing.T, g Garden) {
 	const name = "rejected"
 	g.orderFault(ctx, t, gardenlet.FaultsConfigMap, name, string(gardenlet.FaultStuck))
 	g.apply(ctx, t, Shoot(g.Namespace, name))
-	g.await(ctx, t, name, "its creation has begun", nil, func(shoot *gardencorev1beta1.Shoot) bool {
+	g.await(ctx, t, name, "its creation has begun", unobserved, func(shoot *gardencorev1beta1.Shoot) bool {
 		return shoot.Status.LastOperation != nil
 	})
 	for _, rejection := range append(refusedShoots(), append(refusedChanges(), refusedRequests()...)...) {
@@ -43,7 +43,7 @@ func Rejections(t *testing.T, g Garden) {
 			}
 		})
 	}
-	g.remove(ctx, t, name)
+	g.remove(ctx, t, name, unobserved)
 }
 
 // creating returns the request to create an acceptable Shoot after a change that makes it unacceptable.

@@ -134,7 +134,7 @@ func refused(err error) bool {
 // changed waits until the change of the workers has come through.
 func (g Garden) changed(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
 	t.Helper()
-	shoot := g.await(ctx, t, name, "its change succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
+	shoot := g.await(ctx, t, name, "its change succeeded", unobserved, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
 	if shoot.Generation != before.Generation+1 {
 		t.Errorf("one change of the spec took the generation from %d to %d", before.Generation, shoot.Generation)
 	}
@@ -149,12 +149,8 @@ func (g Garden) changed(ctx context.Context, t *testing.T, name string, before *
 // deleted deletes the runtime and checks that nothing of it is left.
 func (g Garden) deleted(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
-	g.confirmDeletion(ctx, t, name)
-	if err := g.Client.Delete(ctx, Shoot(g.Namespace, name)); err != nil {
-		t.Fatalf("delete the shoot: %v", err)
-	}
 	var last *gardencorev1beta1.LastOperation
-	g.awaitGone(ctx, t, name, func(shoot *gardencorev1beta1.Shoot) { last = shoot.Status.LastOperation })
+	g.remove(ctx, t, name, func(shoot *gardencorev1beta1.Shoot) { last = shoot.Status.LastOperation })
 	if last == nil || last.Type != gardencorev1beta1.LastOperationTypeDelete {
 		t.Errorf("the last that was seen of the shoot is %+v, want its deletion", last)
 	}

@@ -29,6 +29,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 )
 
+// patience is how long anything may take before a test gives up on it.
+const patience = 2 * time.Minute
+
 // api is the one API server of all tests.
 var api *rest.Config
 
@@ -145,7 +148,7 @@ func (c *cluster) step(release release, plan installation.Plan) (installation.Pr
 // install calls until it is done, and fails when that takes too long.
 func (c *cluster) install(release release, plan installation.Plan) string {
 	c.Helper()
-	progress, err := until(func() (installation.Progress, error) { return c.step(release, plan) })
+	progress, err := until(again(func() (installation.Progress, error) { return c.step(release, plan) }, always))
 	if err != nil || !progress.Done {
 		c.Fatalf("it is not installed: %v %+v", err, progress)
 	}
@@ -153,18 +156,31 @@ func (c *cluster) install(release release, plan installation.Plan) string {
 }
 
 func (c *cluster) uninstalled() (string, error) {
-	progress, err := until(func() (installation.Progress, error) {
+	progress, err := until(again(func() (installation.Progress, error) {
 		return c.applier(nil).Uninstall(context.WithoutCancel(c.Context()), c.config, c.runtime)
-	})
+	}, always))
 	if err == nil && !progress.Done {
 		err = fmt.Errorf("it is not uninstalled: %s", progress.Message)
 	}
 	return progress.Message, err
 }
 
+// again is a call that is made anew, as the engine does, where it fails for now: what is defined may not be served yet.
+func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
+	return func() (installation.Progress, error) {
+		progress, err := call()
+		if failure.Is(err, failure.Transient) && while() {
+			return installation.Progress{Message: err.Error()}, nil
+		}
+		return progress, err
+	}
+}
+
+func always() bool { return true }
+
 // until repeats a call until it is done or fails.
 func until(call func() (installation.Progress, error)) (installation.Progress, error) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(30 * time.Millisecond)
 	defer ticker.Stop()
 	for {

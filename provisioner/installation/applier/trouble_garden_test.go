@@ -69,21 +69,10 @@ func (c *cluster) survives(n int, done bool, call func() (installation.Progress,
 	}
 	died = dead()
 	c.calls.meddle(nil)
-	if progress, err := until(again(call, func() bool { return true })); err != nil || !progress.Done {
+	if progress, err := until(again(call, always)); err != nil || !progress.Done {
 		c.Errorf("after write %d: %+v, %v", n, progress, err)
 	}
 	return died
-}
-
-// again is a call that is made anew, as the engine does, where it fails for now: what is defined may not be served yet.
-func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
-	return func() (installation.Progress, error) {
-		progress, err := call()
-		if failure.Is(err, failure.Transient) && while() {
-			return installation.Progress{Message: err.Error()}, nil
-		}
-		return progress, err
-	}
 }
 
 func (c *cluster) nothingIsLeft() {
@@ -242,34 +231,6 @@ func TestSecretsStandInNoMessage(t *testing.T) {
 		if want := "the password *** is refused"; err != nil || !strings.Contains(progress.Message, want) {
 			t.Errorf("%s: it says %q, %v, want %q", kind, progress.Message, err, want)
 		}
-	}
-}
-
-func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
-	c := newCluster(t)
-	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
-	webhook := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: " + c.group() + "}\nwebhooks:\n" +
-		"- name: it." + c.group() + "\n  sideEffects: None\n  admissionReviewVersions: [v1]\n  timeoutSeconds: 1\n  clientConfig: {url: \"https://127.0.0.1:1/\"}\n" +
-		"  namespaceSelector: {matchLabels: {" + applier.LabelInstallation + ": " + c.runtime + "}}\n" +
-		"  rules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]\n"
-	parts, wanted := release{"a": configMap("one", "1"), "w": webhook, "b": configMap("two", "1")}, plan(c.part("a"), c.part("w"), c.part("b"))
-	progress, err := until(func() (installation.Progress, error) { return c.step(parts, wanted) })
-	if want := "component 3 of 3 (b): ConfigMap "; !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, want) ||
-		!strings.Contains(failure.Of(err).Text, "failed calling webhook") {
-		t.Fatalf("%+v, %v, want %q", progress, err, want)
-	}
-	if err := c.Delete(t.Context(), c.object("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", c.group())); err != nil {
-		t.Fatal(err)
-	}
-	progress, err = until(func() (installation.Progress, error) {
-		progress, err := c.step(parts, wanted)
-		if failure.Is(err, failure.Transient) { // the API server forgets it after a moment
-			err = nil
-		}
-		return progress, err
-	})
-	if err != nil || !progress.Done {
-		t.Errorf("%+v, %v", progress, err)
 	}
 }
 

@@ -70,31 +70,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestFor holds that the time of warming up does not count, neither its answers nor its seconds.
-func TestFor(t *testing.T) {
-	var served atomic.Int64
-
-	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
-
-	const while = 200 * time.Millisecond
-
-	rate, err := newGenerator(t).For(t.Context(), while, while, func(int) load.Request {
-		return load.Request{Method: http.MethodGet, URL: url, Want: http.StatusOK}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	counted := int64(len(rate.Latencies))
-	if counted == 0 || counted >= served.Load() {
-		t.Errorf("of %d answers, half of them in the time of warming up, %d are counted", served.Load(), counted)
-	}
-
-	if want := float64(counted) / while.Seconds(); rate.PerSecond != want {
-		t.Errorf("%d answers in %s make %g a second, got %g", counted, while, want, rate.PerSecond)
-	}
-}
-
 // TestRefusal holds that answers of another status are no answers: the run fails and says what came.
 func TestRefusal(t *testing.T) {
 	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {

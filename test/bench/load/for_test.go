@@ -1,0 +1,44 @@
+package load
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// server answers each request after so long.
+type server time.Duration
+
+func (s server) RoundTrip(*http.Request) (*http.Response, error) {
+	time.Sleep(time.Duration(s)) // fake time
+
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// TestFor holds that the time of warming up does not count, neither its answers nor its seconds.
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			clients = 4
+			takes   = 15 * time.Millisecond
+			warmUp  = 100 * time.Millisecond // 6 answers to each client
+			while   = 200 * time.Millisecond // 14 answers: the last of them comes at its very end
+		)
+
+		generator := New(clients)
+		generator.client.Transport = server(takes)
+
+		rate, err := generator.For(t.Context(), warmUp, while, func(int) Request {
+			return Request{Method: http.MethodGet, URL: "http://server.example.com", Want: http.StatusOK}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		const want = clients * 14
+		if counted := len(rate.Latencies); counted != want || rate.PerSecond != want/while.Seconds() {
+			t.Errorf("%d answers are counted, and make %g a second, want %d in %s", counted, rate.PerSecond, want, while)
+		}
+	})
+}
