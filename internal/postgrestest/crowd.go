@@ -11,7 +11,7 @@ import (
 )
 
 // crowdTimeout is how long it may take until others have no connection left.
-const crowdTimeout = 30 * time.Second
+const crowdTimeout = 2 * time.Minute
 
 // Crowd takes every connection that the server has, also those that others hold, until the returned function is called or the test ends.
 func (s *Server) Crowd(tb testing.TB) (leave func()) {

@@ -19,7 +19,7 @@ import (
 )
 
 // startTimeout is how long a server may take until it answers.
-const startTimeout = 30 * time.Second
+const startTimeout = 2 * time.Minute
 
 // Server is a PostgreSQL that was started from the binaries on the machine. It can be stopped and started again, on the same data and
 // the same port.
