@@ -105,15 +105,15 @@ func (f *fleet) freeze(m *member) {
 
 		// While no answer comes from outside, every replica soon holds operations.
 		release := road.hold()
-		f.within(3*time.Second, func() bool { return rows.carriers() >= others })
+		within(3*time.Second, func() bool { return rows.carriers() >= others })
 		m.running.signal(syscall.SIGSTOP)
 		release()
 
 		stopped := time.Now()
-		f.within(3*lease, func() bool { return time.Since(stopped) > lease && rows.takenOver() > before })
+		within(3*lease, func() bool { return time.Since(stopped) > lease && rows.takenOver() > before })
 		m.running.signal(syscall.SIGCONT)
 
-		if f.within(lease, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
+		if within(lease, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
 			f.Logf("%s was frozen for %s; its late writes were refused", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 
@@ -122,20 +122,6 @@ func (f *fleet) freeze(m *member) {
 	}
 
 	f.Errorf("%s was frozen %d times and its late writes never refused", m.name, freezes)
-}
-
-// within looks until it holds, for no longer than that, and reports whether it did.
-func (f *fleet) within(limit time.Duration, holds func() bool) bool {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-ticker.C {
-		if holds() {
-			return true
-		}
-	}
-
-	return holds()
 }
 
 // restartDatabase takes PostgreSQL away until every replica has noticed.

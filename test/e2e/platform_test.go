@@ -195,6 +195,20 @@ func (p platform) until(what string, holds func() bool) {
 	}
 }
 
+// within looks until it holds, for no longer than that, and reports whether it did.
+func within(limit time.Duration, holds func() bool) bool {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-ticker.C {
+		if holds() {
+			return true
+		}
+	}
+
+	return holds()
+}
+
 // kubeconfig asks as an operator for access to the runtime of an instance.
 func (p platform) kubeconfig(id string) []byte {
 	p.Helper()
