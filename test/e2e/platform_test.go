@@ -31,7 +31,7 @@ const (
 	user     = "tester"
 	password = "secret"
 	// patience is how long anything may take before a test gives up on it.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 	// look is how often a test looks at what it waits for.
 	look = 100 * time.Millisecond
 )
