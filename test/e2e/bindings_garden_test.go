@@ -33,15 +33,17 @@ func TestBindingsOnTheRealGarden(t *testing.T) {
 
 	w.create("bound", planTrial)
 	w.succeeded("bound")
-	aggregateRoles(w)
+
+	runtime := runtimeOf(w)
+	aggregateRoles(t, runtime)
 	bindingStory(t, w.platform, "bound", planTrial)
 
-	if left := accountsIn(w); left != 1 {
+	if left := accountsIn(t, runtime); left != 1 {
 		t.Fatalf("the runtime has %d accounts of bindings, want one", left)
 	}
 
 	expire(t, settings)
-	w.until("the end of what has expired", func() bool { return accountsIn(w) == 0 })
+	w.until("the end of what has expired", func() bool { return accountsIn(t, runtime) == 0 })
 	w.send(http.MethodGet, bindingPath("bound", "viewer"), nil, http.StatusNotFound)
 
 	w.remove("bound", planTrial)
@@ -49,21 +51,21 @@ func TestBindingsOnTheRealGarden(t *testing.T) {
 }
 
 // aggregateRoles does what the controller-manager does in every cluster and nobody in this garden: it fills the roles view and edit.
-func aggregateRoles(w *world) {
-	w.T.Helper()
+func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
+	t.Helper()
 
-	roles := runtimeOf(w).RbacV1().ClusterRoles()
+	roles := runtime.RbacV1().ClusterRoles()
 
 	for _, name := range []string{"view", "edit"} { // who edits may view
-		role, err := roles.Get(w.T.Context(), name, metav1.GetOptions{})
+		role, err := roles.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
-			w.T.Fatal(err)
+			t.Fatal(err)
 		}
 
 		for _, selector := range role.AggregationRule.ClusterRoleSelectors {
-			parts, err := roles.List(w.T.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
+			parts, err := roles.List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
 			if err != nil {
-				w.T.Fatal(err)
+				t.Fatal(err)
 			}
 
 			for _, part := range parts.Items {
@@ -71,8 +73,8 @@ func aggregateRoles(w *world) {
 			}
 		}
 
-		if _, err := roles.Update(w.T.Context(), role, metav1.UpdateOptions{}); err != nil {
-			w.T.Fatal(err)
+		if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -90,14 +92,14 @@ func runtimeOf(w *world) *kubernetes.Clientset {
 }
 
 // accountsIn counts the accounts of bindings in the runtime.
-func accountsIn(w *world) int {
-	w.T.Helper()
+func accountsIn(t *testing.T, runtime *kubernetes.Clientset) int {
+	t.Helper()
 
-	accounts, err := runtimeOf(w).CoreV1().ServiceAccounts("").List(w.T.Context(), metav1.ListOptions{
+	accounts, err := runtime.CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/managed-by=environment-broker",
 	})
 	if err != nil {
-		w.T.Fatal(err)
+		t.Fatal(err)
 	}
 
 	return len(accounts.Items)

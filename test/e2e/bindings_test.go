@@ -23,6 +23,34 @@ func bindingOf(planID, role string) map[string]any {
 	return map[string]any{"service_id": serviceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
 }
 
+// atOnce sends a request that is carried out before it is answered. Where that takes long it is sent again, as the broker asks for, and
+// may then find it done.
+func (p platform) atOnce(method, path string, body any, want, done int) answer {
+	p.Helper()
+
+	var (
+		got   answer
+		again bool
+	)
+
+	p.until(method+" "+path, func() bool {
+		var err error
+		if got, err = p.try(method, path, body); err != nil {
+			p.Fatal(err)
+		}
+
+		again = again || got.Status == http.StatusServiceUnavailable
+
+		return got.Status != http.StatusServiceUnavailable
+	})
+
+	if got.Status != want && (!again || got.Status != done) {
+		p.Fatalf("%s %s answered %d %v, want %d", method, path, got.Status, got.Body, want)
+	}
+
+	return got
+}
+
 // holder returns a client with the credentials of a binding.
 func holder(t *testing.T, bound answer) *kubernetes.Clientset {
 	t.Helper()
@@ -64,7 +92,7 @@ func reads(t *testing.T, client *kubernetes.Clientset) error {
 func bindingStory(t *testing.T, p platform, instance, planID string) {
 	t.Helper()
 
-	editor := holder(t, p.send(http.MethodPut, bindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated))
+	editor := holder(t, p.atOnce(http.MethodPut, bindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated, http.StatusOK))
 
 	p.send(http.MethodPut, bindingPath(instance, "viewer")+"?accepts_incomplete=true", bindingOf(planID, "view"), http.StatusAccepted)
 	p.until("the binding", func() bool {
@@ -91,13 +119,22 @@ func bindingStory(t *testing.T, p platform, instance, planID string) {
 		t.Errorf("the editor sees who may do what: %v", err)
 	}
 
-	p.send(http.MethodDelete, bindingPath(instance, "editor")+"?service_id="+serviceID+"&plan_id="+planID, nil, http.StatusOK)
+	p.atOnce(http.MethodDelete, bindingPath(instance, "editor")+"?service_id="+serviceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
 
-	removed := time.Now()
+	removed, lastGood := time.Now(), time.Time{}
 
-	p.until("the refusal of what was removed", func() bool { return apierrors.IsUnauthorized(reads(t, editor)) })
+	p.until("the refusal of what was removed", func() bool {
+		asked := time.Now()
 
-	if took := time.Since(removed); took > revokedWithin {
+		err := reads(t, editor)
+		if err == nil {
+			lastGood = asked
+		}
+
+		return apierrors.IsUnauthorized(err)
+	})
+
+	if took := lastGood.Sub(removed); took > revokedWithin {
 		t.Errorf("removed credentials were good for another %s", took)
 	}
 

@@ -85,6 +85,8 @@ func (f *fleet) strike(b blow) {
 const (
 	// stopLimit is how long a replica may take to stop that has no load balancer to wait for, as docs/operator/running.md promises.
 	stopLimit = 25 * time.Second
+	// takeOver is how long it may take until what a frozen replica held is taken over, and then until that replica has noticed.
+	takeOver = 30 * time.Second
 	// freezes is how often a replica is frozen at most, until it was caught at work.
 	freezes = 5
 	// refused is what a replica says whose write came too late.
@@ -105,15 +107,20 @@ func (f *fleet) freeze(m *member) {
 
 		// While no answer comes from outside, every replica soon holds operations.
 		release := road.hold()
-		f.within(3*time.Second, func() bool { return rows.carriers() >= others })
+		atWork := within(3*time.Second, func() bool { return rows.carriers() >= others })
 		m.running.signal(syscall.SIGSTOP)
 		release()
 
+		limit := 3 * lease
+		if atWork { // or it may have held nothing
+			limit = takeOver
+		}
+
 		stopped := time.Now()
-		f.within(3*lease, func() bool { return time.Since(stopped) > lease && rows.takenOver() > before })
+		caught := within(limit, func() bool { return time.Since(stopped) > lease && rows.lapsed() == 0 && rows.takenOver() > before })
 		m.running.signal(syscall.SIGCONT)
 
-		if f.within(lease, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
+		if caught && within(takeOver, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
 			f.Logf("%s was frozen for %s; its late writes were refused", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 
@@ -122,20 +129,6 @@ func (f *fleet) freeze(m *member) {
 	}
 
 	f.Errorf("%s was frozen %d times and its late writes never refused", m.name, freezes)
-}
-
-// within looks until it holds, for no longer than that, and reports whether it did.
-func (f *fleet) within(limit time.Duration, holds func() bool) bool {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-ticker.C {
-		if holds() {
-			return true
-		}
-	}
-
-	return holds()
 }
 
 // restartDatabase takes PostgreSQL away until every replica has noticed.

@@ -103,6 +103,13 @@ func (b books) carriers() int {
 	return b.count(`SELECT count(DISTINCT lease_owner) FROM operations WHERE lease_until > now()`)
 }
 
+// lapsed is how many operations are still to be taken over from replicas that do not renew their leases.
+func (b books) lapsed() int {
+	b.Helper()
+
+	return b.count(`SELECT count(*) FROM operations WHERE lease_until <= now()`)
+}
+
 // all are the operations by their ids.
 func (b books) all() map[string]process.Record {
 	b.Helper()

@@ -54,6 +54,7 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	settings.Database = onSQLite(t, "provisioner")
 	settings.Gardener.Project = garden.DefaultProject
+	settings.Engine.LeaseDuration = time.Minute // a machine that stands still for a while does not have calls made again
 
 	counted, calls := garden.Counted(memory.Client())
 	l := startLone(t, counted, settings)

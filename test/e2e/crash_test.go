@@ -74,11 +74,11 @@ func newWorldOn(t *testing.T, kubeconfig string, fresh database) *world {
 	}
 
 	road, byRoad := roadToGarden(t, kubeconfig)
-	address, provisionerAddress := freeAddress(t), freeAddress(t)
 	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
+	address, provisionerAddress := freeAddress(t), freeAddress(t)
 	brokerVariables := append(variables(fresh(t, "broker")),
 		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
-		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_PROVISIONER_TIMEOUT=5s", "APP_SHUTDOWN_DELAY=0s")
+		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_SHUTDOWN_DELAY=0s")
 	provisionerVariables := append(variables(fresh(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad, "APP_SHUTDOWN_DELAY=0s")
@@ -193,7 +193,7 @@ func (w *world) restart(victim string) { *w.of(victim) = w.begin[victim]() }
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 
-	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=3s"))
+	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
 
 	points := map[string]struct {
 		reason string
@@ -226,17 +226,21 @@ func TestKilledPrograms(t *testing.T) {
 		"while it is created": {
 			reason: "Gardener is at work",
 			kill: func(id, victim string) {
+				orderFaults(w.T, w.garden, stuck())
 				w.create(id, planAWS)
 				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
 				w.killAndRestart(victim)
+				orderFaults(w.T, w.garden, nil)
 			},
 		},
 		"before the last save": {
 			reason: "the cluster is there, and the program that is killed has not noted it",
 			kill: func(id, victim string) {
+				orderFaults(w.T, w.garden, stuck())
 				w.create(id, planAWS)
 				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
 				(*w.of(victim)).signal(syscall.SIGSTOP)
+				orderFaults(w.T, w.garden, nil)
 				w.shootIs(gardencorev1beta1.LastOperationStateSucceeded)
 				w.killAndRestart(victim)
 			},

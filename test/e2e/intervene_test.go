@@ -75,7 +75,7 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	t.Parallel()
 
 	l := start(t, onSQLite, 200*time.Millisecond, nil)
-	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
+	l.faults(stuck())
 
 	operation := l.create("canceled", planAWS)
 	l.until("the Shoot", func() bool { return len(l.shoots()) == 1 })
@@ -103,7 +103,7 @@ func TestDeletionDuringARetry(t *testing.T) {
 
 	operation := l.create("unwanted", planAWS)
 	l.failed("unwanted", "quota")
-	l.faults(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
+	l.faults(stuck())
 
 	retry := l.intervene("retry", operation, "the quota was raised")
 	l.until("the retry to wait", func() bool { return strings.Contains(l.ebctl("operation", "explain", retry.ID), "Gardener is at") })
@@ -138,6 +138,7 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	l.changeShoot(func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Finalizers = slices.DeleteFunc(shoot.Finalizers, func(each string) bool { return each == holding })
 	})
+	l.until("the Shoot to go", func() bool { return len(l.shoots()) == 0 }) // the retry waits no longer than the first try
 
 	if retry := l.intervened("retry", operation, "the volume that held it is gone"); retry.State != "succeeded" {
 		t.Errorf("the retry ended as %s: %+v", retry.State, retry.Problem)
@@ -171,14 +172,11 @@ func TestStepOfAStuckDeletionIsSkipped(t *testing.T) {
 		return strings.Contains(l.ebctl("operation", "explain", operation), "ebctl operation skip "+operation)
 	})
 
-	shoot := l.shoots()[0]
-	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, "confirmation.gardener.cloud/deletion", "true")
+	l.changeShoot(func(shoot *gardencorev1beta1.Shoot) {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, "confirmation.gardener.cloud/deletion", "true")
+	})
 
-	if err := l.garden.Client().Update(t.Context(), &shoot); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := l.garden.Client().Delete(t.Context(), &shoot); err != nil {
+	if err := l.garden.Client().Delete(t.Context(), &l.shoots()[0]); err != nil {
 		t.Fatal(err)
 	}
 

@@ -95,7 +95,6 @@ func startWith(t *testing.T, fresh database, creation time.Duration, detour func
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 	settings.ShutdownDelay = 0
 	settings.Database = fresh(t, "broker")
-	settings.Provisioner.Timeout = 2 * time.Second
 	settings.AuthBasicUsers = user + ":" + password + ":osb+admin"
 	change(&settings, &provisionerSettings)
 

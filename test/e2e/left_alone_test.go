@@ -128,11 +128,16 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 		settings.Database = fresh(t, "provisioner")
 		settings.Gardener.Project = garden.DefaultProject
 
+		where := landscape{platform: platform{TB: t}, garden: memory}
+		where.faults(stuck())
+
 		former := startLone(t, memory.Client(), settings)
 		begun, unwanted := former.order("c-begun"), former.order("c-unwanted")
 		former.until(begun.ID, wire.OperationStateInprogress)
 		former.until(unwanted.ID, wire.OperationStateInprogress)
+		where.until("the Shoots", func() bool { return len(where.shoots()) == 2 })
 		former.stop()
+		where.faults(nil)
 
 		// It only takes requests: its operation is not begun.
 		busy := settings

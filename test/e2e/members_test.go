@@ -115,6 +115,15 @@ func (r *replicas) pick() *member {
 	return nil
 }
 
+// await returns the next member that is ready, once one is, or nil when the context has ended before.
+func (r *replicas) await(ctx context.Context) *member {
+	for {
+		if m := r.pick(); m != nil || rest(ctx) != nil {
+			return m
+		}
+	}
+}
+
 // address is that of the next member that is ready, or empty.
 func (r *replicas) address() string {
 	if m := r.pick(); m != nil {

@@ -7,14 +7,10 @@ import (
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
 	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -22,17 +18,7 @@ import (
 func (l landscape) faults(orders map[string]string) {
 	l.Helper()
 
-	order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap}}
-
-	err := client.IgnoreNotFound(l.garden.Client().Delete(context.Background(), order.DeepCopy()))
-	if err == nil {
-		order.Data = orders
-		err = l.garden.Client().Create(context.Background(), order)
-	}
-
-	if err != nil {
-		l.Fatal(err)
-	}
+	orderFaults(l.TB, l.garden.Client(), orders)
 }
 
 // changeShoot changes the only Shoot. Who else changes it meanwhile is let pass first.

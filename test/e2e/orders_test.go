@@ -217,5 +217,10 @@ func (f *fleet) ask(method, path string, body any) (answer, error) {
 		return answer{}, fmt.Errorf("%s %s: no broker is ready", method, path)
 	}
 
+	return f.askAt(m, method, path, body)
+}
+
+// askAt sends a request to the broker.
+func (f *fleet) askAt(m *member, method, path string, body any) (answer, error) {
 	return platform{TB: f.T, url: "http://" + m.address, user: user, password: password}.try(method, path, body)
 }

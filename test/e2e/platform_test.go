@@ -31,7 +31,7 @@ const (
 	user     = "tester"
 	password = "secret"
 	// patience is how long anything may take before a test gives up on it.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 	// look is how often a test looks at what it waits for.
 	look = 100 * time.Millisecond
 )
@@ -193,6 +193,20 @@ func (p platform) until(what string, holds func() bool) {
 			p.Fatalf("waited %s for %s", patience, what)
 		}
 	}
+}
+
+// within looks until it holds, for no longer than that, and reports whether it did.
+func within(limit time.Duration, holds func() bool) bool {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-ticker.C {
+		if holds() {
+			return true
+		}
+	}
+
+	return holds()
 }
 
 // kubeconfig asks as an operator for access to the runtime of an instance.

@@ -216,7 +216,7 @@ func (f *fleet) checkRuntimes(wanted []string) {
 
 		return len(shoots) == len(made)
 	}
-	f.within(patience, there)
+	within(patience, there)
 	f.same("Shoots", made, shoots)
 }
 

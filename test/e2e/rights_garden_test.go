@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -32,6 +34,15 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	api, err := gardener.Connect(limited(t, filepath.Join(folder, "admin.kubeconfig")))
 	if err != nil {
 		t.Fatal(err)
+	}
+
+	// An API server notices new rights within moments, not at once. A refusal is remembered for a while, too.
+	for what, list := range map[string]client.ObjectList{
+		"Shoots": &gardencorev1beta1.ShootList{}, "what stands beside them": &corev1.ConfigMapList{},
+	} {
+		platform{TB: t}.until("the right to list "+what, func() bool {
+			return api.List(t.Context(), list, client.InNamespace("garden-local")) == nil
+		})
 	}
 
 	changeStory(t, api)

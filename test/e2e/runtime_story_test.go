@@ -121,7 +121,7 @@ func (c clusters) says(operationID, want string) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		now := c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
 			map[string]any{"id": operationID})
 
@@ -334,6 +334,9 @@ func (c clusters) upgraded(runtimeID, name string) {
 	c.Helper()
 
 	before := c.shoot(name)
+
+	orderFaults(c.T, c.garden, stuck())
+
 	upgrade := c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{
 			"kubernetesVersion": "1.34.7", "autoScalerMax": 5, "oidcConfig": oidc("https://second.example.com"), "purpose": "production",
@@ -345,6 +348,7 @@ func (c clusters) upgraded(runtimeID, name string) {
 		c.Error("the runtime tells of the change before it is done")
 	}
 
+	orderFaults(c.T, c.garden, nil)
 	c.succeeded(upgrade.ID)
 
 	after := c.shoot(name)

@@ -115,7 +115,7 @@ func accepted(t *testing.T, member client.Client, object *unstructured.Unstructu
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 
-	for deadline := time.Now().Add(5 * time.Second); ; <-ticker.C {
+	for deadline := time.Now().Add(patience); ; <-ticker.C {
 		err := member.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), options...)
 		if err == nil {
 			return

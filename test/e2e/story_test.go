@@ -27,11 +27,14 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 				l := landscape{platform: platform{TB: t, url: l.url, user: user, password: password}, garden: l.garden}
 				id := "instance-" + name
 
+				l.faults(stuck())
+
 				operation := l.create(id, plan)
 				if again := l.create(id, plan); again != operation {
 					t.Errorf("the repeated order is operation %s, want %s", again, operation)
 				}
 
+				l.faults(nil)
 				l.succeeded(id)
 				l.send(http.MethodPut, instancePath(id)+"?accepts_incomplete=true", orderOf(plan), http.StatusOK)
 

@@ -14,7 +14,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/ebctl"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
 // trouble is a way in which the road to the Provisioner is broken.
@@ -40,8 +42,8 @@ func (r *road) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *road) detour(t *testing.T) func(provisionerURL string) string {
 	t.Helper()
 
-	return func(provisioner string) string {
-		target, err := url.Parse(provisioner)
+	return func(provisionerURL string) string {
+		target, err := url.Parse(provisionerURL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,9 @@ func TestProvisionerInTrouble(t *testing.T) {
 			road := &road{}
 			road.broken.Store(&c.broken)
 
-			l := start(t, onSQLite, 100*time.Millisecond, road.detour(t))
+			l := startWith(t, onSQLite, 100*time.Millisecond, road.detour(t), func(settings *broker.Config, _ *provisioner.Config) {
+				settings.Provisioner.Timeout = 2 * time.Second
+			})
 			operation := l.create("troubled", planAWS)
 
 			var told string

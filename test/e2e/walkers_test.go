@@ -17,7 +17,7 @@ const (
 	// callTimeout is how long a customer waits for an answer. Then the next replica is asked.
 	callTimeout = 5 * time.Second
 	// operationLimit is how long an operation may take, however often it is hit.
-	operationLimit = 4 * time.Minute
+	operationLimit = 2 * patience
 )
 
 // acceptance is how a mutation answers: with an operation, with its id, or with the runtime that it works on.

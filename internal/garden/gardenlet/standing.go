@@ -12,7 +12,7 @@ const (
 	// stuckAfter is the step in which FaultStuck holds an operation.
 	stuckAfter = 2
 	// stuckPoll is how often a stuck operation asks, at least, whether its fault was taken back.
-	stuckPoll = time.Second
+	stuckPoll = 200 * time.Millisecond
 	// rateLimitedFor says how many times as long as it normally takes an operation is held up by FaultRateLimit.
 	rateLimitedFor = 2
 

@@ -20,8 +20,9 @@ import (
 const (
 	pathPrefix = "/runtimes/"
 
-	headerTimeout   = 10 * time.Second
-	shutdownTimeout = 5 * time.Second
+	headerTimeout = 10 * time.Second
+	// shutdownTimeout is longer than the five seconds after which a connection counts as idle on which there was no request yet.
+	shutdownTimeout = 15 * time.Second
 )
 
 // Options say where a server keeps what it needs to come back as the same.
