@@ -99,7 +99,7 @@ func (f *fleet) arrived(w *walk) (arrival, error) {
 		return arrival{}, err
 	}
 
-	cluster, err := w.cluster()
+	cluster, err := w.cluster(f.Context())
 	if err != nil {
 		return arrival{}, err
 	}

@@ -30,9 +30,9 @@ func (f *fleet) employ(w *walk) {
 	var working sync.WaitGroup
 
 	working.Go(func() {
-		cluster, err := w.cluster()
+		cluster, err := w.cluster(ctx)
 		if err != nil {
-			return // whoever needs it tells
+			return // it went before it was there, or whoever needs it tells
 		}
 
 		working.Go(func() { letGo(ctx, w, cluster) })
@@ -52,13 +52,23 @@ func (f *fleet) employ(w *walk) {
 }
 
 // connect returns what waits until a cluster is there and opens it, once for all: Gardener makes some five kubeconfigs a second.
-func (f *fleet) connect(shootName string) func() (dynamic.Interface, error) {
-	return sync.OnceValues(func() (dynamic.Interface, error) {
-		var cluster dynamic.Interface
+func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Interface, error) {
+	var (
+		mutex   sync.Mutex
+		cluster dynamic.Interface
+	)
 
-		err := persist(f.Context(), func() (again bool, err error) {
+	return func(ctx context.Context) (dynamic.Interface, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+
+		if cluster != nil {
+			return cluster, nil
+		}
+
+		err := persist(ctx, func() (again bool, err error) {
 			shoot := &gardencorev1beta1.Shoot{}
-			if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: shootName}, shoot); err != nil {
+			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: "garden-local", Name: shootName}, shoot); err != nil {
 				return true, err
 			}
 
@@ -66,20 +76,23 @@ func (f *fleet) connect(shootName string) func() (dynamic.Interface, error) {
 				return true, errors.New("it has no address yet")
 			}
 
-			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, "garden-local")).Connect(f.Context(), shootName)
+			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, "garden-local")).Connect(ctx, shootName)
 			if err != nil {
 				return true, err
 			}
 
 			f.Cleanup(disconnect)
 
-			cluster, err = dynamic.NewForConfig(config)
+			opened, err := dynamic.NewForConfig(config)
+			if err == nil {
+				cluster = opened
+			}
 
 			return false, err
 		})
 
 		return cluster, err
-	})
+	}
 }
 
 // condition is what Director knows of the condition of a runtime.

@@ -13,7 +13,7 @@ import (
 
 // serve has the cluster of a walk get a service from outside.
 func serve(ctx context.Context, w *walk) error {
-	cluster, err := w.cluster()
+	cluster, err := w.cluster(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -61,7 +62,7 @@ type walk struct {
 	accepted, abandoned []string
 	gaveBack            atomic.Bool
 	// cluster is the inside of it, once it is there.
-	cluster func() (dynamic.Interface, error)
+	cluster func(ctx context.Context) (dynamic.Interface, error)
 	// dismiss has those stop working who work in the cluster.
 	dismiss func()
 }
