@@ -96,6 +96,23 @@ func (b books) outcomes() string {
 	return strings.Join(lines, ", ")
 }
 
+// troubles are the five most frequent reasons for which steps were tried again, without what differs from one operation to the next, and how
+// long operations waited for the next try at most.
+func (b books) troubles() string {
+	b.Helper()
+
+	lines, err := storage.Select[string](b.Context(), b.db.Reader(),
+		`SELECT count(*) || ' × ' || reason || ' (up to ' || max(wait) || ' s)' FROM (
+			SELECT regexp_replace(message, '[-[:xdigit:]]{7,}', '…', 'g') AS reason, extract(epoch FROM next_run_at - ended_at)::int AS wait
+			FROM timeline WHERE outcome = 'retrying'
+		) AS tries GROUP BY reason ORDER BY count(*) DESC LIMIT 5`)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return strings.Join(lines, "; ")
+}
+
 // carriers is how many replicas hold operations.
 func (b books) carriers() int {
 	b.Helper()

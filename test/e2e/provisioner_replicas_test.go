@@ -153,7 +153,7 @@ func (f *fleet) arrive(walks []*walk) []*walk {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.provisionerBooks.unfinished() == 0 })
 	f.tidyUp()
-	f.Logf("the Provisioner's timelines: %s", f.provisionerBooks.outcomes())
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerBooks.outcomes(), f.provisionerBooks.troubles())
 
 	records := f.provisionerBooks.all()
 	f.provisionerBooks.check(records)

@@ -120,8 +120,8 @@ func (f *fleet) settle(orders []*order) {
 
 	f.tidyUp()
 
-	f.Logf("the broker's timelines: %s", f.brokerBooks.outcomes())
-	f.Logf("the Provisioner's timelines: %s", f.provisionerBooks.outcomes())
+	f.Logf("the broker's timelines: %s; %s", f.brokerBooks.outcomes(), f.brokerBooks.troubles())
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerBooks.outcomes(), f.provisionerBooks.troubles())
 
 	records := f.brokerBooks.all()
 	f.brokerBooks.check(records)
