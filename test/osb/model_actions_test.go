@@ -110,7 +110,7 @@ func (m *model) deleteAny(t *rapid.T) {
 	}
 
 	// A creation or an update that has not reached the Provisioner yet ends at once, and so may the deletion: row J8.
-	m.reached(instance)
+	held := m.reached(instance)
 
 	got := m.do(call{method: http.MethodDelete, path: instancePath(instance.id) + query})
 
@@ -129,28 +129,31 @@ func (m *model) deleteAny(t *rapid.T) {
 			instance.outcomes[instance.operation] = outcomeFailed
 		}
 
+		instance.canceled = held
 		instance.begin(deleting, got.text("operation"))
 	}
 }
 
-// reached waits until what is under way has come to the Provisioner, where it is held.
-func (m *model) reached(instance *known) {
+// reached waits until what is under way has come to the Provisioner, and returns the call in which it is held.
+func (m *model) reached(instance *known) (call string) {
 	m.Helper()
 
-	call := map[phase]string{creating: callOrder, updating: callUpgrade}[instance.phase]
-	if call == "" {
-		return
+	calls := map[phase]string{creating: callOrder, updating: callUpgrade}
+	if call = calls[instance.phase]; call == "" {
+		return ""
 	}
 
 	under := 0
 
 	for _, each := range m.instances {
-		if each.phase == instance.phase {
+		if calls[each.phase] == call || each.canceled == call {
 			under++
 		}
 	}
 
 	m.until("the call to the Provisioner", func() bool { return m.road.waiting(m.tenant, call) >= under })
+
+	return call
 }
 
 // orderAndDelete deletes what was ordered in the same moment, wherever its creation is.

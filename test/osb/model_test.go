@@ -35,6 +35,8 @@ type known struct {
 	outcomes map[string]string
 	// bindings are the credentials of its bindings, by their ids.
 	bindings map[string]string
+	// canceled is the call to the Provisioner in which the operation was held that a deletion has canceled, until all is let go.
+	canceled string
 }
 
 // Outcomes of operations, as polls tell them. A deletion that has succeeded is 410.
@@ -104,6 +106,7 @@ func (m *model) settle() {
 
 	for _, instance := range m.instances {
 		path := instancePath(instance.id)
+		instance.canceled = ""
 
 		switch instance.phase {
 		case absent, ready:
