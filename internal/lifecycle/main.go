@@ -13,7 +13,7 @@ import (
 // garbage is how much of the heap in use may be added, in percent, before it is collected; GOGC replaces it. A broker that accepts as fast as
 // it can spends a seventh of its time on collecting at Go's own 100 and a twentieth at 300, but then it takes 127 MiB for 10,000 operations
 // where it took 51.
-const garbage = 120
+const garbage = 150
 
 // Main runs a program until it ends or is told to stop by SIGINT or SIGTERM, and returns its exit code. What went wrong is
 // written to the output. Told a second time, the program ends at once, as by a crash.
