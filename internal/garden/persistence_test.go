@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/freeport"
 	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
 )
@@ -90,7 +89,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 
 func TestRuntimesComeBack(t *testing.T) {
 	dir := t.TempDir()
-	settle(t, dir)
+	gardentest.Settle(t, filepath.Join(dir, "runtimes"))
 	memory, stop := start(t, dir, 0)
 	shoot := gardentest.Shoot(memory.Namespace(), "c-1")
 	if err := memory.Client().Create(t.Context(), shoot); err != nil {
@@ -119,21 +118,6 @@ func TestRuntimesComeBack(t *testing.T) {
 	}
 	if version, err := runtime.ServerVersion(); err != nil || version.GitVersion != "v1.35.4" {
 		t.Errorf("with the kubeconfig from before the restart the runtime answers %v %v", version, err)
-	}
-}
-
-// settle has the runtimes listen on a port that nobody's outgoing connection takes while the garden is away.
-func settle(t *testing.T, dir string) {
-	t.Helper()
-	port, err := freeport.Draw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "runtimes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "runtimes", "address"), []byte(freeport.Address(port)), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 

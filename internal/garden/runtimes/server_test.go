@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/environment-broker/environment-broker/internal/freeport"
 	"github.com/environment-broker/environment-broker/internal/garden/certificate"
 	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
 	"github.com/environment-broker/environment-broker/internal/garden/runtimes"
 )
 
@@ -51,20 +51,6 @@ func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	}
 	t.Cleanup(func() { cancel() })
 	return server, stop
-}
-
-// settled is a folder whose server listens on a port that nobody's outgoing connection takes while the server is away.
-func settled(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	port, err := freeport.Draw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "address"), []byte(freeport.Address(port)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // TestAlone has a runtime answer at the root of a listener of its own, for its own administrators.
@@ -241,7 +227,8 @@ func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
 }
 
 func TestKubeconfigsOutliveTheServer(t *testing.T) {
-	dir := settled(t)
+	dir := t.TempDir()
+	gardentest.Settle(t, dir)
 	before, stop := serve(t, dir)
 	runtime := startRuntime(t, before, "own")
 	admin := runtime.as(t, runtime.authority, admins, time.Hour)
@@ -266,7 +253,8 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 }
 
 func TestTakenAddressIsLeft(t *testing.T) {
-	dir := settled(t)
+	dir := t.TempDir()
+	gardentest.Settle(t, dir)
 	before, stop := serve(t, dir)
 	address, err := url.Parse(startRuntime(t, before, "own").endpoint.URL)
 	if err != nil {
