@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 const (
@@ -123,7 +124,7 @@ func (p platform) operation(id string) map[string]any {
 	return p.send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// wentOn is when the first attempt ended that the operation made after that time.
+// wentOn is when the operation first came further after that time: when the first attempt ended that is not merely to be made again.
 func (p platform) wentOn(operation string, after time.Time) time.Time {
 	p.Helper()
 
@@ -131,7 +132,9 @@ func (p platform) wentOn(operation string, after time.Time) time.Time {
 
 	p.decode(p.ebctl("operation", "get", operation, "-o", "json"), &told)
 
-	first := slices.IndexFunc(told.Timeline, func(entry operatorapi.TimelineEntry) bool { return entry.End.After(after) })
+	first := slices.IndexFunc(told.Timeline, func(entry operatorapi.TimelineEntry) bool {
+		return entry.End.After(after) && entry.Outcome != string(process.Retrying)
+	})
 	if first < 0 {
 		p.Fatalf("nothing in the timeline of %s is from after %s: %+v", operation, after, told.Timeline)
 	}

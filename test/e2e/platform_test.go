@@ -185,13 +185,8 @@ func (p platform) poll(id string, enough func(answer) bool) answer {
 func (p platform) until(what string, holds func() bool) {
 	p.Helper()
 
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-
-	for deadline := time.Now().Add(patience); !holds(); <-ticker.C {
-		if time.Now().After(deadline) {
-			p.Fatalf("waited %s for %s", patience, what)
-		}
+	if !within(patience, holds) {
+		p.Fatalf("waited %s for %s", patience, what)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	longestDelay = 6 * time.Second
 	// shutdownDelay is much longer than a client takes to see that a replica leaves, also on a machine that stands still for a while.
 	shutdownDelay = 50 * look
+	// noneReady is how long all brokers may seem to be away to a client on a machine that stands still.
+	noneReady = shutdownDelay
 )
 
 // TestRollingRestart restarts three brokers under load, one after another. Every request is answered, given a client that asks ten times a
@@ -101,8 +103,15 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 	load := &steady{}
 
 	once := func(method, path string, body any, want int) answer {
-		m := f.brokers.await(ctx)
+		limited, cancel := context.WithTimeout(ctx, noneReady)
+		defer cancel()
+
+		m := f.brokers.await(limited)
 		if m == nil {
+			if ctx.Err() == nil {
+				f.Errorf("%s %s: no broker is ready for %s, and only one at a time is restarted", method, path, noneReady)
+			}
+
 			return answer{}
 		}
 
