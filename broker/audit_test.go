@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // trail is what the audit trail tells, the oldest first: a line an entry.
 func (b *bench) trail() []string {
 	b.Helper()
 
-	entries, err := b.entries.List(b.Context(), trail.Filter{Limit: 1000})
+	entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 1000})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestTheTrailTellsBeforeAndAfterWithoutSecrets(t *testing.T) {
 	b.later()
 	b.want("a deletion", b.remove(instanceID), 202)
 
-	entries, err := b.entries.List(b.Context(), trail.Filter{InstanceID: instanceID, Limit: 10})
+	entries, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: instanceID, Limit: 10})
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("want two entries, got %v, %v", entries, err)
 	}
@@ -146,7 +146,7 @@ func TestTheTrailTellsWhoMayLogInToAClusterFromNowOn(t *testing.T) {
 		"oidc": map[string]any{"clientID": "cluster", "issuerURL": "https://issuer.example.com"},
 	})), 202)
 
-	entries, err := b.entries.List(b.Context(), trail.Filter{InstanceID: instanceID, Limit: 1})
+	entries, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: instanceID, Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("want an entry, got %v, %v", entries, err)
 	}
@@ -176,7 +176,7 @@ func TestTheTrailIsNotFilledByRefusals(t *testing.T) {
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
 	b.want("later", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
 
-	entries, err := b.entries.List(b.Context(), trail.Filter{Limit: 1})
+	entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 1})
 	if err != nil || entries[0].Missed != 50 {
 		t.Errorf("those that were left out are not counted: %+v, %v", entries, err)
 	}

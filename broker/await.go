@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -38,7 +38,7 @@ func (a *api) await(ctx context.Context, operationID string) error {
 		case record.State == process.Canceled:
 			return conflict(textBindingGone)
 		case record.State.Terminal():
-			return rest.Refuse(http.StatusBadGateway, ended(record))
+			return httpserver.Refuse(http.StatusBadGateway, ended(record))
 		}
 
 		if err := a.Pause(ctx); err != nil {
@@ -48,5 +48,5 @@ func (a *api) await(ctx context.Context, operationID string) error {
 }
 
 func stillRunning() error {
-	return &rest.Refusal{Status: http.StatusServiceUnavailable, Description: textStillRunning, RetryAfter: comeBack}
+	return &httpserver.Refusal{Status: http.StatusServiceUnavailable, Description: textStillRunning, RetryAfter: comeBack}
 }

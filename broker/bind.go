@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -39,10 +39,10 @@ type bound struct {
 }
 
 // bind answers PUT …/service_bindings/{binding_id}. A platform that cannot poll waits for the same operation.
-func (a *api) bind(r *http.Request) (rest.Answer, error) {
+func (a *api) bind(r *http.Request) (httpserver.Answer, error) {
 	order, err := readBindOrder(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	var outcome bound
@@ -55,7 +55,7 @@ func (a *api) bind(r *http.Request) (rest.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	if outcome.accepted {
@@ -66,23 +66,23 @@ func (a *api) bind(r *http.Request) (rest.Answer, error) {
 		return bindAnswer(r, http.StatusOK, outcome.binding)
 	}
 
-	rest.Note(r.Context(), logging.OperationID, outcome.operation)
+	httpserver.Note(r.Context(), logging.OperationID, outcome.operation)
 
 	if order.deferred {
-		return rest.Answer{Status: http.StatusAccepted, Body: bindingOperation{outcome.operation}}, nil
+		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{outcome.operation}}, nil
 	}
 
 	if err := a.await(r.Context(), outcome.operation); err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), order.instanceID, order.bindingID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && ready.State != environment.BindingReady {
-		return rest.Answer{}, conflict(textBindingGone)
+		return httpserver.Answer{}, conflict(textBindingGone)
 	}
 
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	return bindAnswer(r, http.StatusCreated, ready)

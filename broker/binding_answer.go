@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 const (
@@ -57,14 +57,14 @@ type bindingMetadata struct {
 }
 
 // bindAnswer shows a binding to whoever has made it.
-func bindAnswer(r *http.Request, status int, binding environment.Binding) (rest.Answer, error) {
+func bindAnswer(r *http.Request, status int, binding environment.Binding) (httpserver.Answer, error) {
 	body, err := shown(r, binding)
 
 	return confidential(status, body), err
 }
 
 // fetchAnswer shows a binding to whoever asks for it.
-func fetchAnswer(r *http.Request, binding environment.Binding) (rest.Answer, error) {
+func fetchAnswer(r *http.Request, binding environment.Binding) (httpserver.Answer, error) {
 	body, err := shown(r, binding)
 
 	return confidential(http.StatusOK, fetchedBinding{
@@ -74,8 +74,8 @@ func fetchAnswer(r *http.Request, binding environment.Binding) (rest.Answer, err
 }
 
 // confidential answers what no proxy may keep.
-func confidential(status int, body any) rest.Answer {
-	return rest.Answer{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
+func confidential(status int, body any) httpserver.Answer {
+	return httpserver.Answer{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
 }
 
 // shown is what platforms see of a binding. Endpoints are for those that know them: the client of Kubernetes, which speaks 2.14, takes

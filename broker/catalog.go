@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // getCatalog answers GET /v2/catalog, with 304 when the platform has the catalog already.
-func (a *api) getCatalog(r *http.Request) (rest.Answer, error) {
+func (a *api) getCatalog(r *http.Request) (httpserver.Answer, error) {
 	published := a.Catalog.Published()
-	answer := rest.OK(published.Body)
+	answer := httpserver.OK(published.Body)
 	answer.Header = http.Header{"Etag": {published.ETag}}
 
 	if !published.Changed.IsZero() {

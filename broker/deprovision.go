@@ -8,8 +8,8 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -17,15 +17,15 @@ import (
 const whyCanceled = "the instance is to be deleted"
 
 // deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted whatever else runs.
-func (a *api) deprovision(r *http.Request) (rest.Answer, error) {
+func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	values, err := idsQuery(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	var (
@@ -41,16 +41,16 @@ func (a *api) deprovision(r *http.Request) (rest.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	rest.Note(r.Context(), logging.OperationID, operation)
+	httpserver.Note(r.Context(), logging.OperationID, operation)
 
 	if accepted {
 		a.Wake()
 	}
 
-	return rest.Answer{
+	return httpserver.Answer{
 		Status: http.StatusAccepted, Body: apiresponses.DeprovisionResponse{OperationData: operation},
 	}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -23,40 +23,40 @@ type fetched struct {
 }
 
 // fetch answers GET /v2/service_instances/{instance_id}.
-func (a *api) fetch(r *http.Request) (rest.Answer, error) {
+func (a *api) fetch(r *http.Request) (httpserver.Answer, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifeKinds()...)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	if beingDeleted(newest) {
-		return rest.Answer{}, concurrent()
+		return httpserver.Answer{}, concurrent()
 	}
 
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return rest.Answer{}, notFound(textNoInstance)
+		return httpserver.Answer{}, notFound(textNoInstance)
 	}
 
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	made, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	if made.State != process.Succeeded {
-		return rest.Answer{}, notFound(textNotReady)
+		return httpserver.Answer{}, notFound(textNotReady)
 	}
 
-	return rest.OK(a.fetchedOf(instance)), nil
+	return httpserver.OK(a.fetchedOf(instance)), nil
 }
 
 func (a *api) fetchedOf(instance environment.Instance) fetched {

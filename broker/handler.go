@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -67,21 +67,21 @@ type Options struct {
 
 // NewHandler returns the Open Service Broker API under its three path forms.
 func NewHandler(options Options) http.Handler {
-	osb := rest.Wrap(newAPI(options).router(),
-		rest.Echo,
-		rest.Log(options.Log, options.Clock),
-		rest.Deadline(requestLimit),
+	osb := httpserver.Wrap(newAPI(options).router(),
+		httpserver.Echo,
+		httpserver.Log(options.Log, options.Clock),
+		httpserver.Deadline(requestLimit),
 		audit.Introduce,
 		options.Trail.Refusals(targetOf),
 		options.Gate.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
-		rest.Limit(largestBody),
+		httpserver.Limit(largestBody),
 	)
 
 	otherwise := options.Otherwise
 	if otherwise == nil {
-		otherwise = rest.Wrap(rest.Endpoint(rest.NotFound), rest.Echo, rest.Log(options.Log, options.Clock))
+		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.Echo, httpserver.Log(options.Log, options.Clock))
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,27 +108,27 @@ func (a *api) router() http.Handler {
 		binding  = instance + "/service_bindings/{binding_id}"
 	)
 
-	paths := map[string]rest.Methods{
-		"/catalog":                   {http.MethodGet: rest.Endpoint(a.getCatalog)},
-		instance + "/last_operation": {http.MethodGet: rest.Endpoint(a.lastOperation)},
-		instance + "/validate":       {http.MethodPost: rest.Endpoint(a.validate)},
-		binding + "/last_operation":  {http.MethodGet: rest.Endpoint(a.lastBindingOperation)},
+	paths := map[string]httpserver.Methods{
+		"/catalog":                   {http.MethodGet: httpserver.Endpoint(a.getCatalog)},
+		instance + "/last_operation": {http.MethodGet: httpserver.Endpoint(a.lastOperation)},
+		instance + "/validate":       {http.MethodPost: httpserver.Endpoint(a.validate)},
+		binding + "/last_operation":  {http.MethodGet: httpserver.Endpoint(a.lastBindingOperation)},
 		instance: {
-			http.MethodPut:    rest.Endpoint(a.provision),
-			http.MethodGet:    rest.Endpoint(a.fetch),
-			http.MethodPatch:  rest.Endpoint(a.update),
-			http.MethodDelete: rest.Endpoint(a.deprovision),
+			http.MethodPut:    httpserver.Endpoint(a.provision),
+			http.MethodGet:    httpserver.Endpoint(a.fetch),
+			http.MethodPatch:  httpserver.Endpoint(a.update),
+			http.MethodDelete: httpserver.Endpoint(a.deprovision),
 		},
 		binding: {
-			http.MethodPut:    rest.Endpoint(a.bind),
-			http.MethodGet:    rest.Endpoint(a.fetchBinding),
-			http.MethodDelete: rest.Endpoint(a.unbind),
+			http.MethodPut:    httpserver.Endpoint(a.bind),
+			http.MethodGet:    httpserver.Endpoint(a.fetchBinding),
+			http.MethodDelete: httpserver.Endpoint(a.unbind),
 		},
 	}
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
-	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
-	router.Use(rest.Traced)
+	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
+	router.Use(httpserver.Traced)
 
 	for _, prefix := range []string{"/v2", "/oauth/v2", "/oauth/{region}/v2"} {
 		for path, methods := range paths {

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 )
 
 // identify tells the log who makes the request, and on whose behalf. The platform that the header names may be another one than
@@ -13,10 +13,10 @@ import (
 func identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := audit.ActorOf(r.Context())
-		rest.Note(r.Context(), logging.User, actor.User)
+		httpserver.Note(r.Context(), logging.User, actor.User)
 
 		if actor.Originator != "" {
-			rest.Note(r.Context(), logging.Originator, actor.Originator)
+			httpserver.Note(r.Context(), logging.Originator, actor.Originator)
 		}
 
 		next.ServeHTTP(w, r)

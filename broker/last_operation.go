@@ -13,8 +13,8 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -62,38 +62,38 @@ func toldOf(record process.Record) told {
 }
 
 // lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
-func (a *api) lastOperation(r *http.Request) (rest.Answer, error) {
+func (a *api) lastOperation(r *http.Request) (httpserver.Answer, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	values, err := query(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	record, err := a.polled(r.Context(), id, values.Get("operation"), environment.Kinds()...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return rest.Answer{}, notFound(textNoInstance)
+		return httpserver.Answer{}, notFound(textNoInstance)
 	case err != nil:
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	rest.Note(r.Context(), logging.OperationID, record.ID)
+	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 
 	if record.Kind == environment.KindDeprovision && record.State == process.Succeeded {
-		return rest.Answer{}, gone()
+		return httpserver.Answer{}, gone()
 	}
 
 	return a.tell(record), nil
 }
 
 // tell says how far an operation is, and when to ask again.
-func (a *api) tell(record process.Record) rest.Answer {
-	answer := rest.OK(toldOf(record))
+func (a *api) tell(record process.Record) httpserver.Answer {
+	answer := httpserver.OK(toldOf(record))
 	if record.State.Terminal() {
 		return answer
 	}
@@ -153,11 +153,11 @@ func stateOf(state process.State) domain.LastOperationState {
 func ended(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
-		return rest.Shorten(firstOf(record.Description, "The operation succeeded."))
+		return httpserver.Shorten(firstOf(record.Description, "The operation succeeded."))
 	case process.Canceled:
 		return "The operation was canceled."
 	default:
-		return rest.Shorten(firstOf(record.Problem.Message, "The operation failed.") + place(record))
+		return httpserver.Shorten(firstOf(record.Problem.Message, "The operation failed.") + place(record))
 	}
 }
 
@@ -167,7 +167,7 @@ func underWay(record process.Record) string {
 	case process.Pending:
 		return "Waits for its turn."
 	case process.Canceling:
-		return rest.Shorten("Is being canceled" + place(record))
+		return httpserver.Shorten("Is being canceled" + place(record))
 	default:
 	}
 
@@ -176,7 +176,7 @@ func underWay(record process.Record) string {
 		text += ": " + why
 	}
 
-	return rest.Shorten(text)
+	return httpserver.Shorten(text)
 }
 
 // place names the stage and the step at which an operation is, where it has begun.

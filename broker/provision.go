@@ -8,8 +8,8 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -22,10 +22,10 @@ type provisioned struct {
 }
 
 // provision answers PUT /v2/service_instances/{instance_id}.
-func (a *api) provision(r *http.Request) (rest.Answer, error) {
+func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
 	order, err := a.readOrder(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	var outcome provisioned
@@ -38,10 +38,10 @@ func (a *api) provision(r *http.Request) (rest.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	answer := rest.OK(apiresponses.ProvisioningResponse{
+	answer := httpserver.OK(apiresponses.ProvisioningResponse{
 		DashboardURL:  outcome.instance.DashboardURL,
 		OperationData: outcome.operation,
 		Metadata:      a.metadata(outcome.instance),
@@ -49,7 +49,7 @@ func (a *api) provision(r *http.Request) (rest.Answer, error) {
 
 	if outcome.operation != "" {
 		answer.Status = http.StatusAccepted
-		rest.Note(r.Context(), logging.OperationID, outcome.operation)
+		httpserver.Note(r.Context(), logging.OperationID, outcome.operation)
 	}
 
 	if outcome.accepted {
@@ -79,7 +79,7 @@ func (a *api) place(ctx context.Context, order order) (provisioned, error) {
 
 // look finds out what an order meets: an instance that is there, and then what came of it, or a free id, and then how the first
 // operation of its new life is accepted.
-func (a *api) look(ctx context.Context, order order) (provisioned, func(process.New) storage.Change, error) {
+func (a *api) look(ctx context.Context, order order) (provisioned, func(process.New) storage.Statement, error) {
 	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
 	existing, err := a.Instances.Get(ctx, a.DB.Reader(), order.instanceID)
 	missing := errors.Is(err, storage.ErrNotFound)
@@ -109,7 +109,7 @@ func (a *api) look(ctx context.Context, order order) (provisioned, func(process.
 }
 
 // begin stores the new instance with its first operation.
-func (a *api) begin(ctx context.Context, order order, acceptance func(process.New) storage.Change) (provisioned, error) {
+func (a *api) begin(ctx context.Context, order order, acceptance func(process.New) storage.Statement) (provisioned, error) {
 	switch {
 	case order.refusal != nil:
 		return provisioned{}, order.refusal
@@ -137,7 +137,7 @@ func (a *api) begin(ctx context.Context, order order, acceptance func(process.Ne
 		return provisioned{}, err
 	}
 
-	err = a.DB.Together(ctx, insertion, acceptance(operation))
+	err = a.DB.ExecBatch(ctx, insertion, acceptance(operation))
 
 	return provisioned{instance: order.instance, operation: operation.ID, accepted: true}, err
 }

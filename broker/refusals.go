@@ -3,7 +3,7 @@ package broker
 import (
 	"net/http"
 
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // The codes that the protocol knows, and the sentences by which clients recognise some of them.
@@ -42,18 +42,18 @@ const (
 	textStillRunning    = "The runtime takes longer than a request may. Nothing is lost: send the same request again."
 )
 
-func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }
+func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-func conflict(description string) error { return rest.Refuse(http.StatusConflict, description) }
+func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
-func notFound(description string) error { return rest.Refuse(http.StatusNotFound, description) }
+func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
-func gone() error { return rest.Refuse(http.StatusGone, textGone) }
+func gone() error { return httpserver.Refuse(http.StatusGone, textGone) }
 
 func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
 
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
 func unprocessable(code, description string) error {
-	return &rest.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
+	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

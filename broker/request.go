@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 )
 
 // longestID bounds ids and regions of a path, in bytes: those of an instance and a binding together are a key.
@@ -22,7 +22,7 @@ const longestID = 255
 func instanceID(r *http.Request) (string, error) {
 	id, err := segment(r, "instance_id")
 	if err == nil {
-		rest.Note(r.Context(), logging.InstanceID, id)
+		httpserver.Note(r.Context(), logging.InstanceID, id)
 	}
 
 	return id, err
@@ -38,7 +38,7 @@ func bindingIDs(r *http.Request) (instance, binding string, err error) {
 		return "", "", err
 	}
 
-	rest.Note(r.Context(), logging.BindingID, binding)
+	httpserver.Note(r.Context(), logging.BindingID, binding)
 
 	return instance, binding, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // routes are all routes with the methods that they know.
@@ -234,7 +234,7 @@ func TestMethodsAreNamed(t *testing.T) {
 
 func TestPathsOutsideOfTheProtocol(t *testing.T) {
 	b := newBench(t, func(options *broker.Options) {
-		options.Otherwise = rest.Echo(rest.Endpoint(func(*http.Request) (rest.Answer, error) { return rest.OK(struct{}{}), nil }))
+		options.Otherwise = httpserver.Echo(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
 	})
 
 	b.want("another handler answers them", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)

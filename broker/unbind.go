@@ -7,21 +7,21 @@ import (
 	"net/url"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is still being made.
-func (a *api) unbind(r *http.Request) (rest.Answer, error) {
+func (a *api) unbind(r *http.Request) (httpserver.Answer, error) {
 	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	values, err := idsQuery(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	var (
@@ -37,24 +37,24 @@ func (a *api) unbind(r *http.Request) (rest.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	rest.Note(r.Context(), logging.OperationID, operation)
+	httpserver.Note(r.Context(), logging.OperationID, operation)
 
 	if accepted {
 		a.Wake()
 	}
 
 	if acceptsIncomplete(values) && speaks(r, deferredBinds) {
-		return rest.Answer{Status: http.StatusAccepted, Body: bindingOperation{operation}}, nil
+		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{operation}}, nil
 	}
 
 	if err := a.await(r.Context(), operation); err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	return rest.OK(struct{}{}), nil
+	return httpserver.OK(struct{}{}), nil
 }
 
 // placeUnbinding decides inside the transaction: it returns the removal that runs, or a new one.
@@ -68,7 +68,7 @@ func (a *api) placeUnbinding(ctx context.Context, tx storage.Tx, instanceID, bin
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", false, rest.Refuse(http.StatusGone, textNoBinding)
+		return "", false, httpserver.Refuse(http.StatusGone, textNoBinding)
 	case err != nil:
 		return "", false, err
 	case instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id"):
@@ -79,7 +79,7 @@ func (a *api) placeUnbinding(ctx context.Context, tx storage.Tx, instanceID, bin
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", false, rest.Refuse(http.StatusGone, textNoBinding)
+		return "", false, httpserver.Refuse(http.StatusGone, textNoBinding)
 	case err != nil:
 		return "", false, err
 	}

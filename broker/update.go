@@ -7,8 +7,8 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -33,10 +33,10 @@ type updated struct {
 }
 
 // update answers PATCH /v2/service_instances/{instance_id}.
-func (a *api) update(r *http.Request) (rest.Answer, error) {
+func (a *api) update(r *http.Request) (httpserver.Answer, error) {
 	wish, err := readWish(r)
 	if err != nil {
-		return rest.Answer{}, refusedUpdate(err)
+		return httpserver.Answer{}, refusedUpdate(err)
 	}
 
 	var outcome updated
@@ -49,20 +49,20 @@ func (a *api) update(r *http.Request) (rest.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return rest.Answer{}, refusedUpdate(err)
+		return httpserver.Answer{}, refusedUpdate(err)
 	}
 
 	if outcome.operation == "" {
-		return rest.OK(struct{}{}), nil
+		return httpserver.OK(struct{}{}), nil
 	}
 
-	rest.Note(r.Context(), logging.OperationID, outcome.operation)
+	httpserver.Note(r.Context(), logging.OperationID, outcome.operation)
 
 	if outcome.accepted {
 		a.Wake()
 	}
 
-	return rest.Answer{
+	return httpserver.Answer{
 		Status: http.StatusAccepted, Body: apiresponses.UpdateResponse{OperationData: outcome.operation},
 	}, nil
 }
@@ -103,7 +103,7 @@ func readWish(r *http.Request) (wish, error) {
 
 // refusedUpdate tells with an error whether the same update may succeed later.
 func refusedUpdate(err error) error {
-	refusal := *rest.RefusalOf(err)
+	refusal := *httpserver.RefusalOf(err)
 	refusal.UpdateRepeatable = new(refusal.Status >= http.StatusInternalServerError || refusal.Code == codeConcurrency)
 
 	return &refusal

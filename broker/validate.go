@@ -7,7 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // The rules of a request that are none of its parameters.
@@ -59,20 +59,20 @@ type settledNetworks struct {
 
 // validate answers POST /v2/service_instances/{instance_id}/validate, which is no part of the protocol: the body is that of a creation,
 // and the answer what that would say. Nothing is written.
-func (a *api) validate(r *http.Request) (rest.Answer, error) {
+func (a *api) validate(r *http.Request) (httpserver.Answer, error) {
 	order, err := a.readOrder(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	order.acceptsDeferred = true // how the answer is to come is not the question
 
 	said, err := a.judge(r.Context(), order)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	return rest.OK(said), nil
+	return httpserver.OK(said), nil
 }
 
 func (a *api) judge(ctx context.Context, order order) (verdict, error) {
@@ -80,7 +80,7 @@ func (a *api) judge(ctx context.Context, order order) (verdict, error) {
 
 	_, acceptance, err := a.look(ctx, order)
 
-	switch refusal := rest.RefusalOf(err); {
+	switch refusal := httpserver.RefusalOf(err); {
 	case errors.Is(err, errOvertaken):
 		return said, concurrent()
 	case err != nil && refusal.Status >= http.StatusInternalServerError:

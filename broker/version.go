@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 const (
@@ -45,8 +45,8 @@ func checkVersion(next http.Handler) http.Handler {
 			description = fmt.Sprintf("The header %s is missing, this broker serves version 2.17.", versionHeader)
 		}
 
-		rest.Endpoint(func(*http.Request) (rest.Answer, error) {
-			return rest.Answer{}, rest.Refuse(http.StatusPreconditionFailed, description)
+		httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{}, httpserver.Refuse(http.StatusPreconditionFailed, description)
 		}).ServeHTTP(w, r)
 	})
 }

@@ -166,7 +166,7 @@ func acceptedWithoutAWakeUp(b *bench) {
 
 func lastErrorIsStored(b *bench) {
 	b.start(b.engine(b.store, stage("only", failing("Away", func(int) (time.Duration, error) {
-		return 0, failure.New(failure.Transient, "the Provisioner is away").Because("err_http", "provisioner")
+		return 0, failure.New(failure.Transient, "the Provisioner is away").WithReason("err_http", "provisioner")
 	}))))
 	b.accept("op", "instance")
 	time.Sleep(10 * time.Second)

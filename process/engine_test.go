@@ -110,7 +110,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 	}{
 		"permanent": {
 			reason:      "an error that is not retried interrupts the process and is told to the user",
-			err:         failure.New(failure.Quota, "no more addresses").Because("ERR_INFRA_QUOTA_EXCEEDED", "gardener"),
+			err:         failure.New(failure.Quota, "no more addresses").WithReason("ERR_INFRA_QUOTA_EXCEEDED", "gardener"),
 			wantMessage: "no more addresses",
 			wantReason:  "ERR_INFRA_QUOTA_EXCEEDED",
 			wantRuns:    1,
@@ -131,7 +131,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 		},
 		"window passed": {
 			reason:      "a passing error that does not pass within the stage's window ends the operation with its text",
-			err:         failure.New(failure.Transient, "the Provisioner is away").Because("err_http", "provisioner"),
+			err:         failure.New(failure.Transient, "the Provisioner is away").WithReason("err_http", "provisioner"),
 			wantMessage: "the Provisioner is away: gave up after 1m0s",
 			wantReason:  "err_http",
 			wantRuns:    -1,
@@ -353,7 +353,7 @@ func TestProblemNamesTheSystemInWhichItArose(t *testing.T) {
 			return o, 0, errors.New("hush")
 		}, service},
 		"elsewhere": {"another system stays the one to look at", func(_ context.Context, o operation) (operation, time.Duration, error) {
-			return o, 0, failure.New(failure.Permanent, "no").Because("", "elsewhere")
+			return o, 0, failure.New(failure.Permanent, "no").WithReason("", "elsewhere")
 		}, "elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	}
 
 	if operation.Elapsed() >= limit {
-		return operation, 0, failure.New(failure.Permanent, "%s: not done within %s", why, limit).Because(failure.ReasonTimeout, "")
+		return operation, 0, failure.New(failure.Permanent, "%s: not done within %s", why, limit).WithReason(failure.ReasonTimeout, "")
 	}
 
 	operation.note = note{message: why}
@@ -121,7 +121,7 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 func later(interval time.Duration) error {
 	if interval <= 0 {
 		return failure.New(failure.Internal, "a step is to run again after %s, which would mean that it is done", interval).
-			Because(failure.ReasonInternal, "")
+			WithReason(failure.ReasonInternal, "")
 	}
 
 	return nil
@@ -132,7 +132,7 @@ func gaveUp(reason string, err error, window time.Duration) error {
 	known := failure.Of(err)
 
 	return failure.Wrap(failure.Permanent, err, "%s: gave up after %s", describe(reason, err), window).
-		Because(known.Reason, known.Component)
+		WithReason(known.Reason, known.Component)
 }
 
 // describe joins what was being done with the part of the error that people may read.

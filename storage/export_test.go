@@ -10,14 +10,14 @@ import (
 	"github.com/lib/pq"
 )
 
-// Statement is a statement as PostgreSQL got it.
-type Statement struct {
+// PreparedQuery is a statement as PostgreSQL got it.
+type PreparedQuery struct {
 	Text string
 	Args []driver.Value
 }
 
 // OpenRecording opens a PostgreSQL and tells of every statement that is sent to it.
-func OpenRecording(config Config, record func(Statement)) (*DB, error) {
+func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
 	connector, err := pq.NewConnector(config.postgresDSN())
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func OpenRecording(config Config, record func(Statement)) (*DB, error) {
 type recorder struct {
 	driver.Connector
 
-	record func(Statement)
+	record func(PreparedQuery)
 }
 
 func (r recorder) Connect(ctx context.Context) (driver.Conn, error) {
@@ -59,7 +59,7 @@ type recordable interface {
 type recording struct {
 	recordable
 
-	record func(Statement)
+	record func(PreparedQuery)
 }
 
 func (r recording) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -74,8 +74,8 @@ func (r recording) QueryContext(ctx context.Context, query string, args []driver
 	return r.recordable.QueryContext(ctx, query, args)
 }
 
-func statementOf(query string, args []driver.NamedValue) Statement {
-	statement := Statement{Text: query}
+func statementOf(query string, args []driver.NamedValue) PreparedQuery {
+	statement := PreparedQuery{Text: query}
 	for _, arg := range args {
 		statement.Args = append(statement.Args, arg.Value)
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // set is a set of tables with its migrations.
@@ -160,7 +160,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 		t.Fatal(err)
 	}
 
-	if all.trail, err = trail.Open(t.Context(), db, time.Hour); err != nil {
+	if all.trail, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 

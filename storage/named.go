@@ -36,13 +36,13 @@ func NewNamed[Argument any](text string) (Named[Argument], error) {
 	return Named[Argument]{text: text, fields: fields}, nil
 }
 
-// Change is the statement with the values of the argument.
-func (n Named[Argument]) Change(argument Argument) Change {
+// Statement is the statement with the values of the argument.
+func (n Named[Argument]) Change(argument Argument) Statement {
 	value, args := reflect.ValueOf(argument), make([]any, 0, len(n.fields))
 
 	for _, field := range n.fields {
 		args = append(args, reflectx.FieldByIndexesReadOnly(value, field).Interface())
 	}
 
-	return Change{Text: n.text, Args: args}
+	return Statement{Text: n.text, Args: args}
 }

@@ -23,7 +23,7 @@ func TestNamed(t *testing.T) {
 	}
 
 	for _, label := range []string{"red", "blue :size"} {
-		want := storage.Change{
+		want := storage.Statement{
 			Text: `UPDATE pairs SET color = ?, size = ? WHERE id = ? AND color <> ?`,
 			Args: []any{label, int64(7), "a", label},
 		}

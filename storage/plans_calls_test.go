@@ -15,12 +15,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/reseal"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // stores are all that there are, in one database.
@@ -31,7 +31,7 @@ type stores struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	runtimes   *runtimes.Store
-	trail      *trail.Store
+	trail      *auditlog.Store
 }
 
 // call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
@@ -64,7 +64,7 @@ func (s stores) begin(id string) call {
 			return err
 		}
 
-		return s.db.Together(ctx, insertion, s.operations.First(process.New{
+		return s.db.ExecBatch(ctx, insertion, s.operations.First(process.New{
 			ID: id, Kind: "provision", InstanceID: id, Tenant: "account-7", Payload: json.RawMessage(`{}`), At: filledAt,
 		}))
 	}
@@ -202,7 +202,7 @@ func (s stores) engineCalls() map[string]call {
 			logger, _ := logtest.NewNullLogger()
 			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()}
 
-			return reseal.New(reseal.Options{
+			return keyrotation.New(keyrotation.Options{
 				DB: s.db, Keys: s.keys, Columns: columns, Clock: hurried{}, Log: logger, Metrics: prometheus.NewRegistry(),
 			}).Rotate(ctx)
 		},

@@ -77,7 +77,7 @@ func TestStatementsOfTheEngineReadLittleWhereNearlyAllWaits(t *testing.T) {
 }
 
 // run runs a statement once more, without what the call has added, and takes back what it did.
-func (p planner) run(t *testing.T, mode string, statement storage.Statement) node {
+func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery) node {
 	t.Helper()
 
 	execute := p.prepare(t, statement)
@@ -108,11 +108,11 @@ type large struct {
 	stores
 
 	planner planner
-	sent    *[]storage.Statement
+	sent    *[]storage.PreparedQuery
 }
 
 // sentBy makes a call and returns the statements that it sends.
-func (l large) sentBy(t *testing.T, call call) []storage.Statement {
+func (l large) sentBy(t *testing.T, call call) []storage.PreparedQuery {
 	t.Helper()
 
 	*l.sent = nil

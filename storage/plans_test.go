@@ -15,14 +15,14 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // mayRead lists the calls that may read a whole table, with the reason.
@@ -81,7 +81,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 	everyMethod(t, calls, map[string]reflect.Type{
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
 		"bindings": reflect.TypeFor[*bindings.Store](),
-		"trail":    reflect.TypeFor[*trail.Store](),
+		"trail":    reflect.TypeFor[*auditlog.Store](),
 	})
 }
 
@@ -91,9 +91,9 @@ func openLarge(t *testing.T, filling []string) large {
 
 	config := postgrestest.Database(t)
 
-	var sent []storage.Statement
+	var sent []storage.PreparedQuery
 
-	db, err := storage.OpenRecording(config, func(statement storage.Statement) { sent = append(sent, statement) })
+	db, err := storage.OpenRecording(config, func(statement storage.PreparedQuery) { sent = append(sent, statement) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +119,10 @@ func listStatements(name string) int {
 }
 
 // different leaves out what was sent before with other arguments.
-func different(sent []storage.Statement) []storage.Statement {
+func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	seen := map[string]bool{}
 
-	return slices.DeleteFunc(slices.Clone(sent), func(statement storage.Statement) bool {
+	return slices.DeleteFunc(slices.Clone(sent), func(statement storage.PreparedQuery) bool {
 		before := seen[statement.Text]
 		seen[statement.Text] = true
 
@@ -172,7 +172,7 @@ func openPlanner(t *testing.T, config storage.Config) planner {
 const uses = 7
 
 // readWhole lists the tables that a statement reads from beginning to end: at its first use, or later, when it stays prepared.
-func (p planner) readWhole(t *testing.T, statement storage.Statement) []string {
+func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []string {
 	t.Helper()
 
 	execute := p.prepare(t, statement)
@@ -189,7 +189,7 @@ func (p planner) readWhole(t *testing.T, statement storage.Statement) []string {
 }
 
 // prepare prepares a statement and returns what executes it.
-func (p planner) prepare(t *testing.T, statement storage.Statement) string {
+func (p planner) prepare(t *testing.T, statement storage.PreparedQuery) string {
 	t.Helper()
 
 	arguments := make([]string, 0, len(statement.Args))

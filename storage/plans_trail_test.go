@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/storage/trail"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // trailCalls are the audit trail, with a value that many rows have and one that none has.
@@ -21,7 +21,7 @@ func (s stores) trailCalls() map[string]call {
 		},
 	}
 
-	for name, filter := range map[string]trail.Filter{
+	for name, filter := range map[string]auditlog.Filter{
 		"of all":          {},
 		"of an instance":  {InstanceID: "i10"},
 		"of no instance":  {InstanceID: "none"},

@@ -17,10 +17,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -35,7 +35,7 @@ type bench struct {
 	*testing.T
 	expiry.Expirer
 
-	entries *trail.Store
+	entries *auditlog.Store
 	clock   *clocktesting.FakePassiveClock
 	wakes   int
 }
@@ -55,7 +55,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	entries, err := trail.Open(t.Context(), db, day)
+	entries, err := auditlog.Open(t.Context(), db, day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAnOperatorHasAnInstanceExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		written, err := b.entries.List(t.Context(), trail.Filter{InstanceID: "one", Limit: 9})
+		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].OperationID != first || written[0].Reason != why {
 			t.Errorf("the audit trail tells %+v, %v", written, err)
 		}
@@ -232,7 +232,7 @@ func TestASuspendedInstanceExpiresOnce(t *testing.T) {
 			t.Error("a suspended instance does not expire")
 		}
 
-		written, err := b.entries.List(t.Context(), trail.Filter{InstanceID: "one", Limit: 9})
+		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].Status != http.StatusOK {
 			t.Errorf("the audit trail tells once that it expired: %+v, %v", written, err)
 		}

@@ -3,7 +3,7 @@ package expiry_test
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 )
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -25,10 +25,10 @@ const (
 
 // adminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig. Who asked, for what, and what came of it is in the
 // audit trail and in the log in every case.
-func (a *api) adminKubeconfig(r *http.Request) (rest.Answer, error) {
+func (a *api) adminKubeconfig(r *http.Request) (httpserver.Answer, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
-	if identity := r.Header.Get(rest.RequestIdentity); identity != "" {
+	if identity := r.Header.Get(httpserver.RequestIdentity); identity != "" {
 		line = line.WithField(logging.RequestID, identity)
 	}
 
@@ -50,12 +50,12 @@ func (a *api) adminKubeconfig(r *http.Request) (rest.Answer, error) {
 	if err != nil {
 		line.WithError(err).Warn(auditRefused)
 
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	line.Info(auditGiven)
 
-	return rest.Answer{
+	return httpserver.Answer{
 		Status: http.StatusOK,
 		Body:   operatorapi.AdminKubeconfig{Kubeconfig: kubeconfig.Reveal(), ExpiresAt: expiry(kubeconfig)},
 		Header: http.Header{"Cache-Control": {"no-store"}},

@@ -10,25 +10,25 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/trail"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // listAudit answers GET /audit.
-func (a *api) listAudit(r *http.Request) (rest.Answer, error) {
+func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
 	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "user", "action", "since", "until")
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	if page.total || page.offset > 0 {
-		return rest.Answer{}, invalid("The audit trail has neither a total nor numbers of pages. Go on with the cursor.")
+		return httpserver.Answer{}, invalid("The audit trail has neither a total nor numbers of pages. Go on with the cursor.")
 	}
 
-	filter := trail.Filter{
+	filter := auditlog.Filter{
 		InstanceID: values.Get("instance_id"), OrderedBy: values.Get("user"), Action: values.Get("action"),
 		Before: page.before, BeforeID: page.beforeID, Limit: page.size + 1,
 	}
@@ -39,13 +39,13 @@ func (a *api) listAudit(r *http.Request) (rest.Answer, error) {
 		}
 
 		if *moment, err = time.Parse(time.RFC3339, values.Get(name)); err != nil {
-			return rest.Answer{}, invalid(fmt.Sprintf("%s has to be a time such as 2030-01-02T15:04:05Z.", name))
+			return httpserver.Answer{}, invalid(fmt.Sprintf("%s has to be a time such as 2030-01-02T15:04:05Z.", name))
 		}
 	}
 
 	entries, err := a.Entries.List(r.Context(), filter)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	entries, shown := pageOf(entries, page.size, func(entry audit.Entry) (time.Time, string) { return entry.At, entry.ID })
@@ -55,7 +55,7 @@ func (a *api) listAudit(r *http.Request) (rest.Answer, error) {
 		list.Data = append(list.Data, auditEntry(entry))
 	}
 
-	return rest.OK(list), nil
+	return httpserver.OK(list), nil
 }
 
 func auditEntry(entry audit.Entry) operatorapi.AuditEntry {

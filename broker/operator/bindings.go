@@ -5,33 +5,33 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // listBindings answers GET /runtimes/{instance_id}/bindings.
-func (a *api) listBindings(r *http.Request) (rest.Answer, error) {
+func (a *api) listBindings(r *http.Request) (httpserver.Answer, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	rest.Note(r.Context(), logging.InstanceID, id)
+	httpserver.Note(r.Context(), logging.InstanceID, id)
 
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return rest.Answer{}, notFound(textNoInstance)
+		return httpserver.Answer{}, notFound(textNoInstance)
 	case err != nil:
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	bindings, err := a.Bindings.OfInstance(r.Context(), id)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	list := operatorapi.BindingList{Data: []operatorapi.Binding{}}
@@ -39,7 +39,7 @@ func (a *api) listBindings(r *http.Request) (rest.Answer, error) {
 		list.Data = append(list.Data, a.binding(binding, instance))
 	}
 
-	return rest.OK(list), nil
+	return httpserver.OK(list), nil
 }
 
 // binding shows a binding of the instance.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -56,7 +56,7 @@ func (e *rememberedEndpoints) Endpoint(ctx context.Context, instance environment
 	}
 
 	if !e.calls.AllowN(e.clock.Now(), 1) {
-		return Endpoint{}, &rest.Refusal{
+		return Endpoint{}, &httpserver.Refusal{
 			Status: http.StatusTooManyRequests, Description: textTooManyCalls, RetryAfter: time.Second,
 		}
 	}
@@ -107,5 +107,5 @@ func endpointIn(kubeconfig secret.String) (Endpoint, error) {
 
 	// The error of the parser may quote the kubeconfig.
 	return Endpoint{}, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be read").
-		Because(failure.ReasonInternal, failure.ComponentProvisioner)
+		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

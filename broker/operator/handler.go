@@ -13,15 +13,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/outside"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 const (
@@ -70,7 +70,7 @@ type Options struct {
 	Bindings   *bindings.Store
 	// Trail is where changes are written down, Entries what is in it.
 	Trail   *audit.Trail
-	Entries *trail.Store
+	Entries *auditlog.Store
 	// Gate lets users in by their roles.
 	Gate        *auth.Gate
 	Clock       clock.PassiveClock
@@ -87,7 +87,7 @@ type Options struct {
 	// Stages are the stages of the processes in order, by the kind of operation.
 	Stages map[string][]string
 	// Systems are the outside systems that operations may wait for, as this replica sees them.
-	Systems []*outside.Guard
+	Systems []*upstream.Guard
 	// Catalog is what platforms are offered.
 	Catalog *catalog.Catalog
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.
@@ -99,8 +99,8 @@ func NewHandler(options Options) http.Handler {
 	api := &api{Options: options}
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
-	router.NotFoundHandler = rest.Endpoint(rest.NotFound)
-	router.Use(rest.Traced)
+	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
+	router.Use(httpserver.Traced)
 
 	if options.Otherwise != nil {
 		router.NotFoundHandler = options.Otherwise
@@ -110,11 +110,11 @@ func NewHandler(options Options) http.Handler {
 		router.Handle(path, methods)
 	}
 
-	return rest.Wrap(router,
-		rest.Echo,
-		rest.Log(options.Log, options.Clock),
-		rest.Deadline(requestLimit),
-		rest.Limit(largestBody),
+	return httpserver.Wrap(router,
+		httpserver.Echo,
+		httpserver.Log(options.Log, options.Clock),
+		httpserver.Deadline(requestLimit),
+		httpserver.Limit(largestBody),
 	)
 }
 
@@ -124,8 +124,8 @@ type api struct {
 }
 
 // routes are the paths of the API. A test holds them against openapi.yaml.
-func (a *api) routes() map[string]rest.Methods {
-	return map[string]rest.Methods{
+func (a *api) routes() map[string]httpserver.Methods {
+	return map[string]httpserver.Methods{
 		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
 		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
 		"/audit":                                 {http.MethodGet: a.only(auth.RoleAdmin, a.listAudit)},
@@ -143,14 +143,14 @@ func (a *api) routes() map[string]rest.Methods {
 }
 
 // only lets users with the role pass.
-func (a *api) only(role auth.Role, endpoint rest.Endpoint) http.Handler {
-	return rest.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Gate.Require(role), identify)
+func (a *api) only(role auth.Role, endpoint httpserver.Endpoint) http.Handler {
+	return httpserver.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Gate.Require(role), identify)
 }
 
 // identify tells the log who makes the request.
 func identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rest.Note(r.Context(), logging.User, auth.FromContext(r.Context()).Name)
+		httpserver.Note(r.Context(), logging.User, auth.FromContext(r.Context()).Name)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -38,8 +38,8 @@ const (
 
 // intervene answers a request to do something about an operation, in one transaction, and tells of the operation afterwards. Who
 // asked and why is in its timeline and in the audit trail; the log has a line in every case.
-func (a *api) intervene(action, done string, do intervening) rest.Endpoint {
-	return func(r *http.Request) (rest.Answer, error) {
+func (a *api) intervene(action, done string, do intervening) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Answer, error) {
 		wanted, err := a.readIntervention(r)
 		line := a.Log.WithFields(logrus.Fields{
 			logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
@@ -53,7 +53,7 @@ func (a *api) intervene(action, done string, do intervening) rest.Endpoint {
 		if err != nil {
 			line.WithError(err).Warn("audit: operation not " + done)
 
-			return rest.Answer{}, err
+			return httpserver.Answer{}, err
 		}
 
 		instanceID, bindingID := worksOn(record)
@@ -68,10 +68,10 @@ func (a *api) intervene(action, done string, do intervening) rest.Endpoint {
 		}
 
 		line.Info("audit: operation " + done)
-		rest.Note(r.Context(), logging.OperationID, record.ID)
+		httpserver.Note(r.Context(), logging.OperationID, record.ID)
 		a.Wake()
 
-		return rest.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
+		return httpserver.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
 	}
 }
 
@@ -101,7 +101,7 @@ func (a *api) carryOut(ctx context.Context, action string, do intervening, wante
 	case errors.Is(err, storage.ErrNotFound):
 		err = notFound(textNoOperation)
 	case errors.Is(err, operations.ErrSealed):
-		err = &rest.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
+		err = &httpserver.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
 	case storage.IsDuplicate(err):
 		err = conflict(textOvertaken)
 	}

@@ -8,28 +8,28 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // kubeconfig answers GET /kubeconfig/{instance_id}: a kubeconfig by which users log in at the OIDC issuer. It holds no secret, so
 // everybody may have it, and pages of other sites may read it.
-func (a *api) kubeconfig(r *http.Request) (rest.Answer, error) {
+func (a *api) kubeconfig(r *http.Request) (httpserver.Answer, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	endpoint, err := a.Endpoints.Endpoint(r.Context(), instance)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, a.issuerOf(instance)))
 	if err != nil {
-		return rest.Answer{}, fmt.Errorf("encoding a kubeconfig: %w", err)
+		return httpserver.Answer{}, fmt.Errorf("encoding a kubeconfig: %w", err)
 	}
 
-	return rest.Answer{Status: http.StatusOK, Body: content, Header: http.Header{
+	return httpserver.Answer{Status: http.StatusOK, Body: content, Header: http.Header{
 		"Content-Type":                {"application/x-yaml"},
 		"Content-Disposition":         {`attachment; filename="kubeconfig.yaml"`},
 		"Access-Control-Allow-Origin": {"*"},

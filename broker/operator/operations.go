@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -21,16 +21,16 @@ import (
 const pollInterval = time.Second
 
 // listOperations answers GET /operations.
-func (a *api) listOperations(r *http.Request) (rest.Answer, error) {
+func (a *api) listOperations(r *http.Request) (httpserver.Answer, error) {
 	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "binding_id", "kind", "state")
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	key := values.Get("instance_id")
 	if bindingID := values.Get("binding_id"); bindingID != "" {
 		if key == "" {
-			return rest.Answer{}, invalid("binding_id needs the instance_id beside it: it is one of that instance.")
+			return httpserver.Answer{}, invalid("binding_id needs the instance_id beside it: it is one of that instance.")
 		}
 
 		key = environment.BindingKey(key, bindingID)
@@ -47,12 +47,12 @@ func (a *api) listOperations(r *http.Request) (rest.Answer, error) {
 	}
 
 	if filter.State != "" && !slices.Contains(states(), string(filter.State)) {
-		return rest.Answer{}, invalid(fmt.Sprintf("The state %q is not known. Use %s.", filter.State, strings.Join(states(), ", ")))
+		return httpserver.Answer{}, invalid(fmt.Sprintf("The state %q is not known. Use %s.", filter.State, strings.Join(states(), ", ")))
 	}
 
 	records, err := a.Operations.List(r.Context(), filter)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	records, shown := pageOf(records, page.size, func(record process.Record) (time.Time, string) {
@@ -67,13 +67,13 @@ func (a *api) listOperations(r *http.Request) (rest.Answer, error) {
 	if page.total {
 		total, err := a.Operations.Count(r.Context(), filter)
 		if err != nil {
-			return rest.Answer{}, err
+			return httpserver.Answer{}, err
 		}
 
 		list.TotalCount = &total
 	}
 
-	return rest.OK(list), nil
+	return httpserver.OK(list), nil
 }
 
 // states are the states of operations.
@@ -85,29 +85,29 @@ func states() []string {
 }
 
 // getOperation answers GET /operations/{operation_id}: the operation with all that happened to it.
-func (a *api) getOperation(r *http.Request) (rest.Answer, error) {
+func (a *api) getOperation(r *http.Request) (httpserver.Answer, error) {
 	id, err := segment(r, "operation_id")
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	record, err := a.Operations.Get(r.Context(), a.DB.Reader(), id)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return rest.Answer{}, notFound(textNoOperation)
+		return httpserver.Answer{}, notFound(textNoOperation)
 	case err != nil:
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	rest.Note(r.Context(), logging.OperationID, id)
+	httpserver.Note(r.Context(), logging.OperationID, id)
 
 	timeline, err := a.Operations.Timeline(r.Context(), id)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	answer := rest.OK(a.explained(record, timeline))
+	answer := httpserver.OK(a.explained(record, timeline))
 	if !record.State.Terminal() {
 		answer = answer.RetryAfter(pollInterval)
 	}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -19,7 +19,7 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 		return environment.Instance{}, err
 	}
 
-	rest.Note(r.Context(), logging.InstanceID, id)
+	httpserver.Note(r.Context(), logging.InstanceID, id)
 
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // Sentences for people.
@@ -19,27 +19,27 @@ const (
 )
 
 // coded gives every refusal a code: where it has none, that of its status.
-func coded(endpoint rest.Endpoint) rest.Endpoint {
-	return func(r *http.Request) (rest.Answer, error) {
+func coded(endpoint httpserver.Endpoint) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Answer, error) {
 		answer, err := endpoint(r)
 		if err == nil {
 			return answer, nil
 		}
 
-		refusal := *rest.RefusalOf(err)
+		refusal := *httpserver.RefusalOf(err)
 		if refusal.Code == "" {
 			refusal.Code = strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
 		}
 
-		return rest.Answer{}, &refusal
+		return httpserver.Answer{}, &refusal
 	}
 }
 
-func invalid(description string) error { return rest.Refuse(http.StatusBadRequest, description) }
+func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-func conflict(description string) error { return rest.Refuse(http.StatusConflict, description) }
+func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
-func notFound(description string) error { return rest.Refuse(http.StatusNotFound, description) }
+func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
 // segment returns a part of the path, decoded.
 func segment(r *http.Request, name string) (string, error) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 func TestRoles(t *testing.T) {
@@ -53,7 +53,7 @@ func TestWithoutUsersEverybodyIsAdmin(t *testing.T) {
 
 func TestOtherPaths(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) {
-		options.Otherwise = rest.Endpoint(func(*http.Request) (rest.Answer, error) { return rest.OK(struct{}{}), nil })
+		options.Otherwise = httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil })
 	})
 	b.want("another handler answers them", b.do("", "GET", "/console/"), http.StatusOK)
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
 // listRuntimes answers GET /runtimes.
-func (a *api) listRuntimes(r *http.Request) (rest.Answer, error) {
+func (a *api) listRuntimes(r *http.Request) (httpserver.Answer, error) {
 	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "account", "subaccount", "region", "plan", "state")
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	filter := instances.Filter{
@@ -34,13 +34,13 @@ func (a *api) listRuntimes(r *http.Request) (rest.Answer, error) {
 
 	if state := values.Get("state"); state != "" {
 		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
-			return rest.Answer{}, err
+			return httpserver.Answer{}, err
 		}
 	}
 
 	listed, err := a.Instances.List(r.Context(), filter)
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
 	listed, shown := pageOf(listed, page.size, func(entry instances.Listed) (time.Time, string) {
@@ -55,13 +55,13 @@ func (a *api) listRuntimes(r *http.Request) (rest.Answer, error) {
 	if page.total {
 		total, err := a.Instances.Count(r.Context(), filter)
 		if err != nil {
-			return rest.Answer{}, err
+			return httpserver.Answer{}, err
 		}
 
 		list.TotalCount = &total
 	}
 
-	return rest.OK(list), nil
+	return httpserver.OK(list), nil
 }
 
 // inState narrows the filter to a state of runtimes.

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -50,8 +50,8 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 // TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations tells of
 // its own, and the third one is done.
 func TestTwoSystemsAreAway(t *testing.T) {
-	guards := map[string]*outside.Guard{"garden": awayGuard(t, "garden"), "shop": awayGuard(t, "shop"), "well": guardOf("well")}
-	clients, systems := calling{}, []*outside.Guard{}
+	guards := map[string]*upstream.Guard{"garden": awayGuard(t, "garden"), "shop": awayGuard(t, "shop"), "well": guardOf("well")}
+	clients, systems := calling{}, []*upstream.Guard{}
 
 	for name, guard := range guards {
 		var road http.RoundTripper = broken(name)
@@ -80,7 +80,7 @@ func TestTwoSystemsAreAway(t *testing.T) {
 		}
 
 		got[name] = shown.State
-		if system := shown.System; system != nil && system.State != string(outside.Closed) {
+		if system := shown.System; system != nil && system.State != string(upstream.Closed) {
 			got[name] += ", " + shown.Problem.Component + ": " + system.Name + " is away"
 		}
 	}

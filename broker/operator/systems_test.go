@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -18,21 +18,21 @@ import (
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, failure.New(failure.Transient, "away").Because(failure.ReasonSystemAway, string(b))
+	return nil, failure.New(failure.Transient, "away").WithReason(failure.ReasonSystemAway, string(b))
 }
 
-func guardOf(component string) *outside.Guard {
-	return outside.New(outside.Options{System: component, Component: component, Title: "it", Calls: 3})
+func guardOf(component string) *upstream.Guard {
+	return upstream.New(upstream.Options{System: component, Component: component, Title: "it", Calls: 3})
 }
 
 // awayGuard is of a system that is not called for now.
-func awayGuard(t *testing.T, component string) *outside.Guard {
+func awayGuard(t *testing.T, component string) *upstream.Guard {
 	t.Helper()
 
 	guard := guardOf(component)
 	client := http.Client{Transport: guard.Transport(broken(component))}
 
-	for guard.Status().State == outside.Closed {
+	for guard.Status().State == upstream.Closed {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://system", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(options *operator.Options) {
-				options.Systems = []*outside.Guard{awayGuard(t, "other"), guard}
+				options.Systems = []*upstream.Guard{awayGuard(t, "other"), guard}
 			})
 
 			id := b.operation("one", environment.KindProvision, test.state, func(progress *process.Progress) {

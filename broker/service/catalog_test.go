@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
@@ -33,7 +33,7 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 	}
 
 	running(t, config, func(string, lines) {
-		store, err := trail.Open(t.Context(), storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path}), 0)
+		store, err := auditlog.Open(t.Context(), storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: config.Database.Path}), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 			}
 
 			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-				entries, err := store.List(t.Context(), trail.Filter{Action: audit.Catalog, Limit: 10})
+				entries, err := store.List(t.Context(), auditlog.Filter{Action: audit.Catalog, Limit: 10})
 				if err != nil {
 					t.Fatal(err)
 				}

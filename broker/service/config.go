@@ -3,7 +3,7 @@ package service
 import (
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/access"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -25,7 +25,7 @@ type Config struct {
 
 	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
-	Access         access.Config `envPrefix:""`
+	Access         auth.Config   `envPrefix:""`
 
 	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
 
@@ -78,7 +78,7 @@ func DefaultConfig() Config {
 		StatusAddress: "127.0.0.1:8071",
 		LogLevel:      "info",
 		ShutdownDelay: replica.DefaultShutdownDelay,
-		Access:        access.Default(),
+		Access:        auth.Default(),
 		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
 		Tracing:       tracing.DefaultConfig(),
 		Engine:        config.DefaultEngine(),

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -32,7 +32,7 @@ type handlerParts struct {
 	gate      *auth.Gate
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
-	systems   []*outside.Guard
+	systems   []*upstream.Guard
 	log       logrus.FieldLogger
 	engine    operator.Processes
 	// former reports whether the Provisioner is one of the former system.

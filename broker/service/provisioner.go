@@ -11,22 +11,22 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // guardOf stands between the broker and the Provisioner.
-func guardOf(config Provisioner) *outside.Guard {
-	return outside.New(outside.Options{
+func guardOf(config Provisioner) *upstream.Guard {
+	return upstream.New(upstream.Options{
 		System: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
 		Calls: config.Calls, Variable: "APP_PROVISIONER_CALLS",
 	})
 }
 
 // provisionerClient returns a client whose calls pass the guard.
-func provisionerClient(config Provisioner, guard *outside.Guard, certificates *tlsfiles.Watcher) (*provisionerclient.Client, error) {
+func provisionerClient(config Provisioner, guard *upstream.Guard, certificates *tlsfiles.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
 		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
@@ -67,9 +67,9 @@ func httpClient(calls int, trust *tls.Config) *http.Client {
 }
 
 // recovery has operations go on as soon as the Provisioner answers again.
-func (s *Service) recovery(guard *outside.Guard, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
+func (s *Service) recovery(guard *upstream.Guard, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
 ) lifecycle.Part {
-	return lifecycle.Part{Name: "recovery of the Provisioner", Run: outside.Recovery{
+	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
 		Guard: guard, Probe: provisioner.Probe, Operations: store, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 	}.Run}
 }

@@ -113,7 +113,7 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 		err = r.instances.Update(ctx, tx, changed)
 		if storage.IsDuplicate(err) { // of all that is written only Exclusive may be another instance's
 			return failure.Wrap(failure.Quota, err, "account %s has another instance of plan %s by now, and may have one: delete that, then retry",
-				changed.GlobalAccountID, changed.PlanName).Because(failure.ReasonAlreadyExists, failure.ComponentBroker)
+				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
 
 		return err
@@ -132,9 +132,9 @@ func explain(err error, what string) error {
 		return nil
 	case errors.Is(err, storage.ErrNotFound):
 		return failure.Wrap(failure.Permanent, err, "%s is not in the database any more", what).
-			Because(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+			WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 	default:
 		return failure.Wrap(failure.Transient, err, "%s cannot be read or written: the database does not answer as it should", what).
-			Because(failure.ReasonInternal, failure.ComponentBrokerDatabase)
+			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/reseal"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // expireEvery is how often bindings are looked for that have expired. A runtime refuses their credentials by itself.
@@ -87,7 +87,7 @@ type stores struct {
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
-	entries    *trail.Store
+	entries    *auditlog.Store
 }
 
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
@@ -106,7 +106,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 		return stores{}, err
 	}
 
-	entries, err := trail.Open(ctx, s.DB, retention)
+	entries, err := auditlog.Open(ctx, s.DB, retention)
 
 	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore, entries: entries}, err
 }
@@ -168,7 +168,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	options := brokerOptions(config, handlerParts{
 		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
-		systems: []*outside.Guard{guard},
+		systems: []*upstream.Guard{guard},
 		former:  func() bool { return follow.Kind() == provisionerclient.KindFormer },
 		log:     s.Log, wake: wake,
 	})
@@ -177,7 +177,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, offer, stores.instances, kept, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
-		reseal.New(reseal.Options{
+		keyrotation.New(keyrotation.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
@@ -189,7 +189,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
 		}.Part(),
-		trail.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
+		auditlog.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
 		s.recovery(guard, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

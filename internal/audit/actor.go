@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // OriginatingIdentity is the header by which a platform tells for whom it makes a request.
@@ -55,7 +55,7 @@ func (a Actor) known(identity auth.Identity) Actor {
 // Introduce is a middleware that lets ActorOf know what a request tells of its origin.
 func Introduce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor := Actor{RequestID: oneLine(r.Header.Get(rest.RequestIdentity)), Address: r.RemoteAddr}
+		actor := Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
 		actor.Platform, actor.Originator = originator(r.Header.Get(OriginatingIdentity))
 
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -70,7 +70,7 @@ type Target struct {
 
 // Refusals is a middleware that writes down changes that are not carried out, and whoever is not let in: not all of them where there are
 // many. It needs Introduce before it.
-func (t *Trail) Refusals(of func(*http.Request) Target) rest.Middleware {
+func (t *Trail) Refusals(of func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, identity := auth.Witness(r.Context())

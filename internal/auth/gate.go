@@ -6,8 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/ratelimit"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 // Sentences for those who are not let in.
@@ -56,7 +55,7 @@ func Witness(ctx context.Context) (context.Context, *Identity) {
 type Gate struct {
 	Mechanism Mechanism
 	// Limits bounds the requests of each client. Without it there is no bound.
-	Limits *ratelimit.Limiter
+	Limits *Limiter
 	// Refused, if any, is told why a request was not let in: Unauthenticated, Forbidden, RateLimited or Unchecked.
 	Refused func(why string)
 }
@@ -66,7 +65,7 @@ func NewGate(mechanism Mechanism) *Gate { return &Gate{Mechanism: mechanism} }
 
 // Require returns a middleware that lets those with one of the roles pass: 401 without valid credentials, 403 without a role, 429 beyond
 // the client's limit, 503 when credentials cannot be checked. The request goes on with its identity in the context.
-func (g *Gate) Require(roles ...Role) rest.Middleware {
+func (g *Gate) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			identity, err := g.Mechanism.Authenticate(r)
@@ -82,12 +81,12 @@ func (g *Gate) Require(roles ...Role) rest.Middleware {
 			case rejected:
 				g.challenge(w, r, rejection.Why)
 			case err != nil:
-				g.refuse(w, r, Unchecked, &rest.Refusal{
+				g.refuse(w, r, Unchecked, &httpserver.Refusal{
 					Status: http.StatusServiceUnavailable, Code: "Unavailable", Description: textUnavailable,
 					RetryAfter: uncheckedWait, Cause: err,
 				})
 			case !identity.Has(roles...):
-				g.refuse(w, r.WithContext(NewContext(r.Context(), identity)), Forbidden, &rest.Refusal{
+				g.refuse(w, r.WithContext(NewContext(r.Context(), identity)), Forbidden, &httpserver.Refusal{
 					Status: http.StatusForbidden, Code: "Forbidden", Description: textForbidden,
 				})
 			default:
@@ -105,7 +104,7 @@ func (g *Gate) Public(next http.Handler) http.Handler {
 // pass hands the request on, unless its client has sent too many.
 func (g *Gate) pass(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if wait := g.Limits.Take(clientOf(r)); wait > 0 {
-		g.refuse(w, r, RateLimited, &rest.Refusal{
+		g.refuse(w, r, RateLimited, &httpserver.Refusal{
 			Status: http.StatusTooManyRequests, Code: "TooManyRequests", Description: textTooMany, RetryAfter: wait,
 		})
 
@@ -121,7 +120,7 @@ func clientOf(r *http.Request) string {
 		return string(identity.Means) + " " + identity.Name
 	}
 
-	return ratelimit.Network(r.RemoteAddr)
+	return Network(r.RemoteAddr)
 }
 
 func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why string) {
@@ -129,15 +128,15 @@ func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why string) {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
 
-	g.refuse(w, r, Unauthenticated, &rest.Refusal{
+	g.refuse(w, r, Unauthenticated, &httpserver.Refusal{
 		Status: http.StatusUnauthorized, Code: "Unauthorized", Description: why,
 	})
 }
 
-func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why string, refusal *rest.Refusal) {
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why string, refusal *httpserver.Refusal) {
 	if g.Refused != nil {
 		g.Refused(why)
 	}
 
-	rest.Endpoint(func(*http.Request) (rest.Answer, error) { return rest.Answer{}, refusal }).ServeHTTP(w, r)
+	httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, refusal }).ServeHTTP(w, r)
 }

@@ -17,7 +17,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/ratelimit"
 )
 
 func TestRotation(t *testing.T) {
@@ -202,7 +201,7 @@ func TestLimits(t *testing.T) {
 
 	clock := clocktesting.NewFakePassiveClock(now)
 
-	limits, err := ratelimit.New(1, 2, clock)
+	limits, err := auth.NewLimiter(1, 2, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

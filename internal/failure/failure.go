@@ -88,8 +88,8 @@ func Wrap(kind Kind, cause error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// Because sets the machine-readable cause and returns the same error.
-func (e *Error) Because(reason, component string) *Error {
+// WithReason sets the machine-readable cause and returns the same error.
+func (e *Error) WithReason(reason, component string) *Error {
 	e.Reason, e.Component = reason, component
 
 	return e

@@ -71,7 +71,7 @@ func TestKindsInEachProtocol(t *testing.T) {
 
 func TestErrorsAreRecognised(t *testing.T) {
 	plain := errors.New("dial tcp 10.0.0.1: password hush refused")
-	quota := failure.New(failure.Quota, "no %s left", "machines").Because("ERR_QUOTA", failure.ComponentGardener)
+	quota := failure.New(failure.Quota, "no %s left", "machines").WithReason("ERR_QUOTA", failure.ComponentGardener)
 	internal := &failure.Error{
 		Kind: failure.Internal, Reason: failure.ReasonInternal, Text: "internal error",
 	}

@@ -122,10 +122,10 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return failure.Wrap(failure.Transient, ctx.Err(), "the wait for the provisioner was ended").
-			Because("", failure.ComponentProvisioner)
+			WithReason("", failure.ComponentProvisioner)
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure.Wrap(failure.Transient, context.DeadlineExceeded, "the provisioner did not answer within %s", c.timeout).
-			Because(failure.ReasonTimeout, failure.ComponentProvisioner)
+			WithReason(failure.ReasonTimeout, failure.ComponentProvisioner)
 	}
 
 	// A request that was not let through explains itself.
@@ -141,7 +141,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 
 	// Addresses are for the log, not for users.
 	return failure.Wrap(failure.Transient, errors.New(excerpt(inner.Error())), "the provisioner cannot be reached").
-		Because("", failure.ComponentProvisioner)
+		WithReason("", failure.ComponentProvisioner)
 }
 
 // transient is for answers that cannot be meant.
@@ -149,7 +149,7 @@ func (c *call) transient(cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 
 	return failure.Wrap(failure.Transient, cause, "the provisioner could not %s: it %s", c.action, text).
-		Because(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
+		WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 }
 
 // lacking is for answers without what they are asked for.

@@ -190,7 +190,7 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	kubeconfig := valueOf(answer.Result.RuntimeConfiguration.Kubeconfig)
 	if kubeconfig == "" {
 		return "", failure.New(failure.Waiting, "the provisioner has no kubeconfig of runtime %s yet", runtimeID).
-			Because("", failure.ComponentProvisioner)
+			WithReason("", failure.ComponentProvisioner)
 	}
 
 	return secret.String(kubeconfig), nil

@@ -31,7 +31,7 @@ func behind(t *testing.T, err error, answer string) *provisionerclient.Client {
 }
 
 func TestRefusedRequestExplainsItself(t *testing.T) {
-	refused := failure.New(failure.Transient, "it is not called for now").Because("away", "garden")
+	refused := failure.New(failure.Transient, "it is not called for now").WithReason("away", "garden")
 	client := behind(t, refused, "")
 
 	_, err := client.OperationStatus(t.Context(), "tenant", "operation")

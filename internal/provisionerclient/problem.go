@@ -61,7 +61,7 @@ func (c *call) refused(problem problem) error {
 		component = failure.ComponentProvisioner
 	}
 
-	explained := func(known *failure.Error) error { return known.Because(problem.Extensions.reason, component) }
+	explained := func(known *failure.Error) error { return known.WithReason(problem.Extensions.reason, component) }
 
 	switch {
 	case problem.saysNoFeed():
@@ -70,7 +70,7 @@ func (c *call) refused(problem problem) error {
 		return explained(failure.Wrap(failure.Permanent, ErrNotUnderstood, "the provisioner refused to %s: %s", c.action, message))
 	case problem.saysExists():
 		return failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message).
-			Because(failure.ReasonAlreadyExists, component)
+			WithReason(failure.ReasonAlreadyExists, component)
 	case problem.Extensions.reason == failure.ReasonNotFound:
 		return explained(failure.New(failure.NotFound, "the provisioner could not %s: %s", c.action, message))
 	case problem.saysInProgress():

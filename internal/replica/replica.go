@@ -13,13 +13,12 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/access"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/health"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/serving"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -40,7 +39,7 @@ type Config struct {
 	ShutdownDelay time.Duration
 	// Users are those of APP_AUTH_BASIC_USERS, Access is how else clients come in.
 	Users    secret.String
-	Access   access.Config
+	Access   auth.Config
 	Database config.Database
 	Tracing  tracing.Config
 }
@@ -48,7 +47,7 @@ type Config struct {
 // Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
 type Replica struct {
 	// Access is how clients come in. Parts may add files that are to be followed before Serve is called.
-	Access *access.Access
+	Access *auth.Access
 	DB     *storage.DB
 	// Keys are for what is secret at rest.
 	Keys *secret.Keyring
@@ -57,20 +56,20 @@ type Replica struct {
 	Tracing *tracing.Tracing
 
 	config Config
-	health *health.Health
-	api    *serving.Server
-	status *serving.Server
+	health *httpserver.Health
+	api    *httpserver.Server
+	status *httpserver.Server
 	parts  []lifecycle.Part
 }
 
 // New checks the configuration and opens the database. Errors name the variable that has to be changed.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
-	replica.health = health.New(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
+	replica.health = httpserver.New(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
 
 	var err error
 
-	replica.Access, err = access.New(access.Options{
+	replica.Access, err = auth.New(auth.Options{
 		Address: config.Address, Users: config.Users, Config: config.Access, Clock: clock.RealClock{}, Log: log, Metrics: replica.Metrics(),
 	})
 	if err != nil {
@@ -111,13 +110,13 @@ func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
-	if r.api, err = serving.Listen(ctx, r.config.Address, r.Tracing.Receive(handler), r.config.ShutdownDelay); err != nil {
+	if r.api, err = httpserver.Listen(ctx, r.config.Address, r.Tracing.Receive(handler), r.config.ShutdownDelay); err != nil {
 		return err
 	}
 
 	r.api.Secure(r.Access.TLS, r.Log)
 
-	if r.status, err = serving.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
+	if r.status, err = httpserver.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
 		return err
 	}
 
@@ -146,7 +145,7 @@ func (r *Replica) Run(ctx context.Context) error {
 func (r *Replica) Close() error {
 	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 
-	for _, server := range []*serving.Server{r.api, r.status} {
+	for _, server := range []*httpserver.Server{r.api, r.status} {
 		if server != nil {
 			errs = append(errs, server.Close())
 		}

@@ -36,7 +36,7 @@ func New(kubeconfigs Kubeconfigs) Access {
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
-			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
+			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
 	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
@@ -74,7 +74,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 
 	if err := askVersion(ctx, client, config); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet").
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
 	return nil
@@ -126,5 +126,5 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 // unusable is the error of a kubeconfig. No cause is kept: it may quote the kubeconfig.
 func unusable(why string) error {
 	return failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used: %s", why).
-		Because(failure.ReasonInternal, failure.ComponentProvisioner)
+		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

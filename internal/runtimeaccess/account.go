@@ -161,9 +161,9 @@ func refused(err error, action string) error {
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
 		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s", action).
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	default:
 		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: it does not answer as it should", action).
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 }

@@ -7,12 +7,12 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/internal/visit"
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 )
 
 // connect returns a client of the API server. Its connections are its own and last until disconnect at most.
 func connect(config *rest.Config) (client *http.Client, disconnect func(), err error) {
-	transport, disconnect, err := visit.Transport(config)
+	transport, disconnect, err := clusterclient.Transport(config)
 	if err != nil {
 		return nil, nil, unusable("its certificates or credentials cannot be used")
 	}

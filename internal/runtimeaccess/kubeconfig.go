@@ -29,7 +29,7 @@ func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (e
 	if err != nil || issued.Token == "" || issued.ExpirationTimestamp.IsZero() {
 		// The error could quote the token.
 		return environment.Access{}, failure.New(failure.Transient, "the runtime did not issue a token as it should").
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
 	return environment.Access{

@@ -40,7 +40,7 @@ func Place(ctx context.Context, provisioner Provisioner, caller provisionerclien
 	case chosen:
 		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner is too old to be told the ranges of pods and services: "+
 			"order without networking.pods and networking.services, or ask the operator for a newer one").
-			Because("", failure.ComponentProvisioner)
+			WithReason("", failure.ComponentProvisioner)
 	}
 
 	cluster.PodsCidr, cluster.ServicesCidr = nil, nil

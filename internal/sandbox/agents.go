@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/environment-broker/environment-broker/internal/simulator/agent"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
@@ -113,7 +113,7 @@ func (a agents) work(ctx context.Context, shootName string) error {
 		return err
 	}
 
-	return agent.New(agent.Options{
+	return fakeagent.New(fakeagent.Options{
 		Cluster: cluster, Connector: a.director, Every: agentLook, Log: a.log.WithField("shoot", shootName),
 	}).Run(ctx)
 }

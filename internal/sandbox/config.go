@@ -10,9 +10,9 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/garden"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -79,7 +79,7 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	config.ShutdownDelay = 0 // no load balancer stands before it
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
-	config.Gardener.Project = garden.DefaultProject
+	config.Gardener.Project = fakegarden.DefaultProject
 
 	if director != "" {
 		config.Director.Enabled, config.Director.URL = true, "http://"+director+simulator.GraphQLPath

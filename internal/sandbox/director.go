@@ -10,11 +10,11 @@ import (
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/serving"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
@@ -31,7 +31,7 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 		return "", nil, err
 	}
 
-	server, err := serving.Listen(ctx, "127.0.0.1:0", director, 0)
+	server, err := httpserver.Listen(ctx, "127.0.0.1:0", director, 0)
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the simulated Director: %w", err)
 	}
@@ -43,7 +43,7 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 		return "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
 	}
 
-	inside := clusteraccess.New(gardener.New(api, seed.Namespace(garden.DefaultProject)))
+	inside := clusteraccess.New(gardener.New(api, seed.Namespace(fakegarden.DefaultProject)))
 	employer := agents{director: director, clusters: inside, log: log.WithField("service", "agents")}
 
 	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: employer.run}}, nil

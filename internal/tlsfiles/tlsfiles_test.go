@@ -17,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/garden/certificate"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 )
 

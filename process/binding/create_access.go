@@ -82,5 +82,5 @@ func (s createAccess) undo(ctx context.Context, operation Operation) error {
 
 func unwanted() error {
 	return failure.New(failure.Permanent, "the binding was removed, or its instance was, before it was ready").
-		Because(failure.ReasonConflict, failure.ComponentBroker)
+		WithReason(failure.ReasonConflict, failure.ComponentBroker)
 }

@@ -17,7 +17,7 @@ import (
 var (
 	began   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	errAway = failure.New(failure.Transient, "it does not answer")
-	errGone = failure.New(failure.Permanent, "gone").Because(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+	errGone = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
 // world is all that the steps reach. Its faults are what calls answer, by their names; an account that is made or removed with a fault

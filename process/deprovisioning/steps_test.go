@@ -84,7 +84,7 @@ func TestRemoveRuntime(t *testing.T) {
 	unknown.Instance.Provider = "elsewhere"
 
 	away := failure.New(failure.Transient, "away")
-	taken := failure.New(failure.Permanent, "a cluster of the name exists").Because(failure.ReasonAlreadyExists, "gardener")
+	taken := failure.New(failure.Permanent, "a cluster of the name exists").WithReason(failure.ReasonAlreadyExists, "gardener")
 
 	cases := map[string]struct {
 		reason      string

@@ -76,7 +76,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 	case wire.OperationStateFailed:
 		return operation, 0, failure.New(failure.Permanent, "the Provisioner failed: %s",
 			cmp.Or(status.LastError.Message, status.Message, "it does not say why")).
-			Because(status.LastError.Reason, cmp.Or(status.LastError.Component, failure.ComponentProvisioner))
+			WithReason(status.LastError.Reason, cmp.Or(status.LastError.Component, failure.ComponentProvisioner))
 	default:
 		why := "the Provisioner works on it: " + cmp.Or(status.LastError.Message, status.Message, string(status.State))
 

@@ -42,7 +42,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
 		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
 			"remove it by hand if it is of no use, then delete the instance and order it anew", instance.ShootName).
-			Because(failure.ReasonAlreadyExists, failure.ComponentProvisioner)
+			WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisioner)
 	}
 
 	if err != nil {

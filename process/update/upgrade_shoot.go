@@ -27,7 +27,7 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	instance := operation.Data.Instance
 	if instance.RuntimeID == "" {
 		return operation, 0, failure.New(failure.Permanent, "instance %s has no runtime that could be changed", instance.ID).
-			Because(failure.ReasonClusterNotFound, failure.ComponentBroker)
+			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
 	upgrade, err := s.provisioner.UpgradeShoot(ctx, provisionerclient.Caller{

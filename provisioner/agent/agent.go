@@ -159,11 +159,11 @@ func place(op operation.Operation) (Place, error) {
 // ErrNone says that the runtime has no agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: it was ordered without the component %s", runtimeID, Component).
-		Because(failure.ReasonConflict, failure.ComponentProvisioner)
+		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
 // ErrOff says that no agent can connect.
 func ErrOff() error {
 	return failure.New(failure.Permanent, "runtime agents connect by way of Director, and this Provisioner works without it: "+
-		"its operators turn it on with APP_DIRECTOR_ENABLED").Because(failure.ReasonInternal, failure.ComponentProvisioner)
+		"its operators turn it on with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

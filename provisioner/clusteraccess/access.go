@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/visit"
 )
 
 const (
@@ -56,7 +56,7 @@ func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Co
 	if err != nil {
 		// No cause is kept: it may quote the kubeconfig.
 		return nil, nil, failure.New(failure.Permanent, "the kubeconfig of the cluster %q cannot be used", shootName).
-			Because(failure.ReasonInternal, failure.ComponentRuntime)
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
 	return cluster, disconnect, nil
@@ -68,7 +68,7 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 		return nil, nil, err
 	}
 
-	transport, disconnect, err := visit.Transport(config)
+	transport, disconnect, err := clusterclient.Transport(config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,5 +172,5 @@ func explain(err error, what string, args ...any) error {
 		kind = failure.Invalid
 	}
 
-	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(what, args...), said).Because(failure.ReasonInternal, failure.ComponentRuntime)
+	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(what, args...), said).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }

@@ -20,9 +20,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/garden/certificate"
-	"github.com/environment-broker/environment-broker/internal/garden/runtimes"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
@@ -219,7 +219,7 @@ func TestAgentOfAClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 	}))
 	t.Cleanup(quoting.Close)
 
-	away := failure.New(failure.Transient, "Gardener is away").Because("away", failure.ComponentGardener)
+	away := failure.New(failure.Transient, "Gardener is away").WithReason("away", failure.ComponentGardener)
 
 	for name, tc := range map[string]struct {
 		reason    string

@@ -45,7 +45,7 @@ func Settled(options Options) process.Step[operation.Data] { return settled{opti
 func Await(op operation.Operation, progress gardener.Progress, poll, limit time.Duration) (operation.Operation, time.Duration, error) {
 	op, wait, err := process.Await(op, progress.Message, poll, limit)
 	if err != nil && progress.Codes != "" {
-		return op, wait, failure.Of(err).Because(progress.Codes, failure.ComponentGardener)
+		return op, wait, failure.Of(err).WithReason(progress.Codes, failure.ComponentGardener)
 	}
 
 	return op, wait, err

@@ -24,7 +24,7 @@ func (s markDeleted) Run(ctx context.Context, op operation.Operation, _ logrus.F
 ) (operation.Operation, time.Duration, error) {
 	if err := s.runtimes.MarkDeleted(ctx, op.Data.Runtime.ID, s.now()); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the end of the runtime could not be recorded").
-			Because(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+			WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
 	}
 
 	return op, 0, nil

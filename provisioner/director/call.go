@@ -42,7 +42,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	body, err := json.Marshal(request)
 	if err != nil {
 		return failure.Wrap(failure.Internal, err, "the request to Director cannot be written").
-			Because(failure.ReasonInternal, failure.ComponentDirectorClient)
+			WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 	}
 
 	limited, cancel := context.WithTimeout(ctx, c.client.timeout)
@@ -140,23 +140,23 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 
 	if ctx.Err() != nil {
 		return failure.Wrap(failure.Transient, ctx.Err(), "Director did not answer in time (%s)", c.client.timeout.Round(time.Second)).
-			Because(failure.ReasonTimeout, failure.ComponentDirectorClient)
+			WithReason(failure.ReasonTimeout, failure.ComponentDirectorClient)
 	}
 
 	return failure.Wrap(failure.Transient, inner(err), "Director cannot be reached").
-		Because(failure.ReasonInternal, failure.ComponentDirectorClient)
+		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 
 // senseless is for answers that cannot be meant.
 func (c *call) senseless(cause error, format string, args ...any) error {
 	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, fmt.Sprintf(format, args...)).
-		Because(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
+		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
 }
 
 // nothing is for answers without what they are asked for.
 func (c *call) nothing() error {
 	return failure.New(failure.Transient, "Director could not %s: it answered with nothing", c.action).
-		Because(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
+		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
 // same makes sure that an answer is about the runtime that it was asked for.
@@ -166,7 +166,7 @@ func (c *call) same(got, want string) error {
 	}
 
 	return failure.New(failure.Transient, "Director could not %s: it answered about another runtime", c.action).
-		Because(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
+		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
 }
 
 // quote returns the begin of an answer, to be appended to a text.

@@ -188,7 +188,7 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 
 	if answer.Result == nil {
 		return Runtime{}, failure.New(failure.NotFound, "Director knows no runtime %s of tenant %q", id, tenant).
-			Because(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
+			WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 	}
 
 	return runtimeOf(answer.Result), call.same(answer.Result.Id, id)

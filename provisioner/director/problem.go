@@ -83,5 +83,5 @@ func (c *call) explain(problem problem) error {
 	}
 
 	return failure.Wrap(known.kind, known.cause, "Director could not %s: %s: %s", c.action, known.said, excerpt(problem.Message)).
-		Because(reason, failure.ComponentDirector)
+		WithReason(reason, failure.ComponentDirector)
 }

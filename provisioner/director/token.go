@@ -11,7 +11,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
@@ -36,7 +36,7 @@ type tokens struct {
 
 func newTokens(credentials Credentials, client *http.Client) *tokens {
 	limited := *client
-	limited.Transport = outside.Bounded(longestToken)(client.Transport)
+	limited.Transport = upstream.Bounded(longestToken)(client.Transport)
 
 	return &tokens{credentials: credentials, http: &limited, turn: make(chan struct{}, 1)}
 }
@@ -100,7 +100,7 @@ func (t *tokens) lock(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return failure.Wrap(failure.Transient, ctx.Err(), "the token endpoint of Director did not answer in time").
-			Because(failure.ReasonTimeout, failure.ComponentDirectorToken)
+			WithReason(failure.ReasonTimeout, failure.ComponentDirectorToken)
 	}
 }
 
@@ -117,22 +117,22 @@ func refusedToken(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
 		return failure.Wrap(failure.Transient, context.Cause(ctx), "the token endpoint of Director did not answer in time").
-			Because(failure.ReasonTimeout, failure.ComponentDirectorToken)
+			WithReason(failure.ReasonTimeout, failure.ComponentDirectorToken)
 	case answered && answer.Response.StatusCode < http.StatusInternalServerError:
 		status := fmt.Errorf("HTTP status %d", answer.Response.StatusCode)
 
 		return denied(status, "the token endpoint of Director refuses our credentials")
 	case answered:
 		return failure.New(failure.Transient, "the token endpoint of Director answered with HTTP status %d", answer.Response.StatusCode).
-			Because(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
+			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
 	}
 
 	return failure.Wrap(failure.Transient, inner(err), "the token endpoint of Director cannot be reached, or gives no token").
-		Because(failure.ReasonInternal, failure.ComponentDirectorToken)
+		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 
 // denied is for credentials that somebody has to repair: what needs them is tried again until then.
 func denied(cause error, said string) error {
 	return failure.Wrap(failure.Transient, cause, "%s: an operator has to repair them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
-		said).Because("Unauthorized", failure.ComponentDirectorToken)
+		said).WithReason("Unauthorized", failure.ComponentDirectorToken)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/outside"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 )
 
@@ -191,7 +191,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 
 func TestGuardsKeepAnOutageShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which no time passes: the breaker's pause would
-		guard := outside.New(outside.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
+		guard := upstream.New(upstream.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
 		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.Guard = guard.Transport })
 		l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
@@ -200,7 +200,7 @@ func TestGuardsKeepAnOutageShort(t *testing.T) {
 			_, err = l.client.Find(t.Context(), tenant, label, "v")
 		}
 
-		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != outside.Open || !strings.Contains(got.Text, "502") {
+		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
 			t.Errorf("after six failures: %s, the breaker is %s", err, guard.Status().State)
 		}
 

@@ -32,7 +32,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		return err
 	case existing.Annotations[shoot.AnnotationRuntimeID] != objects.Shoot.Annotations[shoot.AnnotationRuntimeID]:
 		return failure.New(failure.Conflict, "a cluster named %q exists already and is not of this runtime: "+
-			"remove it in Gardener, or use another name", objects.Shoot.Name).Because(failure.ReasonAlreadyExists, failure.ComponentGardener)
+			"remove it in Gardener, or use another name", objects.Shoot.Name).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
 	default:
@@ -68,7 +68,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 // BeingRemoved is the error of whoever wants a cluster that goes.
 func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
 	return failure.New(failure.Conflict, "the cluster %q is being removed in Gardener", existing.Name).
-		Because(failure.ReasonConflict, failure.ComponentGardener)
+		WithReason(failure.ReasonConflict, failure.ComponentGardener)
 }
 
 // write applies the objects in the order in which they need each other.

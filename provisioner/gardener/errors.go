@@ -22,7 +22,7 @@ func explain(err error, doing string, args ...any) error {
 
 	// A request that was not let through explains itself.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).Because(known.Reason, known.Component)
+		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
 	}
 
 	kind, said := meant(err)
@@ -35,7 +35,7 @@ func explain(err error, doing string, args ...any) error {
 		text += ": " + status.Status().Message
 	}
 
-	return failure.Wrap(kind, err, "%s", text).Because(reasonOf(err), failure.ComponentGardenerClient)
+	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)
 }
 
 // meant says what an error of the API means. That the Provisioner's own account is refused passes: once its credentials or its rights are

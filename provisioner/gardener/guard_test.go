@@ -107,7 +107,7 @@ func TestRefusedRequestExplainsItself(t *testing.T) {
 	gate := &gate{}
 	client, _ := guarded(t, gate)
 
-	gate.refused = failure.New(failure.Transient, "Gardener is not called for now").Because("away", "gardener")
+	gate.refused = failure.New(failure.Transient, "Gardener is not called for now").WithReason("away", "gardener")
 
 	_, err := client.Get(t.Context(), name)
 	known := failure.Of(err)

@@ -90,7 +90,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 
 	p.Message = said
 	p.Err = failure.New(kindOf(met), "Gardener could not %s the cluster %q: %s", aim(shoot), shoot.Name, said).
-		Because(reason, failure.ComponentGardener)
+		WithReason(reason, failure.ComponentGardener)
 }
 
 // aim is what the last operation was to do with the cluster.

@@ -22,7 +22,7 @@ type refusals []audit.Entry
 func (r *refusals) Refused(_ context.Context, entry audit.Entry) { *r = append(*r, entry) }
 
 func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
-	unknown := failure.New(failure.NotFound, "there is no such runtime").Because(failure.ReasonNotFound, failure.ComponentProvisioner)
+	unknown := failure.New(failure.NotFound, "there is no such runtime").WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 
 	for name, test := range map[string]struct {
 		reason  string

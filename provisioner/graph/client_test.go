@@ -106,7 +106,7 @@ func TestClientErrors(t *testing.T) {
 		"NotFound": {
 			reason: "What does not exist is told from what is refused.",
 			err: failure.New(failure.NotFound, "no operation op-1").
-				Because(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
+				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: failure.ReasonNotFound, Component: failure.ComponentProvisionerStorage,
 				Text: "the provisioner could not tell the state of the operation: no operation op-1",
@@ -114,7 +114,7 @@ func TestClientErrors(t *testing.T) {
 		},
 		"Invalid": {
 			reason: "A refusal is final.",
-			err:    failure.New(failure.Invalid, "no such region").Because("r", "gardener"),
+			err:    failure.New(failure.Invalid, "no such region").WithReason("r", "gardener"),
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener",
 				Text: "the provisioner refused to tell the state of the operation: no such region",
@@ -122,7 +122,7 @@ func TestClientErrors(t *testing.T) {
 		},
 		"Transient": {
 			reason: "What may pass stays worth a retry.",
-			err:    failure.New(failure.Transient, "no database").Because("r", "c"),
+			err:    failure.New(failure.Transient, "no database").WithReason("r", "c"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "r", Component: "c",
 				Text: "the provisioner could not tell the state of the operation: no database",

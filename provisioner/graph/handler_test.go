@@ -43,7 +43,7 @@ func TestErrors(t *testing.T) {
 		},
 		"Denied": {
 			reason: "The kind decides on the code, reason and component are handed on.",
-			err:    failure.New(failure.Denied, "not allowed").Because("Forbidden", failure.ComponentGardenerClient),
+			err:    failure.New(failure.Denied, "not allowed").WithReason("Forbidden", failure.ComponentGardenerClient),
 			want:   fmt.Sprintf(form, "not allowed", 403, "k8s client - gardener", "Forbidden"),
 		},
 		"Wrapped": {

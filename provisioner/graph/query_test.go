@@ -110,7 +110,7 @@ func TestRuntimeStatus(t *testing.T) {
 		"Partial": {
 			reason: "What can be told is told beside the error for the rest.",
 			status: model.RuntimeStatus{LastOperationStatus: operation},
-			err:    failure.New(failure.Transient, "Gardener does not answer").Because("err_gardener", failure.ComponentGardener),
+			err:    failure.New(failure.Transient, "Gardener does not answer").WithReason("err_gardener", failure.ComponentGardener),
 			want: `{"errors":[{"message":"Gardener does not answer","path":["result"],"extensions":{"error_code":503,` +
 				`"error_component":"gardener","error_reason":"err_gardener"}}],` +
 				`"data":{"result":{"lastOperationStatus":{"id":"op","state":"Failed","lastError":{"errMessage":""}},` +
@@ -119,7 +119,7 @@ func TestRuntimeStatus(t *testing.T) {
 		"NotFound": {
 			reason: "A runtime that does not exist has no status.",
 			err: failure.New(failure.NotFound, "runtime rt does not exist").
-				Because(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
+				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: `{"errors":[{"message":"runtime rt does not exist","path":["result"],"extensions":{"error_code":400,` +
 				`"error_component":"db - provisioner","error_reason":"err_db_not_found"}}],"data":{"result":null}}`,
 		},

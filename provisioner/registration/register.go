@@ -86,7 +86,7 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 
 	if !free {
 		return Registered{}, failure.New(failure.Transient, "what an earlier try of this order has left in Director is being removed: try again in a minute").
-			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
 	registered.RuntimeID, err = r.earlier(ctx, registered)

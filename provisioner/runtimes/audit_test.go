@@ -16,14 +16,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/storage/trail"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // written is the audit trail of the runtime, the oldest first, with what counts of each entry.
 func (b *bench) written(runtimeID string) []audit.Entry {
 	b.Helper()
 
-	found, err := b.entries.List(b.Context(), trail.Filter{InstanceID: runtimeID, Limit: 100})
+	found, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: runtimeID, Limit: 100})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/serving"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -54,7 +54,7 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 		select {
 		case <-ctx.Done():
 			return after, nil, nil
-		case <-serving.Leaving(ctx):
+		case <-httpserver.Draining(ctx):
 			return after, nil, nil // the broker asks another replica
 		case <-s.Clock.After(feedPause):
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/serving"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/storage"
@@ -340,7 +340,7 @@ func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
 	f := b.follow()
 	asked := make(chan struct{})
 
-	server, err := serving.Listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server, err := httpserver.Listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
 
 		cursor, changes, err := b.service.Changes(r.Context(), f.cursor, time.Hour)

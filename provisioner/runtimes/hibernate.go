@@ -32,7 +32,7 @@ func (s *Service) Hibernate(ctx context.Context, caller graph.Caller, runtimeID 
 
 	if why := impediment(shoot); why != "" {
 		return model.OperationStatus{}, failure.New(failure.Conflict, "the runtime %s cannot be hibernated now: %s", runtimeID, why).
-			Because(failure.ReasonConflict, failure.ComponentGardener)
+			WithReason(failure.ReasonConflict, failure.ComponentGardener)
 	}
 
 	return s.change(ctx, caller, runtimeID, operation.KindHibernate, unchanged)

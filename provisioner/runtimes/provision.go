@@ -101,7 +101,7 @@ func (s *Service) Provision(ctx context.Context, caller graph.Caller, input mode
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, caller graph.Caller, operationID string, ordered runtimes.Runtime, order registration.Order,
 ) (string, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
-		ordered.ShootName).Because(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+		ordered.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
 
 	existing, err := s.Runtimes.OfShoot(ctx, tx, ordered.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {

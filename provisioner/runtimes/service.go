@@ -133,7 +133,7 @@ func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 		return err
 	case shoot.Asleep(existing):
 		return failure.New(failure.Conflict, "the runtime %s is hibernated: wake it up first", runtime.ID).
-			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	default:
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 
 func unknown(what, id string) error {
 	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
-		Because(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
+		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 
 // unavailable explains an error of the database. An error that is explained already stays as it is; nil stays nil.
@@ -155,5 +155,5 @@ func unavailable(err error) error {
 	}
 
 	return failure.Wrap(failure.Transient, err, "the database of the Provisioner does not answer as it should: try again").
-		Because(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
 }

@@ -112,7 +112,7 @@ func reinstall(data *operation.Data, another another) error {
 
 	if order.KymaConfig == nil {
 		return failure.New(failure.Conflict, "the runtime %s was ordered without Kyma, there is nothing to upgrade", data.Runtime.ID).
-			Because(failure.ReasonConflict, failure.ComponentProvisioner)
+			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
 	wanted := another(*order.KymaConfig)
@@ -147,7 +147,7 @@ func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID strin
 func nothingToRollBack(runtimeID string) error {
 	return failure.Wrap(failure.Conflict, errNothingToRollBack,
 		"the last change of Kyma on the runtime %s was no upgrade, there is nothing to roll back", runtimeID).
-		Because(failure.ReasonConflict, failure.ComponentProvisioner)
+		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
 // foundBy is what an upgrade found installed.

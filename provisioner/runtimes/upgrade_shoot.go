@@ -110,7 +110,7 @@ func (s *Service) change(ctx context.Context, caller graph.Caller, runtimeID, ki
 // changeable refuses a runtime that has no cluster, or whose cluster another operation is at work on.
 func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	refused := func(format string, args ...any) error {
-		return failure.New(failure.Conflict, format, args...).Because(failure.ReasonConflict, failure.ComponentProvisioner)
+		return failure.New(failure.Conflict, format, args...).WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
 	switch {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/access"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -26,7 +26,7 @@ type Config struct {
 	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
 
 	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
-	Access         access.Config `envPrefix:""`
+	Access         auth.Config   `envPrefix:""`
 
 	Director Director        `envPrefix:"DIRECTOR_"`
 	OAuth    OAuth           `envPrefix:""`
@@ -109,7 +109,7 @@ func DefaultConfig() Config {
 		ShutdownDelay:         replica.DefaultShutdownDelay,
 		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
-		Access:                access.Default(),
+		Access:                auth.Default(),
 		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
 		Tracing:               tracing.DefaultConfig(),
 		Engine:                config.DefaultEngine(),

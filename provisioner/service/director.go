@@ -11,8 +11,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
@@ -24,7 +24,7 @@ import (
 // directory is Director, with what stands between it and the Provisioner. Without Director it is nil, and so are its parts.
 type directory struct {
 	client        *director.Client
-	guard, tokens *outside.Guard
+	guard, tokens *upstream.Guard
 	project       string
 	log           logrus.FieldLogger
 }
@@ -36,11 +36,11 @@ func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.
 	}
 
 	d := &directory{
-		guard: outside.New(outside.Options{
+		guard: upstream.New(upstream.Options{
 			System: "director", Title: "Director", Component: failure.ComponentDirectorClient,
 			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
 		}),
-		tokens: outside.New(outside.Options{
+		tokens: upstream.New(upstream.Options{
 			System: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
 			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
 		}),
@@ -146,8 +146,8 @@ func (d *directory) parts(rows *stored.Store, operationStore *operations.Store, 
 		return nil
 	}
 
-	recovery := func(name string, guard *outside.Guard, probe func(context.Context) error) lifecycle.Part {
-		return lifecycle.Part{Name: name, Run: outside.Recovery{
+	recovery := func(name string, guard *upstream.Guard, probe func(context.Context) error) lifecycle.Part {
+		return lifecycle.Part{Name: name, Run: upstream.Recovery{
 			Guard: guard, Probe: probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: d.log,
 		}.Run}
 	}

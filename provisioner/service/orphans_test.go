@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -26,7 +26,7 @@ import (
 type orphanage struct {
 	*testing.T
 
-	garden *garden.Memory
+	garden *fakegarden.Memory
 	rows   *stored.Store
 	db     *storage.DB
 }
@@ -34,7 +34,7 @@ type orphanage struct {
 func newOrphanage(t *testing.T, names ...string) orphanage {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), ClusterCreation: time.Millisecond, Log: logging.Discard()})
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), ClusterCreation: time.Millisecond, Log: logging.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/administrators"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
-	"github.com/environment-broker/environment-broker/provisioner/changing"
+	"github.com/environment-broker/environment-broker/provisioner/clusterupdate"
 	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
@@ -32,7 +32,7 @@ type Parts struct {
 	// Tokens is nil without Director.
 	Tokens   agent.Tokens
 	Runtimes interface {
-		changing.Runtimes
+		clusterupdate.Runtimes
 		deprovisioning.Runtimes
 	}
 	Releases  installation.Releases
@@ -61,7 +61,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 
 	build := shootBuilder(config, parts.Landscape)
 
-	changes := changing.Options{
+	changes := clusterupdate.Options{
 		Shoots:             parts.Shoots,
 		Build:              build,
 		Clusters:           parts.Clusters,
@@ -116,12 +116,12 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	return []process.Process[operation.Data]{
 		provisioning.Process(creation),
 		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
-		changing.Upgrade(changes),
-		changing.Hibernate(changes),
-		changing.WakeUp(changes),
+		clusterupdate.Upgrade(changes),
+		clusterupdate.Hibernate(changes),
+		clusterupdate.WakeUp(changes),
 		agent.Reconnect(agents),
-		changing.UpgradeKyma(changes, upgrading),
-		changing.RollBackKyma(changes, upgrading),
+		clusterupdate.UpgradeKyma(changes, upgrading),
+		clusterupdate.RollBackKyma(changes, upgrading),
 		deprovisioning.Process(removal),
 		deprovisioning.WithKyma(removal, deprovisioning.Kyma{
 			Clusters: parts.Clusters, Installer: parts.Installer, ServiceBrokers: config.Gardener.ClusterCleanupSelector,

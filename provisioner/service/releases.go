@@ -13,7 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
@@ -25,7 +25,7 @@ type releases struct {
 	known     installation.Releases
 	installer installation.Installer
 	registry  *catalog.Registry
-	guard     *outside.Guard
+	guard     *upstream.Guard
 }
 
 // open finds the releases. A broken one in the folder is told at the start; the repository is asked when a release is ordered, for the
@@ -56,7 +56,7 @@ func (k Kyma) openRepository() (releases, error) {
 		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: it has to be at least 1")
 	}
 
-	guard := outside.New(outside.Options{
+	guard := upstream.New(upstream.Options{
 		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases,
 		Calls: k.ReleasesCalls, Variable: "APP_KYMA_RELEASES_CALLS",
 	})
@@ -94,7 +94,7 @@ func (r releases) parts(operationStore *operations.Store, wake func(), log logru
 		return nil
 	}
 
-	return []lifecycle.Part{{Name: "recovery of the registry of the releases", Run: outside.Recovery{
+	return []lifecycle.Part{{Name: "recovery of the registry of the releases", Run: upstream.Recovery{
 		Guard: r.guard, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
 	}.Run}}
 }

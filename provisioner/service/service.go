@@ -17,10 +17,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/enginemetrics"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/replica"
-	"github.com/environment-broker/environment-broker/internal/rest"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
@@ -29,10 +29,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/reseal"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // Service is a Provisioner that is ready to run: its addresses are bound, its database is open and up to date.
@@ -74,7 +74,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 type stores struct {
 	operations *operations.Store
 	runtimes   *stored.Store
-	entries    *trail.Store
+	entries    *auditlog.Store
 }
 
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
@@ -88,7 +88,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 		return stores{}, err
 	}
 
-	entries, err := trail.Open(ctx, s.DB, retention)
+	entries, err := auditlog.Open(ctx, s.DB, retention)
 
 	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
 }
@@ -97,16 +97,16 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 const largestAnswer = 512 << 20
 
 // connect returns the client of the garden or, without one, of that which the configuration names, behind the guard.
-func (s *Service) connect(config Gardener, garden client.WithWatch, guard *outside.Guard) (*gardener.Client, error) {
+func (s *Service) connect(config Gardener, garden client.WithWatch, guard *upstream.Guard) (*gardener.Client, error) {
 	if garden != nil {
 		return gardener.New(garden, namespace(config.Project)), nil
 	}
 
-	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport, outside.Bounded(largestAnswer))
+	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport, upstream.Bounded(largestAnswer))
 }
 
 func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch) error {
-	guard := outside.New(outside.Options{
+	guard := upstream.New(upstream.Options{
 		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
 	})
@@ -158,7 +158,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	background := append(slices.Concat(directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log)),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
-		lifecycle.Part{Name: "recovery of Gardener", Run: outside.Recovery{
+		lifecycle.Part{Name: "recovery of Gardener", Run: upstream.Recovery{
 			Guard: guard, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
@@ -167,14 +167,14 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
 			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
 		}},
-		reseal.New(reseal.Options{
+		keyrotation.New(keyrotation.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
 		operations.Retention{
 			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
 		}.Part(),
-		trail.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
+		auditlog.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 
@@ -205,7 +205,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 	})
 
 	// What is no mutation changes nothing; of those the API itself tells the trail.
-	return rest.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+	return httpserver.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator))
 }
 

@@ -15,16 +15,16 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/trail"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +45,7 @@ type landscape struct {
 
 	client *provisionerclient.Client
 	url    string
-	garden *garden.Memory
+	garden *fakegarden.Memory
 	config service.Config
 	// metrics are the Provisioner's.
 	metrics prometheus.Gatherer
@@ -62,7 +62,7 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) landscape {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 	config.ShutdownDelay = 0
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
 	config.Database.SecretKeys = secret.NewKey("test")
-	config.Gardener.Project = garden.DefaultProject
+	config.Gardener.Project = fakegarden.DefaultProject
 
 	for _, each := range change {
 		each(&config)
@@ -454,7 +454,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			config.Database.SecretKeys = secret.NewKey("test")
 			c.change(&config)
 
-			memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+			memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -495,7 +495,7 @@ func TestStuckClusterExplainsItself(t *testing.T) {
 
 // TestWhoIsNotLetInIsInTheTrail asks without credentials, and with those of somebody who may not.
 func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: t.TempDir(), Log: logging.Discard()})
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -536,12 +536,12 @@ func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
 		}
 	}
 
-	entries, err := trail.Open(t.Context(), provisioner.DB, 0)
+	entries, err := auditlog.Open(t.Context(), provisioner.DB, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	found, err := entries.List(t.Context(), trail.Filter{Limit: 10})
+	found, err := entries.List(t.Context(), auditlog.Filter{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

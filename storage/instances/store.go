@@ -73,13 +73,13 @@ func Sealed() storage.SealedColumn {
 
 // Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it
 // fails with an error for which storage.IsDuplicate is true.
-func (s *Store) Insertion(instance environment.Instance) (storage.Change, error) {
+func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
-		return storage.Change{}, err
+		return storage.Statement{}, err
 	}
 
-	return storage.Change{
+	return storage.Statement{
 		Text: `INSERT INTO instances (
 			id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 			name, shoot_name, runtime_id, dashboard_url, request, created_at, updated_at, exclusive, maintenance_version, expires_at

@@ -44,18 +44,18 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 }
 
 // Next is the change that Accept makes, without the Why.
-func (s *Store) Next(operation process.New) storage.Change {
+func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }
 
 // First is the change that accepts the first operation of an instance: quicker than Next, it fails with an error for which
 // storage.IsDuplicate is true when there was one before.
-func (s *Store) First(operation process.New) storage.Change { return s.acceptance(operation, "1") }
+func (s *Store) First(operation process.New) storage.Statement { return s.acceptance(operation, "1") }
 
-func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Change {
+func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Statement {
 	at := storage.At(operation.At)
 
-	return storage.Change{
+	return storage.Statement{
 		Text: fmt.Sprintf(insertOperation, position),
 		Args: slices.Concat([]any{operation.ID, operation.Kind, operation.InstanceID}, args, []any{
 			operation.Tenant, operation.Tenant, operation.Kind, operation.Kind,

@@ -24,8 +24,8 @@ func comesBack(entry process.Entry) bool {
 }
 
 // fold is the change that adds an attempt to the line of the attempts before it, where there is one.
-func fold(operationID string, entry process.Entry) storage.Change {
-	return storage.Change{
+func fold(operationID string, entry process.Entry) storage.Statement {
+	return storage.Statement{
 		Text: foldIntoLast,
 		Args: append([]any{entry.Attempt, storage.At(entry.End), storage.At(entry.NextRun)},
 			sameAsLast(operationID, entry, entry.Attempt-1)...),

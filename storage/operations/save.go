@@ -63,7 +63,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	)
 
 	for range saveTries {
-		if state, held, err = s.db.Chain(ctx, row, others...); !storage.IsDuplicate(err) {
+		if state, held, err = s.db.ExecCTE(ctx, row, others...); !storage.IsDuplicate(err) {
 			break
 		}
 	}
@@ -117,18 +117,18 @@ func (s *Store) saved(progress process.Progress) savedRow {
 }
 
 // attempts are the changes of the steps' attempts, behind that of the operation.
-func attempts(progress process.Progress) []storage.Change {
-	changes := make([]storage.Change, 0, len(progress.Cleared)+len(progress.Failed))
+func attempts(progress process.Progress) []storage.Statement {
+	changes := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 
 	for _, attempt := range progress.Cleared {
-		changes = append(changes, storage.Change{
+		changes = append(changes, storage.Statement{
 			Text: `DELETE FROM step_attempts WHERE operation_id = ? AND step = ? AND EXISTS (SELECT 1 FROM first)`,
 			Args: []any{progress.Record.ID, attempt.Step},
 		})
 	}
 
 	for _, attempt := range progress.Failed {
-		changes = append(changes, storage.Change{
+		changes = append(changes, storage.Statement{
 			Text: `INSERT INTO step_attempts
 				(operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error)
 				SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? FROM first WHERE TRUE

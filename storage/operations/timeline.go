@@ -42,8 +42,8 @@ const endedAs = `CASE WHEN value = 'canceled' THEN '` + string(process.Operation
 
 // lines are the changes that add the entries to the timeline. The first of the chain has written the operation's row, so nobody else appends
 // at the same time. The numbers of the lines grow; where the changes are made one after the other there may be gaps between them.
-func lines(operationID string, entries []process.Entry) []storage.Change {
-	var changes []storage.Change
+func lines(operationID string, entries []process.Entry) []storage.Statement {
+	var changes []storage.Statement
 
 	for number, entry := range entries {
 		var (
@@ -61,7 +61,7 @@ func lines(operationID string, entries []process.Entry) []storage.Change {
 			condition, known = unlessFolded, sameAsLast(operationID, entry, entry.Attempt-1, entry.Attempt)
 		}
 
-		changes = append(changes, storage.Change{
+		changes = append(changes, storage.Statement{
 			Text: fmt.Sprintf(insertLine, number+1, outcome, condition),
 			Args: slices.Concat([]any{
 				operationID, operationID, entry.Stage, entry.Step, entry.Attempt, storage.At(entry.Began), storage.At(entry.End),

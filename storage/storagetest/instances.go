@@ -9,7 +9,7 @@ import (
 
 // Insertions are what a store of instances makes.
 type Insertions interface {
-	Insertion(instance environment.Instance) (storage.Change, error)
+	Insertion(instance environment.Instance) (storage.Statement, error)
 }
 
 // Insert adds an instance without an operation.

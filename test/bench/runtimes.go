@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/test/bench/program"
@@ -35,14 +35,14 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 		return nil, err
 	}
 
-	memory, err := garden.Open(ctx, garden.Options{
+	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(s.folder, "garden"), ClusterCreation: clusterTakes, Log: logging.Discard(),
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	counted, calls := garden.Counted(memory.Client())
+	counted, calls := fakegarden.Counted(memory.Client())
 
 	service, err := provisioner.New(ctx, provisionerSettings(database, s), counted, logging.Discard())
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *scope) background(ctx context.Context, part func(context.Context) error
 func provisionerSettings(database storage.Config, s *scope) provisioner.Config {
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
-	settings.Gardener.Project = garden.DefaultProject
+	settings.Gardener.Project = fakegarden.DefaultProject
 	settings.Database = config.Database{
 		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: strconv.Itoa(database.Port),
 		Name: database.Name, SSLMode: database.SSLMode, SecretKeys: s.keys,

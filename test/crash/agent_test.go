@@ -86,7 +86,7 @@ func (a agentsOf) call(ctx context.Context, name string, do func() error) error 
 		return do()
 	})
 	if err != nil {
-		return failure.Wrap(failure.Transient, err, "nobody answers").Because(failure.ReasonInternal, failure.ComponentRuntime)
+		return failure.Wrap(failure.Transient, err, "nobody answers").WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
 	return nil

@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
@@ -27,7 +27,7 @@ func withDirector(p *provisioner) {
 
 	p.director = simulated
 	p.service.Registrar = &registration.Registrar{
-		Director: p.directorBy(crashtest.Undisturbed()), Rows: p.runtimes, Project: garden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Director: p.directorBy(crashtest.Undisturbed()), Rows: p.runtimes, Project: fakegarden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
@@ -40,7 +40,7 @@ type gardener struct {
 	most      int // clusters that were there at the same time
 }
 
-func newGardener(t *testing.T, memory *garden.Memory) *gardener {
+func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	t.Helper()
 
 	g := &gardener{T: t, namespace: memory.Namespace()}

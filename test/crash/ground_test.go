@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
-	"github.com/environment-broker/environment-broker/storage/trail"
 )
 
 // database opens a new one for a world.
@@ -29,7 +29,7 @@ func postgres(tb testing.TB) *storage.DB {
 // ground is what the worlds of a test share, because it takes long to lay out.
 type ground struct {
 	// garden is left empty by each world.
-	garden *garden.Memory
+	garden *fakegarden.Memory
 	// scratch gives a world a database that has the tables of both services already.
 	scratch database
 }
@@ -37,7 +37,7 @@ type ground struct {
 func newGround(t *testing.T) ground {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: storagetest.VolatileDir(t), Log: logging.Discard()})
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: storagetest.VolatileDir(t), Log: logging.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ type brokerRows struct {
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
-	trail      *trail.Store
+	trail      *auditlog.Store
 }
 
 func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
@@ -77,7 +77,7 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 		t.Fatal(err)
 	}
 
-	if rows.trail, err = trail.Open(t.Context(), db, time.Hour); err != nil {
+	if rows.trail, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 
@@ -89,7 +89,7 @@ type provisionerRows struct {
 	db         *storage.DB
 	operations *operations.Store
 	runtimes   *stored.Store
-	trail      *trail.Store
+	trail      *auditlog.Store
 }
 
 func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisionerRows {
@@ -107,7 +107,7 @@ func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisi
 		t.Fatal(err)
 	}
 
-	if rows.trail, err = trail.Open(t.Context(), db, 0); err != nil {
+	if rows.trail, err = auditlog.Open(t.Context(), db, 0); err != nil {
 		t.Fatal(err)
 	}
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
@@ -47,7 +47,7 @@ type provisioner struct {
 	agents *agents
 }
 
-func newProvisioner(t *testing.T, db *storage.DB, memory *garden.Memory) *provisioner {
+func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *provisioner {
 	t.Helper()
 
 	p := &provisioner{gardener: newGardener(t, memory), provisionerRows: openProvisioner(t, db, storagetest.Keys(t)), agents: newAgents()}
@@ -71,14 +71,14 @@ func (p *provisioner) AdminKubeconfig(_ context.Context, shootName string, _ tim
 // handler is the API.
 func (p *provisioner) handler() http.Handler {
 	return graph.NewHandler(graph.Options{
-		Runtimes: p.service, Rules: validation.Rules{Project: garden.DefaultProject}, Log: logging.Discard(), Endpoint: "/graphql",
+		Runtimes: p.service, Rules: validation.Rules{Project: fakegarden.DefaultProject}, Log: logging.Discard(), Endpoint: "/graphql",
 	})
 }
 
 // processes are what a replica of the Provisioner registers.
 func (p *provisioner) processes(line *crashtest.Line) []process.Process[operation.Data] {
 	config := service.DefaultConfig()
-	config.Gardener.Project = garden.DefaultProject
+	config.Gardener.Project = fakegarden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
 
 	parts := service.Parts{
@@ -312,7 +312,7 @@ type provisionerPlay = crashtest.Play[operation.Data]
 // sceneOf makes a scene on a new database. In some it is a matter of chance how far the creation gets that is ended.
 type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data]
 
-func provisionerScenes(memory *garden.Memory, open database) []crashtest.Scene[operation.Data] {
+func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Scene[operation.Data] {
 	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data] {
 		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
 			t.Helper()

@@ -4,13 +4,13 @@ import (
 	"context"
 	"sync"
 
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
 // connector is Director's, until it is told to refuse.
 type connector struct {
-	*director.Director
+	*fakedirector.Director
 
 	mutex   sync.Mutex
 	refused error

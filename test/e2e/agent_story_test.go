@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
@@ -36,7 +36,7 @@ type connected struct {
 func newConnected(t *testing.T, api client.WithWatch) connected {
 	t.Helper()
 
-	simulated, err := director.New(director.Options{})
+	simulated, err := fakedirector.New(fakedirector.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 
 	credentials := filepath.Join(t.TempDir(), "director.yaml")
 	text := fmt.Sprintf("data: {client_id: %s, client_secret: %s, tokens_endpoint: %q}",
-		director.DefaultClientID, director.DefaultClientSecret, server.URL+director.TokenPath)
+		fakedirector.DefaultClientID, fakedirector.DefaultClientSecret, server.URL+fakedirector.TokenPath)
 
 	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 		inside:    clusteraccess.New(gardener.New(api, "garden-local")),
 	}
 	c.clusters = newClusters(t, api, func(settings *provisioner.Config) {
-		settings.Director = provisioner.Director{Enabled: true, URL: server.URL + director.GraphQLPath, OAuthPath: credentials, Calls: 16}
+		settings.Director = provisioner.Director{Enabled: true, URL: server.URL + fakedirector.GraphQLPath, OAuthPath: credentials, Calls: 16}
 		settings.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
 
@@ -240,12 +240,12 @@ func (c connected) connection(runtimeID string, cluster dynamic.Interface) strin
 }
 
 // registered is what Director knows of the runtime.
-func (c connected) registered(runtimeID string) director.Runtime {
+func (c connected) registered(runtimeID string) fakedirector.Runtime {
 	c.Helper()
 
 	all := c.connector.Runtimes()
 
-	found := slices.IndexFunc(all, func(each director.Runtime) bool { return each.ID == runtimeID })
+	found := slices.IndexFunc(all, func(each fakedirector.Runtime) bool { return each.ID == runtimeID })
 	if found < 0 {
 		c.Fatalf("Director does not know runtime %s", runtimeID)
 	}
@@ -267,7 +267,7 @@ func (c connected) remove(runtimeID string) {
 func TestAgentConnects(t *testing.T) {
 	t.Parallel()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})
 	if err != nil {

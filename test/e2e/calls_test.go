@@ -10,9 +10,9 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -24,7 +24,7 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 		creation = 2 * time.Second
 	)
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
 	if err != nil {
@@ -53,10 +53,10 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	settings.Database = onSQLite(t, "provisioner")
-	settings.Gardener.Project = garden.DefaultProject
+	settings.Gardener.Project = fakegarden.DefaultProject
 	settings.Engine.LeaseDuration = time.Minute // a machine that stands still for a while does not have calls made again
 
-	counted, calls := garden.Counted(memory.Client())
+	counted, calls := fakegarden.Counted(memory.Client())
 	l := startLone(t, counted, settings)
 
 	var operations []string

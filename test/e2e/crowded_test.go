@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 )
 
 // TestDatabaseWithoutFreeConnections has others take all connections of the PostgreSQL that both services use, while an operation is under

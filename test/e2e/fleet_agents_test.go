@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	simulator "github.com/environment-broker/environment-broker/internal/simulator/agent"
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
@@ -99,7 +99,7 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 func (f *fleet) condition(runtimeID string) string {
 	all := f.director.Runtimes()
 
-	found := slices.IndexFunc(all, func(each director.Runtime) bool { return each.ID == runtimeID })
+	found := slices.IndexFunc(all, func(each fakedirector.Runtime) bool { return each.ID == runtimeID })
 	if found < 0 {
 		return ""
 	}

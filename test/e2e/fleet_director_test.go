@@ -10,16 +10,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // newDirector runs a simulated Director, and returns it with the settings of a Provisioner that registers its runtimes there.
-func newDirector(t *testing.T) (simulated *director.Director, settings []string) {
+func newDirector(t *testing.T) (simulated *fakedirector.Director, settings []string) {
 	t.Helper()
 
-	simulated, err := director.New(director.Options{})
+	simulated, err := fakedirector.New(fakedirector.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func newDirector(t *testing.T) (simulated *director.Director, settings []string)
 
 	credentials := filepath.Join(t.TempDir(), "director.yaml")
 	text := fmt.Sprintf("data: {client_id: %s, client_secret: %s, tokens_endpoint: %q}",
-		director.DefaultClientID, director.DefaultClientSecret, server.URL+director.TokenPath)
+		fakedirector.DefaultClientID, fakedirector.DefaultClientSecret, server.URL+fakedirector.TokenPath)
 
 	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
 	return simulated, []string{
-		"APP_DIRECTOR_ENABLED=true", "APP_DIRECTOR_URL=" + server.URL + director.GraphQLPath, "APP_DIRECTOR_OAUTH_PATH=" + credentials,
+		"APP_DIRECTOR_ENABLED=true", "APP_DIRECTOR_URL=" + server.URL + fakedirector.GraphQLPath, "APP_DIRECTOR_OAUTH_PATH=" + credentials,
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
@@ -26,7 +26,7 @@ type fleet struct {
 	*testing.T
 
 	garden   client.WithWatch
-	director *director.Director
+	director *fakedirector.Director
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -55,7 +55,7 @@ func (l *logged) String() string {
 func newRestarted(t *testing.T) *restarted {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func newRestarted(t *testing.T) *restarted {
 	r := &restarted{T: t, settings: provisioner.DefaultConfig(), log: &logged{}}
 	r.settings.Address, r.settings.StatusAddress, r.settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	r.settings.Database = onSQLite(t, "provisioner")
-	r.settings.Gardener.Project = garden.DefaultProject
+	r.settings.Gardener.Project = fakegarden.DefaultProject
 	r.garden = interceptor.NewClient(memory.Client(), interceptor.Funcs{
 		SubResourceCreate: func(ctx context.Context, c client.Client, name string, object, sub client.Object,
 			options ...client.SubResourceCreateOption,

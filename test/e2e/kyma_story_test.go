@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -208,7 +208,7 @@ func (c clusters) rollsBack(runtimeID string) {
 func TestRuntimesWithKyma(t *testing.T) {
 	t.Parallel()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
@@ -52,7 +52,7 @@ func onPostgres(t *testing.T, service string) config.Database {
 type landscape struct {
 	platform
 
-	garden *garden.Memory
+	garden *fakegarden.Memory
 	// metrics are the broker's.
 	metrics prometheus.Gatherer
 }
@@ -76,7 +76,7 @@ func startWith(t *testing.T, fresh database, creation time.Duration, detour func
 ) landscape {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func startWith(t *testing.T, fresh database, creation time.Duration, detour func
 	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 	provisionerSettings.ShutdownDelay = 0
 	provisionerSettings.Database = fresh(t, "provisioner")
-	provisionerSettings.Gardener.Project = garden.DefaultProject
+	provisionerSettings.Gardener.Project = fakegarden.DefaultProject
 
 	settings := broker.DefaultConfig()
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"

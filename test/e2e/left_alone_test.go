@@ -8,10 +8,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -114,7 +114,7 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, fresh database) {
 		const creation = 300 * time.Millisecond
 
-		memory, err := garden.Open(t.Context(), garden.Options{
+		memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 			Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
 		})
 		if err != nil {
@@ -126,7 +126,7 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 		settings := provisioner.DefaultConfig()
 		settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 		settings.Database = fresh(t, "provisioner")
-		settings.Gardener.Project = garden.DefaultProject
+		settings.Gardener.Project = fakegarden.DefaultProject
 
 		where := landscape{platform: platform{TB: t}, garden: memory}
 		where.faults(stuck())

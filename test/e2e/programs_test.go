@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/freeport"
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
 // root is the project's folder, seen from the tests.

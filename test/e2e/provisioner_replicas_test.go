@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -98,7 +98,7 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 	defer f.provisionerBooks.explain()
 
 	for _, call := range []string{"registerRuntime", "updateRuntime", "requestOneTimeTokenForRuntime", "unregisterRuntime"} {
-		f.director.Order(director.Fault{Operation: call, Lost: true, Times: 2})
+		f.director.Order(fakedirector.Fault{Operation: call, Lost: true, Times: 2})
 	}
 
 	began := time.Now()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
@@ -42,7 +42,7 @@ func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisio
 	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 	settings.ShutdownDelay = 0
 	settings.Database = onSQLite(t, "provisioner")
-	settings.Gardener.Project = garden.DefaultProject
+	settings.Gardener.Project = fakegarden.DefaultProject
 
 	for _, each := range configure {
 		each(&settings)
@@ -519,7 +519,7 @@ func (c clusters) refusals(runtimeID string) {
 func TestRuntimesAreMadeAndChanged(t *testing.T) {
 	t.Parallel()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: 200 * time.Millisecond, Log: logging.Discard(),
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox"
-	"github.com/environment-broker/environment-broker/internal/simulator/director"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
 // inSandbox has the sandbox run, on free ports, while something is done with its Provisioner.
@@ -126,7 +126,7 @@ func forgotten(t *testing.T, folder string) {
 }
 
 // spent are the tokens of the runtime with which its agent has connected. There may be others: a step that has to run again asks for another.
-func spent(runtime director.Runtime) (tokens []string) {
+func spent(runtime fakedirector.Runtime) (tokens []string) {
 	for _, each := range runtime.OneTimeTokens {
 		if each.Spent {
 			tokens = append(tokens, each.Token)
@@ -146,7 +146,7 @@ func connections(t *testing.T, folder string, want int) {
 }
 
 // inDirector are the runtimes that the simulated Director of a sandbox has written down.
-func inDirector(t *testing.T, folder string) []director.Runtime {
+func inDirector(t *testing.T, folder string) []fakedirector.Runtime {
 	t.Helper()
 
 	text, err := os.ReadFile(filepath.Join(folder, "director.json"))
@@ -154,7 +154,7 @@ func inDirector(t *testing.T, folder string) []director.Runtime {
 		t.Fatal(err)
 	}
 
-	var runtimes []director.Runtime
+	var runtimes []fakedirector.Runtime
 	if err := json.Unmarshal(text, &runtimes); err != nil {
 		t.Fatal(err)
 	}

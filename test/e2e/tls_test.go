@@ -11,11 +11,11 @@ import (
 	"k8s.io/utils/clock"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/access"
-	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/reload"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -69,14 +69,14 @@ func (c certificates) keep(name string, pair certificate.Pair, err error) {
 }
 
 // server signs a certificate for a server on this machine, and lets in who shows one of the common name, with the role osb.
-func (c certificates) server(name, client string) access.Config {
+func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 
 	pair, err := c.authority.IssueServer(name, "127.0.0.1")
 	c.keep(name, pair, err)
 
-	config := access.Default()
-	config.TLS = access.TLS{CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key"), ClientCAFile: c.file("ca.pem")}
+	config := auth.Default()
+	config.TLS = auth.TLS{CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key"), ClientCAFile: c.file("ca.pem")}
 	config.CertificateRoles = "osb=cn:" + client
 
 	return config
@@ -99,7 +99,7 @@ func TestInstanceOverTLS(t *testing.T) {
 
 	files := newCertificates(t)
 
-	memory, err := garden.Open(t.Context(), garden.Options{Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: look, Log: logging.Discard()})
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: look, Log: logging.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestInstanceOverTLS(t *testing.T) {
 	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
 	provisionerSettings.ShutdownDelay = 0
 	provisionerSettings.Database = onSQLite(t, "provisioner")
-	provisionerSettings.Gardener.Project = garden.DefaultProject
+	provisionerSettings.Gardener.Project = fakegarden.DefaultProject
 	provisionerSettings.Access = files.server("provisioner-server", "broker")
 
 	runtimes, err := provisioner.New(t.Context(), provisionerSettings, memory.Client(), logging.Discard())

@@ -17,10 +17,10 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/garden"
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
@@ -34,7 +34,7 @@ type landscape struct {
 	platform
 
 	road   *road
-	garden *garden.Memory
+	garden *fakegarden.Memory
 	// log is what the broker has written.
 	log *logtest.Hook
 
@@ -56,7 +56,7 @@ func start(t testing.TB, settings ...setting) *landscape {
 func startOn(t testing.TB, fresh database, settings ...setting) *landscape {
 	t.Helper()
 
-	memory, err := garden.Open(t.Context(), garden.Options{
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
 		Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: clusterCreation, Log: logging.Discard(),
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func startOn(t testing.TB, fresh database, settings ...setting) *landscape {
 	runtimes := provisioner.DefaultConfig()
 	runtimes.Address, runtimes.StatusAddress, runtimes.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	runtimes.Database = fresh(t, "provisioner")
-	runtimes.Gardener.Project = garden.DefaultProject
+	runtimes.Gardener.Project = fakegarden.DefaultProject
 
 	service, err := provisioner.New(t.Context(), runtimes, memory.Client(), logging.Discard())
 	if err != nil {

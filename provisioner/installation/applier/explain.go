@@ -41,7 +41,7 @@ func explain(err error, where string, component installation.Component) error {
 		kind, text = failure.Permanent, known.Error()
 	}
 	return failure.Wrap(kind, errors.New(mask(err.Error(), component)), "%s: %s", where, mask(text, component)).
-		Because(failure.ReasonInternal, failure.ComponentRuntime)
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
 // involved names the object that was tried.

@@ -57,7 +57,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	objects, err := manifest.Objects(files, values)
 	if err != nil {
 		return rendered{}, "", failure.Wrap(failure.Permanent, err, "the manifests of component %q cannot be read", component.Name).
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	defined := definitions(objects)
 	namespaces := map[string]bool{}

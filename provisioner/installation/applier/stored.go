@@ -95,7 +95,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 func broken(err error) error {
 	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s holds no inventory any more: delete it and try again; what was installed "+
 		"and is not wanted any more is then to be removed by hand", metav1.NamespaceSystem, Inventory).
-		Because(failure.ReasonInternal, failure.ComponentRuntime)
+		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
 // save stores the inventory, over nothing but what was read: two that work at once do not overwrite each other.
@@ -173,7 +173,7 @@ func pack(from *inventory) ([]byte, error) {
 	}
 	if !fits(text) {
 		return nil, failure.New(failure.Permanent, "the release has more objects than one inventory can hold").
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	packed := &bytes.Buffer{}
 	writer := gzip.NewWriter(packed)

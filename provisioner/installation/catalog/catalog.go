@@ -71,7 +71,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]manifest.File
 	component := found.component(name)
 	if component == nil {
 		return nil, failure.New(failure.Permanent, "release %s has no component %q any more", version, name).
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	return component.files, nil
 }
@@ -119,14 +119,14 @@ func (e *brokenError) Unwrap() error { return e.error }
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is broken; its keeper finds the reason in the log", version).
-			Because(failure.ReasonInternal, failure.ComponentProvisioner)
+			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return failure.Wrap(failure.Transient, err, "release %s cannot be read at the moment", version).
-			Because(failure.ReasonSystemAway, failure.ComponentProvisioner)
+			WithReason(failure.ReasonSystemAway, failure.ComponentProvisioner)
 	}
 	known, listing := c.store.Versions(ctx)
 	if listing != nil || len(known) == 0 {

@@ -101,5 +101,5 @@ func (p *problems) err() error {
 }
 
 func invalid(format string, args ...any) error {
-	return failure.New(failure.Invalid, format, args...).Because(failure.ReasonInternal, failure.ComponentProvisioner)
+	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -184,17 +184,17 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 func refused(version string, err error) error {
 	if guarded, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(guarded.Kind, err, "release %s cannot be fetched: %s", version, guarded.Text).
-			Because(guarded.Reason, guarded.Component)
+			WithReason(guarded.Reason, guarded.Component)
 	}
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
 		answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
 		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases refuses our credentials: "+
 			"an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
-			Because("Unauthorized", failure.ComponentReleases)
+			WithReason("Unauthorized", failure.ComponentReleases)
 	}
 	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases does not answer as it should", version).
-		Because(failure.ReasonSystemAway, failure.ComponentReleases)
+		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
 // rooted returns the folder of release.yaml: the folder itself, or the only one in it, as tar makes it of a folder by its name.

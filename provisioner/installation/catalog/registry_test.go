@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/outside"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
 )
@@ -270,7 +270,7 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 // TestRegistryBehindAGuard: a registry that is away holds no worker, and whoever waits for it reads since when.
 func TestRegistryBehindAGuard(t *testing.T) {
 	const calls = 2
-	guard := outside.New(outside.Options{
+	guard := upstream.New(upstream.Options{
 		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
 	})
 	registry := newRegistry(t)
@@ -290,7 +290,7 @@ func TestRegistryBehindAGuard(t *testing.T) {
 			t.Errorf("a registry that answers: %v", err)
 		}
 	}
-	if status := guard.Status(); status.InFlight > 0 || status.State != outside.Closed {
+	if status := guard.Status(); status.InFlight > 0 || status.State != upstream.Closed {
 		t.Errorf("no call is under way, and all were answered: %+v", status)
 	}
 	registry.Close()

@@ -18,10 +18,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/rest"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/serving"
 )
 
 // ReadyPath is answered without a user and without work.
@@ -49,7 +48,7 @@ func Run(ctx context.Context) (err error) {
 		return err
 	}
 
-	server, err := serving.Listen(ctx, config.Address, handler, 0)
+	server, err := httpserver.Listen(ctx, config.Address, handler, 0)
 	if err != nil {
 		return err
 	}
@@ -70,48 +69,48 @@ func newHandler(config Config, rows rows) (http.Handler, error) {
 
 	served := http.NewServeMux()
 	served.Handle("GET /v2/catalog", fixed(config.FixedBytes))
-	served.Handle("PUT /v2/service_instances/{instance_id}", rest.Endpoint(rows.provision))
-	served.Handle("GET /v2/service_instances/{instance_id}/last_operation", rest.Endpoint(rows.lastOperation))
+	served.Handle("PUT /v2/service_instances/{instance_id}", httpserver.Endpoint(rows.provision))
+	served.Handle("GET /v2/service_instances/{instance_id}/last_operation", httpserver.Endpoint(rows.lastOperation))
 
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+ReadyPath, func(http.ResponseWriter, *http.Request) {})
-	all.Handle("/v2/", rest.Wrap(served, rest.Log(log, clock.RealClock{}), auth.NewGate(users).Require(auth.RoleOSB)))
+	all.Handle("/v2/", httpserver.Wrap(served, httpserver.Log(log, clock.RealClock{}), auth.NewGate(users).Require(auth.RoleOSB)))
 
 	return all, nil
 }
 
 // fixed answers with the same bytes each time.
-func fixed(length int) rest.Endpoint {
-	answer := rest.OK(bytes.Repeat([]byte("x"), length))
+func fixed(length int) httpserver.Endpoint {
+	answer := httpserver.OK(bytes.Repeat([]byte("x"), length))
 
-	return func(*http.Request) (rest.Answer, error) { return answer, nil }
+	return func(*http.Request) (httpserver.Answer, error) { return answer, nil }
 }
 
-func (r rows) provision(request *http.Request) (rest.Answer, error) {
+func (r rows) provision(request *http.Request) (httpserver.Answer, error) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return rest.Answer{}, fmt.Errorf("reading the request: %w", err)
+		return httpserver.Answer{}, fmt.Errorf("reading the request: %w", err)
 	}
 
 	var details domain.ProvisionDetails
 	if err := json.Unmarshal(body, &details); err != nil {
-		return rest.Answer{}, fmt.Errorf("decoding the request: %w", err)
+		return httpserver.Answer{}, fmt.Errorf("decoding the request: %w", err)
 	}
 
 	operation := uuid.NewString()
 
 	if err := r.accept(request.Context(), request.PathValue("instance_id"), details.OrganizationGUID, operation, string(body)); err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	return rest.Answer{Status: http.StatusAccepted, Body: apiresponses.ProvisioningResponse{OperationData: operation}}, nil
+	return httpserver.Answer{Status: http.StatusAccepted, Body: apiresponses.ProvisioningResponse{OperationData: operation}}, nil
 }
 
-func (r rows) lastOperation(request *http.Request) (rest.Answer, error) {
+func (r rows) lastOperation(request *http.Request) (httpserver.Answer, error) {
 	found, err := r.operation(request.Context(), request.URL.Query().Get("operation"))
 	if err != nil {
-		return rest.Answer{}, err
+		return httpserver.Answer{}, err
 	}
 
-	return rest.OK(found), nil
+	return httpserver.OK(found), nil
 }

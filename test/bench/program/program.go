@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/freeport"
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
 const (

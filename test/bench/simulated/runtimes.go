@@ -207,5 +207,5 @@ func (r *runtimes) status(id string) model.OperationStatus {
 
 func unknown(id string) error {
 	return failure.New(failure.NotFound, "there is no runtime or operation %q", id).
-		Because(failure.ReasonNotFound, failure.ComponentProvisioner)
+		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 }

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
-	"github.com/environment-broker/environment-broker/internal/garden/scheme"
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 )
 
 const (
@@ -127,7 +127,7 @@ func connect(t *testing.T, kubeconfig string) client.WithWatch {
 }
 
 // underTest returns the garden for the tests that all tiers have to pass.
-func (p *process) underTest(t *testing.T) gardentest.Garden {
+func (p *process) underTest(t *testing.T) conformance.Garden {
 	t.Helper()
-	return gardentest.Garden{Client: p.operator(t), Namespace: seed.Namespace(project), Project: project, Patience: patience}
+	return conformance.Garden{Client: p.operator(t), Namespace: seed.Namespace(project), Project: project, Patience: patience}
 }

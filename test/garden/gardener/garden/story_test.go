@@ -3,7 +3,7 @@ package main_test
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardentest"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
 // TestGarden runs what all tiers of the garden have to pass.
@@ -13,9 +13,9 @@ func TestGarden(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			garden := start(t, t.TempDir(), "--runtimes", mode).underTest(t)
-			t.Run("story", func(t *testing.T) { gardentest.Story(t, garden) })
-			t.Run("faults", func(t *testing.T) { gardentest.Faults(t, garden) })
-			t.Run("rejections", func(t *testing.T) { gardentest.Rejections(t, garden) })
+			t.Run("story", func(t *testing.T) { conformance.Story(t, garden) })
+			t.Run("faults", func(t *testing.T) { conformance.Faults(t, garden) })
+			t.Run("rejections", func(t *testing.T) { conformance.Rejections(t, garden) })
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/scheme"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
 )
 
 // newClient returns a client for the objects of the garden and for those that say who may do what with them.

@@ -11,8 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/controlplane"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/lock"

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/internal/garden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/atomicfile"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
 )
 

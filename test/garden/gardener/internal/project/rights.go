@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/internal/garden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 )
 
 // sample returns a small Shoot, which is never created: its acceptance proves that the admission plugins know what they need.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/certdir"

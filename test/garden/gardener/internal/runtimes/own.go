@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 // Own gives each runtime an API server of its own.

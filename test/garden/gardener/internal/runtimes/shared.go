@@ -3,7 +3,7 @@ package runtimes
 import (
 	"context"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 // sharedName is what the API server of all runtimes is called. No technical ID is like it: these begin with "shoot--".

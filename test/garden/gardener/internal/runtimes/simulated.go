@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/garden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/garden/runtimes"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/port"
 )
 

@@ -1,0 +1,311 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
+
+// fakeKubeconfigs makes kubeconfigs as it is told.
+type fakeKubeconfigs struct {
+	calls int
+	make  func(instance environment.Instance) (secret.String, error)
+}
+
+func (f *fakeKubeconfigs) AdminKubeconfig(_ context.Context, instance environment.Instance) (secret.String, error) {
+	f.calls++
+
+	return f.make(instance)
+}
+
+// bench is an operator API over HTTP, with stores for the test to fill.
+type bench struct {
+	*testing.T
+
+	address     string
+	db          *storage.DB
+	instances   *instances.Store
+	bindings    *bindings.Store
+	operations  *operations.Store
+	clock       *clocktesting.FakePassiveClock
+	log         *logtest.Hook
+	kubeconfigs *fakeKubeconfigs
+	expirer     *fakeExpirer
+	woken       int
+}
+
+// fakeExpirer answers as it is told.
+type fakeExpirer struct {
+	operation string
+	err       error
+	asked     []string
+}
+
+func (f *fakeExpirer) Expire(_ context.Context, instanceID, why string) (string, error) {
+	f.asked = append(f.asked, instanceID+": "+why)
+
+	return f.operation, f.err
+}
+
+func newBench(t *testing.T, change ...func(*operator.Options)) *bench {
+	t.Helper()
+
+	return benchOn(t, storagetest.SQLite(t), change...)
+}
+
+func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *bench {
+	t.Helper()
+
+	b := &bench{
+		T: t, db: db,
+		clock:       clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
+		kubeconfigs: &fakeKubeconfigs{},
+		expirer:     &fakeExpirer{},
+	}
+	keys := storagetest.Keys(t)
+
+	var err error
+	if b.operations, err = operations.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.instances, err = instances.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.bindings, err = bindings.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := auditlog.Open(t.Context(), b.db, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	users, err := auth.ParseUsers("admin:a:admin,operator:o:operator,viewer:v:viewer,platform:p")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	logger, hook := logtest.NewNullLogger()
+	logger.SetLevel(logrus.DebugLevel)
+
+	b.log = hook
+
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: "1.35", OperationTimeout: time.Hour, EnablePlans: []string{"aws", "trial"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	options := operator.Options{
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Gate: auth.NewGate(users), Entries: entries, Clock: b.clock, Log: logger,
+		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
+		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
+		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
+		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
+	}
+	options.Trail = audit.NewTrail(entries, b.db, b.clock, logger)
+
+	for _, apply := range change {
+		apply(&options)
+	}
+
+	server := httptest.NewServer(operator.NewHandler(options))
+	t.Cleanup(server.Close)
+
+	b.address = server.URL
+
+	return b
+}
+
+// reply is an answer.
+type reply struct {
+	Status int
+	Header http.Header
+	Raw    string
+}
+
+// do sends a request as a user whose password is the first letter of the name, or as nobody.
+func (b *bench) do(user, method, path string) reply {
+	b.Helper()
+
+	return b.send(user, method, path, http.NoBody)
+}
+
+// send is do with a body.
+func (b *bench) send(user, method, path string, body io.Reader) reply {
+	b.Helper()
+
+	request, err := http.NewRequestWithContext(b.Context(), method, b.address+path, body)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if user != "" {
+		request.SetBasicAuth(user, user[:1])
+	}
+
+	request.Header.Set("X-Broker-API-Request-Identity", identity)
+
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	got := reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
+
+	if got.Header.Get("X-Broker-API-Request-Identity") != identity {
+		b.Errorf("%s %s: the request identity is not repeated", method, path)
+	}
+
+	if got.Status >= http.StatusBadRequest {
+		failed := read[operatorapi.Error](b, got)
+		if failed.Code == "" || failed.Description == "" || got.Header.Get("Content-Type") != "application/json" {
+			b.Errorf("%s %s: an error has code, description and type: %+v", method, path, got)
+		}
+	}
+
+	return got
+}
+
+// want fails the test unless the answer has the status.
+func (b *bench) want(reason string, got reply, status int) reply {
+	b.Helper()
+
+	if got.Status != status {
+		b.Fatalf("\n%s\nwant %d, got %d %s", reason, status, got.Status, got.Raw)
+	}
+
+	return got
+}
+
+// read decodes an answer, strictly.
+func read[Body any](b *bench, got reply) Body {
+	b.Helper()
+
+	var body Body
+
+	decoder := json.NewDecoder(strings.NewReader(got.Raw))
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(&body); err != nil {
+		b.Fatalf("decoding %s: %v", got.Raw, err)
+	}
+
+	return body
+}
+
+// list gets a list as the viewer.
+func list[Body any](b *bench, path string) Body {
+	b.Helper()
+
+	return read[Body](b, b.want("a list", b.do("viewer", "GET", path), http.StatusOK))
+}
+
+// instance stores an instance whose creation came to the state, a second after the one before.
+func (b *bench) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
+	b.Helper()
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+
+	instance := environment.Instance{
+		ID: id, ServiceID: "service", PlanID: "plan-id", PlanName: "aws", GlobalAccountID: "ga", SubAccountID: "sa",
+		PlatformRegion: "cf-eu10", Provider: "aws", Region: "eu-central-1", Name: "name-" + id, ShootName: "c-" + id,
+		RuntimeID: "runtime-" + id, CreatedAt: b.clock.Now(), UpdatedAt: b.clock.Now(),
+	}
+	for _, change := range changes {
+		change(&instance)
+	}
+
+	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		return storagetest.Insert(b.Context(), tx, b.instances, instance)
+	}); err != nil {
+		b.Fatal(err)
+	}
+
+	return b.operation(id, environment.KindProvision, state)
+}
+
+// operation stores an operation on an instance that came to the state.
+func (b *bench) operation(instanceID, kind string, state process.State, changes ...func(*process.Progress)) string {
+	b.Helper()
+
+	id := uuid.NewString()
+
+	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		err := b.operations.Accept(b.Context(), tx, process.New{
+			ID: id, Kind: kind, InstanceID: instanceID, Description: kind + " of " + instanceID, Payload: json.RawMessage(`{}`), At: b.clock.Now(),
+		})
+
+		return err
+	}); err != nil {
+		b.Fatal(err)
+	}
+
+	if state == process.Pending {
+		return id
+	}
+
+	claimed := storagetest.Claim(b, b.operations, process.Claim{
+		Owner: "replica", Limit: 100, Now: b.clock.Now(), Until: b.clock.Now().Add(time.Hour),
+	}, kind)
+
+	for _, work := range claimed {
+		if work.Record.ID != id {
+			continue
+		}
+
+		progress := process.Progress{Record: work.Record, Now: b.clock.Now(), Release: state.Terminal()}
+		progress.Record.State = state
+		progress.Record.NextRun = b.clock.Now().Add(time.Hour)
+
+		for _, change := range changes {
+			change(&progress)
+		}
+
+		if _, err := b.operations.Save(b.Context(), progress); err != nil {
+			b.Fatal(err)
+		}
+
+		return id
+	}
+
+	b.Fatalf("operation %s was not due", id)
+
+	return ""
+}

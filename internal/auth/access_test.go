@@ -1,0 +1,109 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+func build(address string, change func(*auth.Options)) (*auth.Access, error) {
+	options := auth.Options{
+		Address: address, Config: auth.Default(), Clock: clock.RealClock{}, Log: logging.Discard(), Metrics: prometheus.NewRegistry(),
+	}
+	change(&options)
+
+	return auth.New(options)
+}
+
+func TestRefusedConfiguration(t *testing.T) {
+	const everywhere, here = "0.0.0.0:1", "127.0.0.1:1"
+
+	file := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(file, []byte("hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, test := range map[string]struct {
+		reason  string
+		address string
+		change  func(*auth.Options)
+		want    string
+	}{
+		"Exposed":      {"whoever reaches it could do everything", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
+		"Limited":      {"a limit is no authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
+		"Users":        {"a user that cannot be read could not log in", here, func(o *auth.Options) { o.Users = "hush" }, "APP_AUTH_BASIC_USERS:"},
+		"File":         {"the same of a file", here, func(o *auth.Options) { o.Config.UsersFile = file }, "APP_AUTH_BASIC_USERS_FILE: line 1"},
+		"MissingFile":  {"a file that is named is there", here, func(o *auth.Options) { o.Config.UsersFile = file + "x" }, "APP_AUTH_BASIC_USERS_FILE"},
+		"Issuer":       {"an issuer has an address", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL = "x" }, "APP_AUTH_OIDC_"},
+		"Rules":        {"a role that is not known helps nobody", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.Roles = "https://i", "x=y:z" }, "APP_AUTH_OIDC_ROLES"},
+		"IssuerCA":     {"an authority that is named is there", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.CAFile = "https://i", file+"x" }, "APP_AUTH_OIDC_CA_FILE"},
+		"NoRules":      {"certificates give nothing without rules", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=cn:a" }, "set both or neither"},
+		"Part":         {"certificates have no scopes", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=scope:a" }, "APP_AUTH_CERTIFICATE_ROLES"},
+		"HalfTLS":      {"a certificate has a key", here, func(o *auth.Options) { o.Config.TLS.CertFile = file }, "APP_TLS_KEY_FILE"},
+		"NegativeRate": {"nobody can be refused more than everything", here, func(o *auth.Options) { o.Config.RateLimit = -1 }, "APP_RATE_LIMIT"},
+		"Everything": {"every error is told at once", here, func(o *auth.Options) {
+			o.Users, o.Config.RateLimit, o.Config.TLS.KeyFile = "hush", -1, file
+		}, "APP_TLS_KEY_FILE"},
+	} {
+		_, err := build(test.address, test.change)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)
+		}
+
+		if name == "Everything" && strings.Count(err.Error(), "\n") != 2 {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+}
+
+func TestEachMechanismAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(file, []byte("alice:a:viewer\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, test := range map[string]struct {
+		reason    string
+		change    func(*auth.Options)
+		challenge string
+	}{
+		"Variable": {"users of the variable are enough", func(o *auth.Options) { o.Users = "alice:a" }, "Basic"},
+		"File":     {"users of the file are enough", func(o *auth.Options) { o.Config.UsersFile = file }, "Basic"},
+		"Issuer": {"an issuer is enough, also while it is away", func(o *auth.Options) {
+			o.Config.OIDC.IssuerURL, o.Config.OIDC.Audience = "https://issuer.example.com", []string{"broker"}
+		}, "Bearer"},
+	} {
+		built, err := build("0.0.0.0:1", test.change)
+		if err != nil {
+			t.Errorf("%s: %s: %v", name, test.reason, err)
+
+			continue
+		}
+
+		recorder := httptest.NewRecorder()
+		built.Gate.Require(auth.RoleOSB)(http.NotFoundHandler()).ServeHTTP(recorder,
+			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+
+		if got := recorder.Header().Get("WWW-Authenticate"); recorder.Code != http.StatusUnauthorized || !strings.HasPrefix(got, test.challenge+" ") {
+			t.Errorf("%s: a stranger gets %d and %q", name, recorder.Code, got)
+		}
+	}
+
+	open, err := build("127.0.0.1:1", func(*auth.Options) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, everybody := open.Gate.Mechanism.(auth.Everybody); !everybody {
+		t.Error("on the loopback nobody is asked unless somebody is known")
+	}
+}

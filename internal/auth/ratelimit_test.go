@@ -1,0 +1,60 @@
+package auth
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestNew(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+
+	if limiter, err := NewLimiter(0, 0, clock); limiter != nil || err != nil {
+		t.Errorf("a rate of 0 is no limit: got %v, %v", limiter, err)
+	}
+
+	if (*Limiter)(nil).Take("anybody") != 0 {
+		t.Error("no limiter limits")
+	}
+
+	for _, wrong := range []struct {
+		rate  float64
+		burst int
+	}{{-1, 1}, {1, 0}} {
+		if _, err := NewLimiter(wrong.rate, wrong.burst, clock); err == nil {
+			t.Errorf("%+v is accepted", wrong)
+		}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	limiter, err := NewLimiter(1, 1, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for i := range 3 * clients {
+		limiter.Take(strconv.Itoa(i))
+	}
+
+	if kept := limiter.buckets.Len(); kept != clients {
+		t.Errorf("%d clients are remembered, want %d", kept, clients)
+	}
+
+	if limiter.Take(strconv.Itoa(3*clients-1)) == 0 {
+		t.Error("the client that was seen last is forgotten")
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.1.2.3:4": "10.1.2.3", "[::ffff:10.1.2.3]:4": "10.1.2.3", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
+		"[2001:db8:1:2:ffff::]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64", "pipe": "elsewhere",
+	} {
+		if got := Network(remote); got != want {
+			t.Errorf("%s: want %s, got %s", remote, want, got)
+		}
+	}
+}

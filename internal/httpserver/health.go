@@ -1,0 +1,80 @@
+// Package httpserver serves a service's liveness, readiness and metrics on an address of their own.
+package httpserver
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sirupsen/logrus"
+)
+
+// checkTimeout bounds a readiness check.
+const checkTimeout = 2 * time.Second
+
+// Health answers /healthz, /readyz and /metrics.
+type Health struct {
+	check    func(context.Context) error
+	log      logrus.FieldLogger
+	registry *prometheus.Registry
+	leaving  atomic.Bool
+}
+
+// New returns the health of a service that is ready when the check passes.
+func New(check func(context.Context) error, log logrus.FieldLogger) *Health {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	return &Health{check: check, log: log, registry: registry}
+}
+
+// Registry is where the service registers its metrics.
+func (h *Health) Registry() *prometheus.Registry { return h.registry }
+
+// Handler serves the three paths.
+func (h *Health) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", h.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}))
+
+	return mux
+}
+
+func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
+	if h.leaving.Load() {
+		write(w, http.StatusServiceUnavailable, "stopping")
+
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+	defer cancel()
+
+	if err := h.check(ctx); err != nil {
+		h.log.WithError(err).Warn("not ready")
+		write(w, http.StatusServiceUnavailable, "the database does not answer")
+
+		return
+	}
+
+	write(w, http.StatusOK, "ok")
+}
+
+func write(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // the client is gone if this fails
+}
+
+// Run waits for the context to end and then makes the service not ready: as the last part of a service it stops first.
+func (h *Health) Run(ctx context.Context) error {
+	<-ctx.Done()
+	h.leaving.Store(true)
+
+	return nil
+}

@@ -1,0 +1,147 @@
+package httpserver_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+func passes(context.Context) error { return nil }
+
+// get returns status and body of a path.
+func get(t *testing.T, h *httpserver.Health, path string) (status int, body string) {
+	t.Helper()
+
+	recorder := httptest.NewRecorder()
+	h.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+
+	return recorder.Code, recorder.Body.String()
+}
+
+func TestReadiness(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		check      func(context.Context) error
+		leaving    bool
+		wantStatus int
+		wantBody   string
+	}{
+		"ready": {
+			reason: "the service gets requests", check: passes,
+			wantStatus: http.StatusOK, wantBody: "ok\n",
+		},
+		"database away": {
+			reason:     "requests would fail; who asks learns no more than that",
+			check:      func(context.Context) error { return errors.New("dial 10.0.0.1: password hush") },
+			wantStatus: http.StatusServiceUnavailable, wantBody: "the database does not answer\n",
+		},
+		"leaving": {
+			reason: "a service that stops gets no new requests, however well its database is", check: passes, leaving: true,
+			wantStatus: http.StatusServiceUnavailable, wantBody: "stopping\n",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := httpserver.New(c.check, logging.Discard())
+
+			if c.leaving {
+				ended, end := context.WithCancel(t.Context())
+				end()
+
+				if err := h.Run(ended); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if status, body := get(t, h, "/readyz"); status != c.wantStatus || body != c.wantBody {
+				t.Errorf("%s: got %d %q, want %d %q", c.reason, status, body, c.wantStatus, c.wantBody)
+			}
+
+			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\n" {
+				t.Errorf("%s: a process that runs need not be started again, but /healthz says %d %q", c.reason, status, body)
+			}
+		})
+	}
+}
+
+func TestServiceIsReadyUntilItStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := httpserver.New(passes, logging.Discard())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+
+		go func() { ended <- h.Run(ctx) }()
+
+		synctest.Wait()
+
+		if status, _ := get(t, h, "/readyz"); status != http.StatusOK {
+			t.Errorf("while it runs the service is not ready: %d", status)
+		}
+
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+
+		if status, _ := get(t, h, "/readyz"); status != http.StatusServiceUnavailable {
+			t.Errorf("once it stops the service is ready: %d", status)
+		}
+	})
+}
+
+func TestCheckThatHangsIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		h := httpserver.New(func(ctx context.Context) error {
+			<-ctx.Done()
+
+			return ctx.Err()
+		}, logging.Discard())
+
+		if status, _ := get(t, h, "/readyz"); status != http.StatusServiceUnavailable || time.Since(began) != 2*time.Second {
+			t.Errorf("got %d after %s, want not ready after 2s: whoever probes does not wait longer", status, time.Since(began))
+		}
+	})
+}
+
+func TestWhyItIsNotReadyIsLogged(t *testing.T) {
+	var lines bytes.Buffer
+
+	log, err := logging.New("broker", "info", &lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	get(t, httpserver.New(func(context.Context) error { return errors.New("no route to the database") }, log), "/readyz")
+
+	if !strings.Contains(lines.String(), "no route to the database") {
+		t.Errorf("the log says %q", lines.String())
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	h := httpserver.New(passes, logging.Discard())
+	own := prometheus.NewCounter(prometheus.CounterOpts{Name: "tests_total", Help: "Tests."})
+	h.Registry().MustRegister(own)
+	own.Inc()
+
+	status, body := get(t, h, "/metrics")
+	for _, metric := range []string{"tests_total 1", "go_goroutines"} {
+		if status != http.StatusOK || !strings.Contains(body, metric) {
+			t.Errorf("%d: %s is missing", status, metric)
+		}
+	}
+}

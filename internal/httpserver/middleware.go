@@ -1,0 +1,135 @@
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+// RequestIdentity is the header by which a request is known to both sides. Every answer repeats it.
+const RequestIdentity = "X-Broker-API-Request-Identity"
+
+// Middleware wraps a handler.
+type Middleware = func(http.Handler) http.Handler
+
+// Wrap puts the middlewares around a handler; the first one sees a request first.
+func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
+	for _, wrap := range slices.Backward(middlewares) {
+		handler = wrap(handler)
+	}
+
+	return handler
+}
+
+// Echo repeats the identity of the request in the answer.
+func Echo(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if identity := r.Header.Get(RequestIdentity); identity != "" {
+			w.Header().Set(RequestIdentity, identity)
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Limit refuses a body that is longer than the limit in bytes.
+func Limit(bytes int64) Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength > bytes {
+				Endpoint(func(*http.Request) (Answer, error) {
+					return Answer{}, &http.MaxBytesError{Limit: bytes}
+				}).ServeHTTP(w, r)
+
+				return
+			}
+
+			r.Body = http.MaxBytesReader(w, r.Body, bytes)
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// Deadline bounds the work of a request, and frees it from the client: one that hangs up does not tear the work in two.
+func Deadline(limit time.Duration) Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), limit)
+			defer cancel()
+
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+var errPanic = errors.New("the handler panicked")
+
+// Log writes a line about each request, without its body and its query, and turns a panic into an answer.
+func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			began := clock.Now()
+			line := &notes{fields: logrus.Fields{
+				logging.Method: r.Method, logging.Path: r.URL.EscapedPath(), logging.Address: r.RemoteAddr,
+			}}
+
+			if identity := r.Header.Get(RequestIdentity); identity != "" {
+				line.fields[logging.RequestID] = identity
+			}
+
+			recorder := &recorder{ResponseWriter: w}
+
+			defer func() {
+				if value := recover(); value != nil {
+					log.WithField(logging.Stack, string(debug.Stack())).Errorf("handler panicked: %v", value)
+
+					line.cause = errPanic
+
+					if recorder.status == 0 {
+						RefusalOf(errPanic).answer().Write(recorder)
+					}
+				}
+
+				line.fields[logging.Status] = recorder.status
+				line.fields[logging.Duration] = clock.Since(began).String()
+				line.write(log, recorder.status)
+			}()
+
+			next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), notesKey{}, line)))
+		})
+	}
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(body []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+
+	return r.ResponseWriter.Write(body)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,0 +1,154 @@
+package httpserver_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+)
+
+func TestRefusalOf(t *testing.T) {
+	const (
+		inside  = "The broker failed. Its log tells why."
+		patient = "The broker's database does not answer. Try again later."
+	)
+
+	network := &net.OpError{Op: "dial", Err: errors.New("refused")}
+
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   httpserver.Refusal
+	}{
+		"Refusal":    {"a refusal stays what it is, however it is wrapped", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
+		"Plain":      {"the text of an error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: inside}},
+		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
+		"Network":    {"a database that cannot be reached", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Connection": {"a database that hung up", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Deadline":   {"a database that takes too long", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Invalid":    {"a failure brings its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
+		"Transient":  {"one that passes brings a hint", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
+		"Internal":   {"an internal failure keeps its text", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: inside}},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := *httpserver.RefusalOf(test.err)
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(httpserver.Refusal{}, "Cause")); diff != "" {
+				t.Errorf("\n%s\nrefusal: -want +got\n%s", test.reason, diff)
+			}
+
+			if got.Status >= 500 && got.Cause == nil {
+				t.Errorf("\n%s\nthe cause is lost", test.reason)
+			}
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		endpoint httpserver.Endpoint
+		want     string
+	}{
+		"JSON": {"bodies are JSON, as they are", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.OK(map[string]string{"a": "<&>"}), nil
+		}, `200 application/json {"a":"<&>"}`},
+		"Bytes": {"bytes are sent as they are", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
+		}, `200 application/yaml x: y`},
+		"Empty": {"no body has no type", func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{Status: 304}, nil }, `304  `},
+		"Retry": {"waits are whole seconds, and some", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.OK(nil).RetryAfter(time.Millisecond), nil
+		}, `200  1`},
+		"Refusal": {"a code where there is one", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{}, &httpserver.Refusal{Status: 422, Code: "AsyncRequired", Description: "no", RetryAfter: 90 * time.Second}
+		}, `422 application/json {"error":"AsyncRequired","description":"no"}90`},
+		"Long": {"descriptions are cut", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{}, httpserver.Refuse(400, strings.Repeat("ü", 256))
+		}, `400 application/json {"description":"` + strings.Repeat("ü", 254) + `…"}`},
+		"Impossible": {"what cannot be encoded is a fault of ours", func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.OK(func() {}), nil
+		}, `500 application/json {"description":"The broker failed. Its log tells why."}`},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			recorder := httptest.NewRecorder()
+			test.endpoint.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+
+			got := fmt.Sprintf("%d %s %s%s", recorder.Code, recorder.Header().Get("Content-Type"),
+				strings.TrimSuffix(recorder.Body.String(), "\n"), recorder.Header().Get("Retry-After"))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("\n%s\nanswer: -want +got\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLogTellsWhatFailed(t *testing.T) {
+	logger, hook := logtest.NewNullLogger()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+
+	cases := map[string]struct {
+		reason  string
+		handler http.HandlerFunc
+		level   string
+		status  int
+	}{
+		"Fine": {"an answer is information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
+		"Refused": {"so is a refusal", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{}, httpserver.Refuse(404, "x")
+		}).ServeHTTP, "info", 404},
+		"Failed":     {"a fault is an error", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, errors.New("x") }).ServeHTTP, "error", 500},
+		"Panic":      {"so is a panic", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
+		"LatePanic":  {"even when the answer has begun", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
+		"NoDeadline": {"the work goes on when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, hangUp := context.WithCancel(t.Context())
+			hangUp()
+
+			recorder := httptest.NewRecorder()
+			httpserver.Wrap(test.handler, httpserver.Echo, httpserver.Log(logger, clock)).
+				ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/x?secret=1", nil))
+
+			line := hook.LastEntry()
+			got := fmt.Sprintf("%s %v %v", line.Level, line.Data["status"], line.Data["path"])
+
+			if diff := cmp.Diff(fmt.Sprintf("%s %d /x", test.level, test.status), got); diff != "" {
+				t.Errorf("\n%s\nlog line: -want +got\n%s", test.reason, diff)
+			}
+
+			if recorder.Code != test.status {
+				t.Errorf("\n%s\nwant %d, got %d", test.reason, test.status, recorder.Code)
+			}
+		})
+	}
+}
+
+func stillWorks(w http.ResponseWriter, r *http.Request) {
+	if r.Context().Err() != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+
+		return
+	}
+
+	w.WriteHeader(http.StatusOK)
+}

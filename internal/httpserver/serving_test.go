@@ -1,0 +1,422 @@
+package httpserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipes is a listener without a network, so that a bubble's time passes for its connections.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.accepted:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.closed:
+		return net.ErrClosed
+	default:
+		close(p.closed)
+
+		return nil
+	}
+}
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// dial connects to the server.
+func (p *pipes) dial(t *testing.T) net.Conn {
+	t.Helper()
+
+	ours, theirs := net.Pipe()
+	p.accepted <- theirs
+
+	t.Cleanup(func() { _ = ours.Close() })
+
+	return ours
+}
+
+// running is a server in a bubble.
+type running struct {
+	*testing.T
+
+	pipes *pipes
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// serve runs a server with the handler on fake time until the test ends.
+func serve(t *testing.T, handler http.Handler, test func(r running)) {
+	t.Helper()
+	serveWithDelay(t, handler, 0, test)
+}
+
+func serveWithDelay(t *testing.T, handler http.Handler, delay time.Duration, test func(r running)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		server, err := Listen(t.Context(), "127.0.0.1:0", handler, delay)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		r := running{
+			T: t, stop: stop, ended: make(chan error, 1),
+			pipes: &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})},
+		}
+		server.listener = r.pipes
+
+		go func() { r.ended <- server.Run(ctx) }()
+
+		test(r)
+	})
+}
+
+// send writes the text to a new connection and returns what is to be read from it.
+func (r running) send(text string) *bufio.Reader {
+	r.Helper()
+
+	conn := r.pipes.dial(r.T)
+
+	go func() { _, _ = io.WriteString(conn, text) }()
+
+	return bufio.NewReader(conn)
+}
+
+// answer is what came of a request.
+type answer struct {
+	status int
+	body   string
+	err    error
+	after  time.Duration
+}
+
+// ask sends a request and reads the answer, which takes its time.
+func (r running) ask(text string) <-chan answer {
+	r.Helper()
+
+	began, reader, got := time.Now(), r.send(text), make(chan answer, 1)
+
+	go func() {
+		var read answer
+
+		response, err := http.ReadResponse(reader, nil)
+		if read.err = err; err == nil {
+			text, err := io.ReadAll(response.Body)
+			read.status, read.body, read.err = response.StatusCode, string(text), errors.Join(err, response.Body.Close())
+		}
+
+		read.after = time.Since(began)
+		got <- read
+	}()
+
+	synctest.Wait() // the request is under way
+
+	return got
+}
+
+// end stops the server and tells how long that took.
+func (r running) end() (time.Duration, error) {
+	r.Helper()
+
+	began := time.Now()
+
+	r.stop()
+
+	err := <-r.ended
+
+	return time.Since(began), err
+}
+
+const get = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+func TestStop(t *testing.T) {
+	const grain = time.Second // the server looks whether its connections are idle at growing intervals
+
+	cases := map[string]struct {
+		reason   string
+		handle   http.HandlerFunc
+		wantBody string
+		wantTook time.Duration
+		wantErr  string
+	}{
+		"idle": {
+			reason: "nothing is under way", wantBody: "done",
+			handle: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") },
+		},
+		"answer under way": {
+			reason: "a request that was taken is answered", wantBody: "done", wantTook: 4 * time.Second,
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				time.Sleep(4 * time.Second) // fake time
+
+				_, _ = io.WriteString(w, "done")
+			},
+		},
+		"long poll": {
+			reason: "whoever holds a request open is told at once, and answers", wantBody: "nothing new",
+			handle: func(w http.ResponseWriter, r *http.Request) {
+				<-Draining(r.Context())
+
+				_, _ = io.WriteString(w, "nothing new")
+			},
+		},
+		"long work": {
+			reason: "a handler that waits for something else is told, and can answer", wantBody: "nothing new", wantTook: 5 * time.Second,
+			handle: func(w http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+
+				_, _ = io.WriteString(w, "nothing new")
+			},
+		},
+		"deaf handler": {
+			reason: "a stop has an end", wantErr: "deadline exceeded", wantTook: 10 * time.Second,
+			handle: func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Second) }, // fake time
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			serve(t, c.handle, func(r running) {
+				got := r.ask(get)
+
+				took, err := r.end()
+				if took < c.wantTook || took > c.wantTook+grain {
+					r.Errorf("%s: the stop took %s, want %s", c.reason, took, c.wantTook)
+				}
+
+				if (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
+					r.Errorf("%s: the stop gives %v, want %q", c.reason, err, c.wantErr)
+				}
+
+				if answer := <-got; c.wantErr == "" && (answer.err != nil || answer.body != c.wantBody) {
+					r.Errorf("%s: the answer is %q, %v", c.reason, answer.body, answer.err)
+				}
+
+				if _, err := r.pipes.Accept(); !errors.Is(err, net.ErrClosed) {
+					r.Errorf("%s: the address is still bound: %v", c.reason, err)
+				}
+
+				time.Sleep(time.Minute) // fake time: what was left behind ends, or the bubble would
+			})
+		})
+	}
+}
+
+func TestConnectionsWithoutARequestDoNotHoldUpTheStop(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		use    func(r running)
+		within time.Duration
+	}{
+		"idle": {
+			reason: "its last answer was read", within: 0,
+			use: func(r running) {
+				if answer := <-r.ask(get); answer.status != http.StatusNotFound {
+					r.Errorf("the answer is %d, %v", answer.status, answer.err)
+				}
+			},
+		},
+		"unused": {
+			reason: "clients open some in advance", within: time.Second,
+			use: func(r running) { r.pipes.dial(r.T) },
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			serve(t, http.NotFoundHandler(), func(r running) {
+				c.use(r)
+				synctest.Wait()
+
+				if took, err := r.end(); err != nil || took > c.within {
+					r.Errorf("%s: the stop took %s, want at most %s; error %v", c.reason, took, c.within, err)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
+	const delay = 3 * time.Second
+
+	serveWithDelay(t, http.NotFoundHandler(), delay, func(r running) {
+		request := strings.Replace(get, "GET", "HEAD", 1)
+
+		before, err := http.ReadResponse(r.send(request), nil)
+		if err != nil || before.Close {
+			r.Fatalf("a connection to a server that stays is closed: %+v, %v", before, err)
+		}
+
+		r.stop()
+		time.Sleep(delay - time.Second) // fake time
+
+		during, err := http.ReadResponse(r.send(request), nil)
+		if err != nil || !during.Close {
+			r.Fatalf("got %+v, %v, want an answer that sends the client to another replica", during, err)
+		}
+
+		select {
+		case err := <-r.ended:
+			r.Fatalf("the server ended before its delay was over: %v", err)
+		default:
+		}
+
+		if took, err := r.end(); err != nil || took != time.Second {
+			r.Errorf("the stop took another %s, want what is left of the delay; error %v", took, err)
+		}
+	})
+}
+
+func TestNobodyLeavesOutsideOfAServer(t *testing.T) {
+	if Draining(t.Context()) != nil {
+		t.Error("a request that no server got is told that its server leaves")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	echo := func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestTimeout)
+
+			return
+		}
+
+		_, _ = w.Write(text)
+	}
+
+	cases := map[string]struct {
+		reason     string
+		handle     http.HandlerFunc
+		request    string
+		wantStatus int // 0: the connection is closed without an answer
+		wantAfter  time.Duration
+	}{
+		"slow header": {
+			reason: "half a request must not hold a connection for ever",
+			handle: echo, request: strings.TrimSuffix(get, "\r\n"), wantAfter: 10 * time.Second,
+		},
+		"slow body": {
+			reason: "half a body must not hold a handler for ever",
+			handle: echo, request: "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nhalf",
+			wantStatus: http.StatusRequestTimeout, wantAfter: 30 * time.Second,
+		},
+		"long header": {
+			reason: "what is read before anybody is asked for a password is bounded",
+			handle: echo, request: "GET / HTTP/1.1\r\nHost: here\r\nX-Long: " + strings.Repeat("x", 80<<10) + "\r\n\r\n",
+			wantStatus: http.StatusRequestHeaderFieldsTooLarge,
+		},
+		"header of a usual size": {
+			reason: "tokens and contexts of platforms fit",
+			handle: echo, request: "GET / HTTP/1.1\r\nHost: here\r\nX-Long: " + strings.Repeat("x", 48<<10) + "\r\n\r\n",
+			wantStatus: http.StatusOK,
+		},
+		"long poll": {
+			reason:  "the longest poll is answered in time",
+			handle:  func(http.ResponseWriter, *http.Request) { time.Sleep(40 * time.Second) }, // fake time
+			request: get, wantStatus: http.StatusOK, wantAfter: 40 * time.Second,
+		},
+		"slow answer": {
+			reason: "an answer that nobody reads must not hold a handler for ever",
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				time.Sleep(61 * time.Second) // fake time
+
+				_, _ = io.WriteString(w, "late")
+			},
+			request: get, wantAfter: 61 * time.Second,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			serve(t, c.handle, func(r running) {
+				answer := <-r.ask(c.request)
+				if answer.status != c.wantStatus || answer.after < c.wantAfter || answer.after > c.wantAfter+time.Second {
+					r.Errorf("%s: status %d after %s (%v), want %d after %s",
+						c.reason, answer.status, answer.after, answer.err, c.wantStatus, c.wantAfter)
+				}
+
+				if _, err := r.end(); err != nil {
+					r.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestIdleConnectionIsClosed(t *testing.T) {
+	serve(t, http.NotFoundHandler(), func(r running) {
+		reader := r.send(get)
+
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			r.Fatal(err)
+		}
+
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			r.Error(err)
+		}
+
+		if err := response.Body.Close(); err != nil {
+			r.Error(err)
+		}
+
+		began := time.Now()
+
+		_, err = reader.ReadByte()
+		if idle := time.Since(began); !errors.Is(err, io.EOF) || idle != 2*time.Minute {
+			r.Errorf("an idle connection gives %v after %s, want its end after 2m", err, idle)
+		}
+
+		if _, err := r.end(); err != nil {
+			r.Error(err)
+		}
+	})
+}
+
+func TestListen(t *testing.T) {
+	server, err := Listen(t.Context(), "127.0.0.1:0", http.NotFoundHandler(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Listen(t.Context(), server.Address(), nil, 0); err == nil || !strings.Contains(err.Error(), server.Address()) {
+		t.Errorf("an address that is taken gives %v, want an error that names it", err)
+	}
+
+	for range 2 { // a service that failed to start closes what it has, and that may have ended by itself
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if err := server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serving "+server.Address()) {
+		t.Errorf("a server whose address was given back runs: %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package fakeagent
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	connectionName     = "compass-connection"
+	connectionKind     = "CompassConnection"
+	connectionResource = "compassconnections"
+)
+
+// The states of a CompassConnection that the agent reaches.
+const (
+	connected             = "Connected"
+	connectionFailed      = "ConnectionFailed"
+	synchronized          = "Synchronized"
+	synchronizationFailed = "SynchronizationFailed"
+)
+
+func connectionGroup() schema.GroupVersion {
+	return schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
+}
+
+func (a *Agent) connections() dynamic.ResourceInterface {
+	return a.Cluster.Resource(connectionGroup().WithResource(connectionResource))
+}
+
+// connection is nil when there is none.
+func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, error) {
+	found, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("reading the connection: %w", err)
+	}
+
+	return found, nil
+}
+
+func stateOf(connection *unstructured.Unstructured) string {
+	if connection == nil {
+		return ""
+	}
+
+	state, _, _ := unstructured.NestedString(connection.Object, "status", "connectionState")
+
+	return state
+}
+
+// connecting is the status of an agent that tried to connect, and synchronization that of one that spoke with Director.
+func connecting(problem error) map[string]any {
+	return status(connected, connectionFailed, "connectionStatus", problem)
+}
+
+func synchronization(problem error) map[string]any {
+	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
+}
+
+// status has one state when it went well, another when it failed, and the error beside it.
+func status(well, badly, part string, problem error) map[string]any {
+	if problem == nil {
+		return map[string]any{"connectionState": well, part: map[string]any{"error": ""}}
+	}
+
+	return map[string]any{"connectionState": badly, part: map[string]any{"error": problem.Error()}}
+}
+
+// tell writes the status into the connection, and makes one where there is none. A cluster that does not know CompassConnections learns of
+// them, and is told later.
+func (a *Agent) tell(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
+	if connection != nil {
+		connection.Object["status"] = status
+		if _, err := a.connections().Update(ctx, connection, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("telling how it is connected: %w", err)
+		}
+
+		return nil
+	}
+
+	connection = &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	connection.SetGroupVersionKind(connectionGroup().WithKind(connectionKind))
+	connection.SetName(connectionName)
+
+	_, err := a.connections().Create(ctx, connection, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = a.Cluster.Resource(definitionResource()).Create(ctx, definition(), metav1.CreateOptions{})
+	}
+
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("telling that it is connected: %w", err)
+	}
+
+	return nil
+}
+
+func definitionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// definition is the CustomResourceDefinition of CompassConnections.
+func definition() *unstructured.Unstructured {
+	group := connectionGroup()
+
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": connectionResource + "." + group.Group},
+		"spec": map[string]any{
+			"group": group.Group, "scope": "Cluster",
+			"names": map[string]any{"kind": connectionKind, "plural": connectionResource, "singular": "compassconnection"},
+			"versions": []any{map[string]any{
+				"name": group.Version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				}},
+			}},
+		},
+	}}
+}

@@ -1,0 +1,120 @@
+package fakeagent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	configurationName = "compass-agent-configuration"
+
+	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one for which token it got it.
+	credentialsName  = "compass-agent-credentials"
+	credentialsToken = "TOKEN_SHA256"
+)
+
+// configuration is what the agent is told, and where that stands. Without a token there is none.
+type configuration struct {
+	namespace, url, token string
+}
+
+// hash tells its token from others without giving it away.
+func (c configuration) hash() string {
+	sum := sha256.Sum256([]byte(c.token))
+
+	return hex.EncodeToString(sum[:])
+}
+
+func (a *Agent) secrets(namespace string) dynamic.ResourceInterface {
+	return a.Cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
+}
+
+// configuration looks in all namespaces: the agent stands where it is configured, and was configured last.
+func (a *Agent) configuration(ctx context.Context) (configuration, error) {
+	list, err := a.secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + configurationName})
+	if err != nil {
+		return configuration{}, fmt.Errorf("looking for the configuration: %w", err)
+	}
+
+	var latest *unstructured.Unstructured
+
+	for i := range list.Items {
+		each := &list.Items[i]
+		made := each.GetCreationTimestamp()
+
+		if each.GetName() == configurationName && (latest == nil || made.After(latest.GetCreationTimestamp().Time)) {
+			latest = each
+		}
+	}
+
+	if latest == nil {
+		return configuration{}, nil
+	}
+
+	data, err := dataOf(latest)
+	if err != nil {
+		return configuration{}, err
+	}
+
+	return configuration{latest.GetNamespace(), data["CONNECTOR_URL"], data["TOKEN"]}, nil
+}
+
+// credentialsFor reports whether the agent has credentials that it got for this token.
+func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (bool, error) {
+	found, err := a.secrets(configured.namespace).Get(ctx, credentialsName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, fmt.Errorf("reading the credentials: %w", err)
+	}
+
+	data, err := dataOf(found)
+
+	return data[credentialsToken] == configured.hash(), err
+}
+
+func (a *Agent) keepCredentials(ctx context.Context, configured configuration) error {
+	hash := base64.StdEncoding.EncodeToString([]byte(configured.hash()))
+	wanted := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": credentialsName, "namespace": configured.namespace},
+		"data": map[string]any{credentialsToken: hash},
+	}}
+
+	_, err := a.secrets(configured.namespace).Create(ctx, wanted, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = a.secrets(configured.namespace).Update(ctx, wanted, metav1.UpdateOptions{})
+	}
+
+	if err != nil {
+		return fmt.Errorf("writing the credentials: %w", err)
+	}
+
+	return nil
+}
+
+// dataOf are the texts that a Secret holds.
+func dataOf(object *unstructured.Unstructured) (map[string]string, error) {
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
+		return nil, fmt.Errorf("reading the Secret %s: %w", object.GetName(), err)
+	}
+
+	data := map[string]string{}
+	for key, value := range secret.Data {
+		data[key] = string(value)
+	}
+
+	return data, nil
+}

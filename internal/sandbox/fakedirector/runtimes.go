@@ -1,0 +1,232 @@
+package fakedirector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// What Director takes as a name, a description and the key of a label.
+const (
+	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
+	labelPattern       = `^[a-zA-Z0-9_]+$`
+	longestDescription = 2000
+)
+
+// execute carries out an operation of the schema for a tenant.
+func (d *Director) execute(tenant, operation string, arguments map[string]any) (any, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	if d.strange[tenant] {
+		return nil, refuse(TenantNotFound, "there is no tenant %q", tenant)
+	}
+
+	id, _ := arguments["id"].(string)
+	input, _ := arguments["in"].(map[string]any)
+
+	switch operation {
+	case "runtime":
+		return shown(d.find(tenant, id)), nil
+	case "runtimes":
+		return d.list(tenant, arguments["filter"])
+	case "registerRuntime":
+		return d.register(tenant, input)
+	case "updateRuntime":
+		return d.update(d.find(tenant, id), id, input)
+	case "unregisterRuntime":
+		return d.unregister(d.find(tenant, id), id)
+	default:
+		return d.oneTimeToken(d.find(tenant, id), id)
+	}
+}
+
+func (d *Director) find(tenant, id string) *Runtime {
+	for _, runtime := range d.runtimes {
+		if runtime.Tenant == tenant && runtime.ID == id {
+			return runtime
+		}
+	}
+
+	return nil
+}
+
+func (d *Director) list(tenant string, filters any) (any, error) {
+	found := []map[string]any{}
+
+	for _, runtime := range d.runtimes {
+		matches, err := fits(runtime, filters)
+		if err != nil {
+			return nil, err
+		}
+
+		if runtime.Tenant == tenant && matches {
+			found = append(found, shown(runtime))
+		}
+	}
+
+	return map[string]any{
+		"data": found, "totalCount": len(found),
+		"pageInfo": map[string]any{"startCursor": "", "endCursor": "", "hasNextPage": false},
+	}, nil
+}
+
+// fits reports whether every filter applies to the runtime.
+func fits(runtime *Runtime, filters any) (bool, error) {
+	list, isList := filters.([]any)
+	if !isList && filters != nil {
+		list = []any{filters} // GraphQL takes a value in the place of a list of it
+	}
+
+	for _, each := range list {
+		filter, _ := each.(map[string]any)
+		key, _ := filter["key"].(string)
+		value, labeled := runtime.Labels[key]
+		query, asked := filter["query"].(string)
+
+		var wanted any
+
+		if asked {
+			if err := json.Unmarshal([]byte(query), &wanted); err != nil {
+				return false, refuse(InvalidData, "the query of a filter has to be JSON")
+			}
+		}
+
+		if !labeled || asked && !reflect.DeepEqual(value, wanted) {
+			return false, nil
+		}
+	}
+
+	return true, nil
+}
+
+func (d *Director) register(tenant string, input map[string]any) (any, error) {
+	runtime := &Runtime{ID: uuid.NewString(), Tenant: tenant, Condition: "INITIAL", CreatedAt: d.options.Now()}
+	if err := d.set(runtime, input); err != nil {
+		return nil, err
+	}
+
+	d.runtimes = append(d.runtimes, runtime)
+
+	return shown(runtime), d.store()
+}
+
+func (d *Director) update(runtime *Runtime, id string, input map[string]any) (any, error) {
+	if runtime == nil {
+		return nil, unknown(id)
+	}
+
+	if err := d.set(runtime, input); err != nil {
+		return nil, err
+	}
+
+	return shown(runtime), d.store()
+}
+
+// set checks what is sent and then takes it over: all, or nothing.
+func (d *Director) set(runtime *Runtime, input map[string]any) error {
+	name, _ := input["name"].(string)
+	description, _ := input["description"].(string)
+	labels, _ := input["labels"].(map[string]any)
+
+	if !regexp.MustCompile(namePattern).MatchString(name) {
+		return refuse(InvalidData, "name=cannot be %q: up to 36 of a-z, 0-9, - and ., not a digit first", name)
+	}
+
+	if len(description) > longestDescription {
+		return refuse(InvalidData, "description=has more than %d characters", longestDescription)
+	}
+
+	for key := range labels {
+		if !regexp.MustCompile(labelPattern).MatchString(key) {
+			return refuse(InvalidData, "labels=key %q has other characters than letters, digits and underscores", key)
+		}
+	}
+
+	runtime.Name, runtime.Description, runtime.Labels = name, description, labels
+
+	if condition, told := input["statusCondition"].(string); told {
+		runtime.Condition = condition
+	}
+
+	runtime.ConditionAt = d.options.Now()
+
+	return nil
+}
+
+func (d *Director) unregister(runtime *Runtime, id string) (any, error) {
+	if runtime == nil {
+		return nil, unknown(id)
+	}
+
+	d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
+
+	return shown(runtime), d.store()
+}
+
+func unknown(id string) error { return refuse(NotFound, "there is no runtime %q of this tenant", id) }
+
+// shown is a runtime as the schema has it, or nothing.
+func shown(runtime *Runtime) map[string]any {
+	if runtime == nil {
+		return nil
+	}
+
+	return map[string]any{
+		"id": runtime.ID, "name": runtime.Name, "description": runtime.Description, "labels": runtime.Labels,
+		"status":   map[string]any{"condition": runtime.Condition, "timestamp": runtime.ConditionAt.UTC().Format(time.RFC3339)},
+		"metadata": map[string]any{"creationTimestamp": runtime.CreatedAt.UTC().Format(time.RFC3339)},
+	}
+}
+
+// store writes the file. The mutex is held.
+func (d *Director) store() error {
+	if d.options.File == "" {
+		return nil
+	}
+
+	text, err := json.Marshal(d.runtimes)
+	if err != nil {
+		return fmt.Errorf("encoding what is registered: %w", err)
+	}
+
+	// Written beside and renamed, so that a crash leaves all of it or nothing.
+	if err := os.WriteFile(d.options.File+".new", text, 0o600); err != nil {
+		return fmt.Errorf("writing what is registered: %w", err)
+	}
+
+	if err := os.Rename(d.options.File+".new", d.options.File); err != nil {
+		return fmt.Errorf("writing what is registered: %w", err)
+	}
+
+	return nil
+}
+
+func (d *Director) restore() error {
+	if d.options.File == "" {
+		return nil
+	}
+
+	text, err := os.ReadFile(d.options.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	if err == nil {
+		err = json.Unmarshal(text, &d.runtimes)
+	}
+
+	if err != nil {
+		return fmt.Errorf("reading what is registered from %s: %w", d.options.File, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,169 @@
+package fakedirector_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+)
+
+// ask sends a request in the tenant's name and returns the answer.
+func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) string {
+	t.Helper()
+
+	body, err := json.Marshal(map[string]string{"query": query})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fakedirector.GraphQLPath, strings.NewReader(string(body)))
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Tenant", tenant)
+
+	answer := httptest.NewRecorder()
+	d.ServeHTTP(answer, request)
+
+	return answer.Body.String()
+}
+
+// login gets an access token.
+func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token string, status int) {
+	t.Helper()
+
+	form := url.Values{"grant_type": {grant}, "scope": {"runtime:read runtime:write"}}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fakedirector.TokenPath, strings.NewReader(form.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.SetBasicAuth(fakedirector.DefaultClientID, secret)
+
+	answer := httptest.NewRecorder()
+	d.ServeHTTP(answer, request)
+
+	var told struct {
+		Token string `json:"access_token"`
+	}
+
+	_ = json.Unmarshal(answer.Body.Bytes(), &told)
+
+	return told.Token, answer.Code
+}
+
+// TestRequestsOfTheFormerKind has literals in the place of variables, and aliases of the caller's choice.
+func TestRequestsOfTheFormerKind(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "director.json")
+
+	d, err := fakedirector.New(fakedirector.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	token, _ := login(t, d, fakedirector.DefaultClientSecret, "client_credentials")
+
+	answer := ask(t, d, "t", token, `mutation { made: registerRuntime(in: {name: "one", labels: {order: "1"}, statusCondition: PROVISIONING}) { id status { condition } } }`)
+
+	runtimes := d.Runtimes()
+	if len(runtimes) != 1 || !strings.Contains(answer, fmt.Sprintf(`{"data":{"made":{"id":%q,"status":{"condition":"PROVISIONING"}}}}`, runtimes[0].ID)) {
+		t.Fatalf("registered %v, answered %s", runtimes, answer)
+	}
+
+	id := runtimes[0].ID
+
+	again, err := fakedirector.New(fakedirector.Options{File: file})
+	if err != nil || len(again.Runtimes()) != 1 || again.Runtimes()[0].ID != id {
+		t.Errorf("a restart leaves %v, %v", again.Runtimes(), err)
+	}
+
+	cases := map[string]struct{ reason, tenant, token, query, want string }{
+		"by key":         {"any value will do", "t", token, `{ result: runtimes(filter: {key: "order"}) { totalCount } }`, `"totalCount":1`},
+		"by value":       {"another value will not", "t", token, `{ result: runtimes(filter: [{key: "order", query: "\"2\""}]) { totalCount } }`, `"totalCount":0`},
+		"odd query":      {"a value is JSON", "t", token, `{ result: runtimes(filter: {key: "order", query: "1 2"}) { totalCount } }`, `"error_code":22`},
+		"unknown":        {"null is the answer", "t", token, `{ result: runtime(id: "none") { id } }`, `{"data":{"result":null}}`},
+		"other tenant":   {"they see nothing of each other", "u", token, `{ result: runtime(id: "` + id + `") { id } }`, `{"data":{"result":null}}`},
+		"no tenant":      {"nothing belongs to nobody", "", token, `{ result: runtime(id: "none") { id } }`, `"error_code":24`},
+		"no token":       {"nobody comes in without", "t", "bad", `{ result: runtime(id: "none") { id } }`, `"error_code":26`},
+		"bad name":       {"Director's rules", "t", token, `mutation { result: registerRuntime(in: {name: "1Large"}) { id } }`, `"error_code":22`},
+		"odd labels":     {"any JSON is a value", "t", token, `mutation { result: registerRuntime(in: {name: "a", labels: {_: [1]}}) { name labels } }`, `"labels":{"_":[1]}`},
+		"unknown field":  {"the schema is the contract", "t", token, `{ result: runtime(id: "none") { colour } }`, `Cannot query field`},
+		"bad label":      {"Director's rules", "t", token, `mutation { result: registerRuntime(in: {name: "a", labels: {ä: 1}}) { id } }`, `"errors"`},
+		"not registered": {"what is not there cannot change", "t", token, `mutation { result: unregisterRuntime(id: "none") { id } }`, `"error_code":20`},
+	}
+
+	for name, c := range cases {
+		if answer := ask(t, d, c.tenant, c.token, c.query); !strings.Contains(answer, c.want) {
+			t.Errorf("%s: %s: answered %s, want %s", name, c.reason, answer, c.want)
+		}
+	}
+
+	d.Forget("t")
+
+	if answer := ask(t, d, "t", token, `{ result: runtime(id: "none") { id } }`); !strings.Contains(answer, `"error_code":25`) {
+		t.Errorf("a tenant that is not known: %s", answer)
+	}
+}
+
+func TestTokensForCredentials(t *testing.T) {
+	d, err := fakedirector.New(fakedirector.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, status := login(t, d, "wrong", "client_credentials"); status != http.StatusUnauthorized {
+		t.Errorf("a wrong secret: %d", status)
+	}
+
+	if _, status := login(t, d, fakedirector.DefaultClientSecret, "password"); status != http.StatusBadRequest {
+		t.Errorf("another grant: %d", status)
+	}
+}
+
+func TestConnector(t *testing.T) {
+	file, now := filepath.Join(t.TempDir(), "director.json"), time.Now()
+
+	d, err := fakedirector.New(fakedirector.Options{File: file, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	access, _ := login(t, d, fakedirector.DefaultClientSecret, "client_credentials")
+	ask(t, d, "t", access, `mutation { result: registerRuntime(in: {name: "one"}) { id } }`)
+
+	id := d.Runtimes()[0].ID
+	for range 2 {
+		ask(t, d, "t", access, `mutation { result: requestOneTimeTokenForRuntime(id: "`+id+`") { token } }`)
+	}
+
+	given := d.Runtimes()[0].OneTimeTokens
+
+	for _, step := range []struct {
+		reason, url, token string
+		later              time.Duration
+		want               bool
+	}{
+		{"elsewhere nobody answers", "https://elsewhere.example.com", given[0].Token, 0, false},
+		{"a token lets in", fakedirector.DefaultConnectorURL, given[0].Token, 0, true},
+		{"once", fakedirector.DefaultConnectorURL, given[0].Token, 0, false},
+		{"nobody makes one up", fakedirector.DefaultConnectorURL, "made-up", 0, false},
+		{"it does not last", fakedirector.DefaultConnectorURL, given[1].Token, 2 * time.Hour, false},
+	} {
+		now = now.Add(step.later)
+
+		if err := d.Connect(t.Context(), step.url, step.token); (err == nil) != step.want {
+			t.Errorf("%s: got %v", step.reason, err)
+		}
+	}
+
+	again, err := fakedirector.New(fakedirector.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := again.Connect(t.Context(), fakedirector.DefaultConnectorURL, given[0].Token); err == nil {
+		t.Error("a restart forgets which tokens are spent")
+	}
+}

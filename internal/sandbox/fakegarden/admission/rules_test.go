@@ -1,0 +1,142 @@
+//nolint:staticcheck // These tests are about fields that are deprecated.
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/sirupsen/logrus/hooks/test"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
+)
+
+// The rules that all tiers of the garden have in common are tested by package conformance. Here are those for the past (Kubernetes 1.33)
+// and for rare changes.
+
+// open returns a client of a garden in which no gardenlet works, and its namespace.
+func open(t *testing.T) (client.Client, string) {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return memory.Client(), memory.Namespace()
+}
+
+// aged returns a Shoot as it was written for Kubernetes 1.33.
+func aged(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {
+	t.Helper()
+	binding := &gardencorev1beta1.SecretBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "old"},
+		Provider:   &gardencorev1beta1.SecretBindingProvider{Type: "aws"},
+		SecretRef:  corev1.SecretReference{Namespace: namespace, Name: "aws"},
+	}
+	if err := c.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	shoot := conformance.Shoot(namespace, "c-1")
+	shoot.Spec.Kubernetes.Version = "1.33.11"
+	shoot.Spec.CloudProfile, shoot.Spec.CloudProfileName = nil, new("aws")
+	shoot.Spec.CredentialsBindingName, shoot.Spec.SecretBindingName = nil, new(binding.Name)
+	return shoot
+}
+
+func TestThePastIsAccepted(t *testing.T) {
+	c, namespace := open(t)
+	shoot := aged(t, c, namespace)
+	if err := c.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	if profile := shoot.Spec.CloudProfile; profile == nil || profile.Name != "aws" {
+		t.Errorf("the name of the cloud profile was not taken over: %v", profile)
+	}
+	shoot.Spec.CredentialsBindingName, shoot.Spec.SecretBindingName = new("aws"), nil
+	if err := c.Update(t.Context(), shoot); err != nil {
+		t.Errorf("the way from a SecretBinding to a CredentialsBinding must be open: %v", err)
+	}
+}
+
+func TestRareChangesAreRefused(t *testing.T) {
+	tests := []struct {
+		reason string
+		spoil  func(*gardencorev1beta1.Shoot)
+		text   string
+	}{
+		{"minor versions of Kubernetes cannot be skipped", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Kubernetes.Version = "1.35.4"
+		}, "kubernetes version upgrade cannot skip a minor version"},
+		{"the credentials cannot be others", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.SecretBindingName = new("other")
+		}, "spec.secretBindingName: Invalid value"},
+		{"there is one kind of credentials", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.CredentialsBindingName = new("aws")
+		}, "is incompatible with credentialsBindingName"},
+		{"a cluster cannot lose its network", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Networking.Type = nil
+		}, "spec.networking.type"},
+		{"the purpose is one of four", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurpose("fun"))
+		}, `spec.purpose: Unsupported value: "fun"`},
+		{"zones are named once", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Provider.Workers[0].Zones = []string{"eu-central-1a", "eu-central-1a"}
+		}, "Duplicate value"},
+		{"the autoscaler has another option since Kubernetes 1.33", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{MaxEmptyBulkDelete: new(int32(1))}
+		}, "maxEmptyBulkDelete field is no longer supported"},
+		{"resources for extensions have to be there", func(shoot *gardencorev1beta1.Shoot) {
+			shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "audit"}}
+			shoot.Spec.Resources[0].ResourceRef.Kind, shoot.Spec.Resources[0].ResourceRef.Name = "Secret", "nothing"
+		}, `secrets "nothing" not found`},
+	}
+	c, namespace := open(t)
+	stored := aged(t, c, namespace)
+	if err := c.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			shoot := stored.DeepCopy()
+			test.spoil(shoot)
+			if err := c.Update(t.Context(), shoot); err == nil || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("got %v, want …%s…", err, test.text)
+			}
+		})
+	}
+}
+
+func TestDeletedShootStaysAsItIs(t *testing.T) {
+	c, namespace := open(t)
+	shoot := conformance.Shoot(namespace, "c-1")
+	shoot.Finalizers = []string{"test/waits"}
+	shoot.Annotations = map[string]string{"confirmation.gardener.cloud/deletion": "true"}
+	if err := c.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+		t.Fatal(err)
+	}
+	shoot.Spec.Provider.Workers[0].Maximum++
+	if err := c.Update(t.Context(), shoot); !apierrors.IsInvalid(err) {
+		t.Errorf("a deleted shoot cannot be changed, got: %v", err)
+	}
+}
+
+func TestNamespaceWithoutProject(t *testing.T) {
+	c, _ := open(t)
+	shoot := conformance.Shoot("elsewhere", "c-1")
+	shoot.Spec.CredentialsBindingName = nil
+	shoot.Spec.Provider.Workers = nil
+	if err := c.Create(t.Context(), shoot); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "could not find referenced project") {
+		t.Errorf("got %v", err)
+	}
+}

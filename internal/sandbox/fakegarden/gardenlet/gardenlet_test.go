@@ -1,0 +1,372 @@
+package gardenlet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus/hooks/test"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+)
+
+const (
+	creation = 10 * time.Second
+	deletion = 4 * time.Second
+	// rounding is by how much an operation may come early, because its begin is kept in whole seconds.
+	rounding = time.Second
+)
+
+// fakeRuntimes notes which runtimes run.
+type fakeRuntimes struct {
+	mu      sync.Mutex
+	address string
+	running map[string]bool
+	// broken is a runtime that does not start, slow one that takes very long.
+	broken, slow string
+}
+
+func (r *fakeRuntimes) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+	switch {
+	case len(clientCA) == 0:
+		return gardenlet.Endpoint{}, errors.New("no client authority")
+	case technicalID == r.broken:
+		return gardenlet.Endpoint{}, errors.New("broken")
+	case technicalID == r.slow:
+		select {
+		case <-ctx.Done():
+			return gardenlet.Endpoint{}, ctx.Err()
+		case <-time.After(time.Hour):
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[technicalID] = true
+	return gardenlet.Endpoint{URL: r.address + "/" + technicalID, CA: []byte("authority of " + r.address)}, nil
+}
+
+func (r *fakeRuntimes) Stop(_ context.Context, technicalID string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, technicalID)
+	return nil
+}
+
+func (r *fakeRuntimes) runs(technicalID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[technicalID]
+}
+
+// stage is a garden with a gardenlet in a bubble of fake time.
+type stage struct {
+	*testing.T
+
+	client    client.WithWatch
+	namespace string
+	runtimes  *fakeRuntimes
+	stop      func()
+}
+
+// play runs a test with a gardenlet in a bubble.
+func play(t *testing.T, run func(stage *stage)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := test.NewNullLogger()
+		memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: dir, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := &stage{T: t, client: memory.Client(), namespace: memory.Namespace()}
+		stage.restart("https://first")
+		defer func() { stage.stop() }()
+		run(stage)
+	})
+}
+
+// restart replaces the gardenlet and the runtimes by new ones, which know nothing of the old.
+func (s *stage) restart(address string) {
+	s.Helper()
+	if s.stop != nil {
+		s.stop()
+	}
+	s.runtimes = &fakeRuntimes{address: address, running: map[string]bool{}}
+	s.run()
+}
+
+func (s *stage) run() {
+	s.Helper()
+	log, _ := test.NewNullLogger()
+	worker, err := gardenlet.New(gardenlet.Options{
+		Client:    s.client,
+		Namespace: s.namespace,
+		Project:   fakegarden.DefaultProject,
+		Runtimes:  s.runtimes,
+		Creation:  creation,
+		Deletion:  deletion,
+		DNSDomain: seed.Domain,
+		Log:       log,
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	s.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.Errorf("run the gardenlet: %v", err)
+		}
+	}
+}
+
+// pass lets time pass until all that is due by then is done.
+func (s *stage) pass(duration time.Duration) {
+	time.Sleep(duration)
+	synctest.Wait()
+}
+
+func (s *stage) create(name string) {
+	s.Helper()
+	if err := s.client.Create(s.Context(), conformance.Shoot(s.namespace, name)); err != nil {
+		s.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (s *stage) get(name string) *gardencorev1beta1.Shoot {
+	s.Helper()
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, shoot); err != nil {
+		s.Fatal(err)
+	}
+	return shoot
+}
+
+func (s *stage) change(name string, change func(*gardencorev1beta1.Shoot)) {
+	s.Helper()
+	shoot := s.get(name)
+	before := shoot.DeepCopy()
+	change(shoot)
+	if err := s.client.Patch(s.Context(), shoot, client.MergeFrom(before)); err != nil {
+		s.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (s *stage) delete(name string) {
+	s.Helper()
+	s.change(name, func(shoot *gardencorev1beta1.Shoot) {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
+	})
+	if err := s.client.Delete(s.Context(), s.get(name)); err != nil {
+		s.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (s *stage) gone(object client.Object, name string) bool {
+	s.Helper()
+	return apierrors.IsNotFound(s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, object))
+}
+
+// order orders faults; the map replaces what was ordered before.
+func (s *stage) order(faults map[string]string) {
+	s.Helper()
+	orders := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, Data: faults,
+	}
+	err := s.client.Create(s.Context(), orders)
+	if apierrors.IsAlreadyExists(err) {
+		orders.ResourceVersion = ""
+		err = s.client.Update(s.Context(), orders)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// stands checks the last operation of a Shoot, given as "Create Processing 40".
+func (s *stage) stands(name, want string) {
+	s.Helper()
+	last := s.get(name).Status.LastOperation
+	if last == nil {
+		s.Fatalf("%s has no last operation, want %q", name, want)
+	}
+	if got := fmt.Sprint(last.Type, " ", last.State, " ", last.Progress); got != want {
+		s.Fatalf("%s stands at %q, want %q (%s)", name, got, want, last.Description)
+	}
+}
+
+func TestCreationTakesItsTime(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("c-1")
+		s.stands("c-1", "Create Processing 0")
+		s.pass(creation/2 + rounding/2)
+		s.stands("c-1", "Create Processing 40")
+		if len(s.get("c-1").Status.AdvertisedAddresses) > 0 {
+			t.Error("a runtime that is not there yet has an address")
+		}
+		s.pass(creation / 2)
+		s.stands("c-1", "Create Succeeded 100")
+		shoot := s.get("c-1")
+		want := []gardencorev1beta1.ShootAdvertisedAddress{{Name: "external", URL: "https://first/shoot--local--c-1"}}
+		if diff := cmp.Diff(want, shoot.Status.AdvertisedAddresses); diff != "" {
+			t.Errorf("addresses -want +got:\n%s", diff)
+		}
+		if *shoot.Spec.DNS.Domain != "c-1.local.runtimes.test" {
+			t.Errorf("domain %s", *shoot.Spec.DNS.Domain)
+		}
+		if shoot.Status.ObservedGeneration != shoot.Generation {
+			t.Errorf("generation %d, observed %d", shoot.Generation, shoot.Status.ObservedGeneration)
+		}
+	})
+}
+
+func TestChangeIsReconciled(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("c-1")
+		s.pass(creation)
+		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ })
+		s.stands("c-1", "Reconcile Processing 0")
+		s.pass(creation)
+		s.stands("c-1", "Reconcile Succeeded 100")
+		resting := s.get("c-1").ResourceVersion
+		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { metav1.SetMetaDataLabel(&shoot.ObjectMeta, "color", "blue") })
+		s.pass(time.Hour)
+		s.stands("c-1", "Reconcile Succeeded 100")
+		if before, after := s.get("c-1").Generation, s.get("c-1").Status.ObservedGeneration; before != after || resting == "" {
+			t.Errorf("a label changed the generation: %d, observed %d", before, after)
+		}
+	})
+}
+
+func TestRestingShootIsLeftAlone(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("c-1")
+		s.pass(creation)
+		before := s.get("c-1").ResourceVersion
+		s.pass(time.Hour)
+		if after := s.get("c-1").ResourceVersion; after != before {
+			t.Errorf("a shoot for which there is nothing to do was written: resource version %s, then %s", before, after)
+		}
+	})
+}
+
+func TestDeletionLeavesNothing(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("c-1")
+		s.pass(creation)
+		s.delete("c-1")
+		s.stands("c-1", "Delete Processing 0")
+		s.pass(deletion)
+		for name, object := range map[string]client.Object{
+			"c-1":            &gardencorev1beta1.Shoot{},
+			"c-1.ca-cluster": &corev1.ConfigMap{},
+			"c-1.ca-client":  &gardencorev1beta1.InternalSecret{},
+		} {
+			if !s.gone(object, name) {
+				t.Errorf("%T %s is still there", object, name)
+			}
+		}
+		if s.runtimes.runs("shoot--local--c-1") {
+			t.Error("the runtime still runs")
+		}
+	})
+}
+
+func TestDeletionDuringCreation(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("c-1")
+		s.pass(creation / 2)
+		s.delete("c-1")
+		s.pass(deletion)
+		if !s.gone(&gardencorev1beta1.Shoot{}, "c-1") {
+			t.Error("the shoot is still there")
+		}
+	})
+}
+
+func TestRestartGoesOn(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("ready")
+		s.pass(creation)
+		s.create("underway")
+		s.pass(creation/2 + rounding/2)
+
+		s.restart("https://second")
+		synctest.Wait()
+
+		if !s.runtimes.runs("shoot--local--ready") {
+			t.Error("a runtime that was ready does not run after the restart")
+		}
+		if url := s.get("ready").Status.AdvertisedAddresses[0].URL; url != "https://second/shoot--local--ready" {
+			t.Errorf("the runtime is still said to be at %s", url)
+		}
+		authority := &corev1.ConfigMap{}
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "ready.ca-cluster"}, authority); err != nil {
+			t.Fatal(err)
+		}
+		if authority.Data["ca.crt"] != "authority of https://second" {
+			t.Errorf("the authority is still %q", authority.Data["ca.crt"])
+		}
+		s.stands("underway", "Create Processing 40")
+		s.pass(creation / 2)
+		s.stands("underway", "Create Succeeded 100")
+		s.stands("ready", "Create Succeeded 100")
+	})
+}
+
+func TestTimeOfDowntimeCounts(t *testing.T) {
+	play(t, func(s *stage) {
+		s.create("creating")
+		s.create("deleting")
+		s.pass(creation / 2)
+		s.delete("deleting")
+		s.stop()
+		time.Sleep(time.Hour)
+		s.run()
+		synctest.Wait()
+		s.stands("creating", "Create Succeeded 100")
+		if !s.gone(&gardencorev1beta1.Shoot{}, "deleting") {
+			t.Error("the deleted shoot is still there")
+		}
+	})
+}
+
+func TestHundredsAtOnceDoNotWaitForOne(t *testing.T) {
+	play(t, func(s *stage) {
+		s.runtimes.slow = "shoot--local--slow"
+		s.runtimes.broken = "shoot--local--broken"
+		s.create("slow")
+		s.create("broken")
+		const many = 60
+		for i := range many {
+			if err := s.client.Create(t.Context(), conformance.Shoot(s.namespace, fmt.Sprintf("c-%d", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.pass(creation)
+		for i := range many {
+			s.stands(fmt.Sprintf("c-%d", i), "Create Succeeded 100")
+		}
+		s.stands("slow", "Create Processing 80")
+		s.stands("broken", "Create Processing 80")
+	})
+}

@@ -1,0 +1,282 @@
+package runtimes_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus/hooks/test"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
+)
+
+const (
+	kubernetes = "1.35.4"
+	admins     = "gardener.cloud:system:admins"
+)
+
+// serve runs a server in a folder until the test ends or stop is called.
+func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	server, err := runtimes.Listen(t.Context(), runtimes.Options{
+		Dir: dir, Log: log, Version: func(context.Context, string) string { return kubernetes },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx) }()
+	stop = func() {
+		cancel()
+		if err, open := <-done; open && err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { cancel() })
+	return server, stop
+}
+
+// TestAlone has a runtime answer at the root of a listener of its own, for its own administrators.
+func TestAlone(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := server.Alone("own")
+	served := make(chan error, 1)
+	go func() { served <- alone.ServeTLS(listener, "", "") }()
+	defer func() {
+		if err := errors.Join(alone.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	for _, test := range []struct {
+		reason string
+		by     runtime
+		want   int
+	}{
+		{"the administrators of the runtime are known", own, http.StatusOK},
+		{"those of another one are not", other, http.StatusUnauthorized},
+	} {
+		client := own.as(t, test.by.authority, admins, time.Hour)
+		response, err := client.Get("https://" + listener.Addr().String() + "/api/v1/namespaces/default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil || response.StatusCode != test.want {
+			t.Errorf("%s: got %d, want %d, %v", test.reason, response.StatusCode, test.want, err)
+		}
+		client.CloseIdleConnections()
+	}
+}
+
+// runtime is a runtime that was started.
+type runtime struct {
+	endpoint  gardenlet.Endpoint
+	authority *certificate.Authority
+}
+
+func startRuntime(t *testing.T, server *runtimes.Server, technicalID string) runtime {
+	t.Helper()
+	key, err := certificate.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := certificate.NewAuthority(technicalID, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := server.Start(t.Context(), technicalID, authority.CertificatePEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime{endpoint, authority}
+}
+
+// as returns a client of the runtime with a certificate of the authority; without an authority it has none.
+func (r runtime) as(t *testing.T, authority *certificate.Authority, organization string, validity time.Duration) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(r.endpoint.CA) {
+		t.Fatal("the authority of the endpoint is no certificate")
+	}
+	config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	if authority != nil {
+		pair, err := authority.IssueClient(certificate.Client{
+			CommonName: "someone", Organizations: []string{organization}, Validity: validity,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Sent also when the server's hints do not ask for it, as kubectl does.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &identity, nil }
+	}
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// ask sends a GET request and decodes the answer, if into is not nil.
+func ask(t *testing.T, client *http.Client, url string, into any) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if into != nil {
+		if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return response.StatusCode
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
+	tests := []struct {
+		reason       string
+		authority    *certificate.Authority
+		organization string
+		validity     time.Duration
+		want         int
+	}{
+		{"administrators are let in", own.authority, admins, time.Hour, http.StatusOK},
+		{"who has no certificate is not known", nil, "", 0, http.StatusUnauthorized},
+		{"the certificate of another runtime is worth nothing", other.authority, admins, time.Hour, http.StatusUnauthorized},
+		{"a certificate that has expired is worth nothing", own.authority, admins, -time.Second, http.StatusUnauthorized},
+		{"who is no administrator may do nothing", own.authority, "visitors", time.Hour, http.StatusForbidden},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			client := own.as(t, test.authority, test.organization, test.validity)
+			for _, path := range []string{"/version", "/readyz", "/api", "/apis"} {
+				if got := ask(t, client, own.endpoint.URL+path, nil); got != test.want {
+					t.Errorf("%s answers %d, want %d", path, got, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	runtime := startRuntime(t, server, "own")
+	admin := runtime.as(t, runtime.authority, admins, time.Hour)
+
+	var info version.Info
+	ask(t, admin, runtime.endpoint.URL+"/version", &info)
+	if info.GitVersion != "v1.35.4" || info.Major != "1" || info.Minor != "35" {
+		t.Errorf("version %+v", info)
+	}
+	var status metav1.Status
+	if code := ask(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
+		t.Errorf("what is not there is answered with %d %+v", code, status)
+	}
+	status = metav1.Status{}
+	ask(t, runtime.as(t, nil, "", 0), runtime.endpoint.URL+"/version", &status)
+	want := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized", Code: http.StatusUnauthorized,
+	}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	runtime := startRuntime(t, server, "own")
+	admin := runtime.as(t, runtime.authority, admins, time.Hour)
+	for range 2 { // Stop is idempotent.
+		if err := server.Stop(t.Context(), "own"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusNotFound {
+		t.Errorf("a runtime that was stopped answers %d", code)
+	}
+}
+
+func TestKubeconfigsOutliveTheServer(t *testing.T) {
+	dir := t.TempDir()
+	conformance.Settle(t, dir)
+	before, stop := serve(t, dir)
+	runtime := startRuntime(t, before, "own")
+	admin := runtime.as(t, runtime.authority, admins, time.Hour)
+	stop()
+
+	after, _ := serve(t, dir)
+	endpoint, err := after.Start(t.Context(), "own", runtime.authority.CertificatePEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(runtime.endpoint, endpoint); diff != "" {
+		t.Errorf("endpoint -before +after:\n%s", diff)
+	}
+	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusOK {
+		t.Errorf("an old kubeconfig is answered %d", code)
+	}
+	for _, name := range []string{"ca.key", "ca.crt", "address"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
+func TestTakenAddressIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	conformance.Settle(t, dir)
+	before, stop := serve(t, dir)
+	address, err := url.Parse(startRuntime(t, before, "own").endpoint.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	squatter, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+
+	after, _ := serve(t, dir)
+	runtime := startRuntime(t, after, "own")
+	if code := ask(t, runtime.as(t, runtime.authority, admins, time.Hour), runtime.endpoint.URL+"/readyz", nil); code != http.StatusOK {
+		t.Errorf("at its new address the runtime answers %d", code)
+	}
+}
+
+func TestStartNeedsAnAuthority(t *testing.T) {
+	server, _ := serve(t, t.TempDir())
+	if _, err := server.Start(t.Context(), "own", []byte("nothing")); err == nil {
+		t.Error("a runtime without a client authority would let nobody in, which must be an error")
+	}
+}

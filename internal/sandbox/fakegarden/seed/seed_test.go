@@ -1,0 +1,108 @@
+package seed_test
+
+import (
+	"slices"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+)
+
+// all returns the objects of one kind.
+func all[T any]() []T {
+	var found []T
+	for _, object := range seed.Objects("local") {
+		if object, ok := object.(T); ok {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+func TestObjectsAreUniqueAndKnown(t *testing.T) {
+	kinds, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, object := range seed.Objects("local") {
+		kind, err := apiutil.GVKForObject(object, kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := kind.String() + " " + object.GetNamespace() + "/" + object.GetName()
+		if seen[id] {
+			t.Errorf("%s is there twice", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestProfilesAreWhereTheProvisionerLooks(t *testing.T) {
+	got := map[string]string{}
+	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+		got[profile.Name] = profile.Spec.Type
+	}
+	want := map[string]string{"aws": "aws", "az": "azure", "gcp": "gcp", "converged-cloud-cp": "openstack"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("profiles -want +got:\n%s", diff)
+	}
+}
+
+func TestEveryProviderHasCredentials(t *testing.T) {
+	got := map[string]string{}
+	for _, binding := range all[*securityv1alpha1.CredentialsBinding]() {
+		got[binding.Namespace+"/"+binding.Name] = binding.Provider.Type
+	}
+	want := map[string]string{"garden-local/aws": "aws", "garden-local/azure": "azure", "garden-local/gcp": "gcp", "garden-local/openstack": "openstack"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bindings -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"aws", "azure", "gcp", "openstack"}, seed.Providers()); diff != "" {
+		t.Errorf("providers -want +got:\n%s", diff)
+	}
+}
+
+func TestZonesAreNamedAsTheProvidersDo(t *testing.T) {
+	want := map[string][]string{
+		"eu-central-1": {"eu-central-1a", "eu-central-1b", "eu-central-1c"},
+		"ca-central-1": {"ca-central-1a", "ca-central-1b", "ca-central-1d"},
+		"us-west-1":    {"us-west-1a", "us-west-1b"},
+		"westeurope":   {"1", "2", "3"},
+		"us-central1":  {"us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f"},
+		"me-central2":  {"me-central2-a", "me-central2-b", "me-central2-c"},
+	}
+	got := map[string][]string{}
+	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+		for _, region := range profile.Spec.Regions {
+			if _, wanted := want[region.Name]; !wanted {
+				continue
+			}
+			for _, zone := range region.Zones {
+				got[region.Name] = append(got[region.Name], zone.Name)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("zones -want +got:\n%s", diff)
+	}
+}
+
+func TestEveryProfileLeavesRoomForUpgrades(t *testing.T) {
+	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+		var versions []string
+		for _, version := range profile.Spec.Kubernetes.Versions {
+			versions = append(versions, version.Version)
+		}
+		for _, wanted := range []string{"1.35.2", "1.35.4", "1.36.3"} {
+			if !slices.Contains(versions, wanted) {
+				t.Errorf("%s does not offer %s, only %v", profile.Name, wanted, versions)
+			}
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
+)
+
+// noRules admit everything, except for config maps with the key "forbidden".
+type noRules struct{}
+
+var errForbidden = errors.New("forbidden by the rules")
+
+func (noRules) Default(_, object client.Object) error {
+	if configMap, ok := object.(*corev1.ConfigMap); ok && configMap.Data != nil {
+		configMap.Data["defaulted"] = "yes"
+	}
+	return nil
+}
+
+func (noRules) Validate(_, object client.Object) error {
+	if configMap, ok := object.(*corev1.ConfigMap); ok && configMap.Data["forbidden"] != "" {
+		return errForbidden
+	}
+	return nil
+}
+
+func (noRules) ValidateDelete(client.Object) error { return nil }
+
+const namespace = "here"
+
+// open returns a store in a folder, and a client that works on it.
+func open(t *testing.T, dir string) (*store.Store, client.WithWatch) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := store.Open(store.Options{
+		Scheme: scheme, Dir: dir, Rules: func(store.Reader) store.Rules { return noRules{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects, fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(objects).Build()
+}
+
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+func create(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func get(t *testing.T, c client.Client, name string) *corev1.ConfigMap {
+	t.Helper()
+	found := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestReopenedStoreIsTheSame(t *testing.T) {
+	dir := t.TempDir()
+	_, before := open(t, dir)
+	create(t, before, configMap("kept", map[string]string{"a": "1"}), configMap("deleted", nil),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err := before.Delete(t.Context(), configMap("deleted", nil)); err != nil {
+		t.Fatal(err)
+	}
+	wanted := get(t, before, "kept")
+
+	_, after := open(t, dir)
+	if diff := cmp.Diff(wanted, get(t, after, "kept")); diff != "" {
+		t.Errorf("-before +after:\n%s", diff)
+	}
+	list := &corev1.ConfigMapList{}
+	if err := after.List(t.Context(), list); err != nil || len(list.Items) != 1 {
+		t.Errorf("%d config maps after the restart (%v), want the one that is kept", len(list.Items), err)
+	}
+	if err := after.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
+		t.Errorf("an object without a namespace is lost: %v", err)
+	}
+	create(t, after, configMap("later", nil))
+	if later := get(t, after, "later"); later.ResourceVersion <= wanted.ResourceVersion {
+		t.Errorf("resource version %s comes after %s", later.ResourceVersion, wanted.ResourceVersion)
+	}
+}
+
+func TestFilesAreForTheOwnerOnly(t *testing.T) {
+	dir := t.TempDir()
+	_, c := open(t, dir)
+	create(t, c, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secret"}, StringData: map[string]string{"password": "1234"},
+	})
+	info, err := os.Stat(filepath.Join(dir, "secrets", namespace, "secret.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("mode %o", mode)
+	}
+	secret := &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "secret"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	if string(secret.Data["password"]) != "1234" || len(secret.StringData) > 0 {
+		t.Errorf("stringData was not taken over: %v", secret)
+	}
+}
+
+func TestUnfinishedFileIsSweptAway(t *testing.T) {
+	dir := t.TempDir()
+	_, c := open(t, dir)
+	create(t, c, configMap("whole", nil))
+	half := filepath.Join(dir, "configmaps", namespace, ".unfinished-123")
+	if err := os.WriteFile(half, []byte(`{"apiVersion":"v1","ki`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, c = open(t, dir)
+	get(t, c, "whole")
+	if _, err := os.Stat(half); !os.IsNotExist(err) {
+		t.Errorf("the unfinished file is still there: %v", err)
+	}
+}
+
+func TestDamagedFileIsReported(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "configmaps", namespace, "damaged.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("not JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(store.Options{
+		Scheme: runtime.NewScheme(), Dir: dir, Rules: func(store.Reader) store.Rules { return noRules{} },
+	})
+	if err == nil {
+		t.Error("a damaged file must be reported, or its object is lost silently")
+	}
+}
+
+func TestRefusedChangeIsNeverSeen(t *testing.T) {
+	dir := t.TempDir()
+	_, c := open(t, dir)
+	create(t, c, configMap("a", map[string]string{"color": "red"}))
+	changed := get(t, c, "a")
+	changed.Data["forbidden"] = "yes"
+	if err := c.Update(t.Context(), changed); !errors.Is(err, errForbidden) {
+		t.Fatalf("must be refused by the rules, got: %v", err)
+	}
+	if err := c.Create(t.Context(), configMap("b", map[string]string{"forbidden": "yes"})); !errors.Is(err, errForbidden) {
+		t.Fatalf("must be refused by the rules, got: %v", err)
+	}
+	for _, c := range []client.Client{c, reopened(t, dir)} {
+		want := map[string]string{"color": "red", "defaulted": "yes"}
+		if diff := cmp.Diff(want, get(t, c, "a").Data); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "b"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("a refused object is there: %v", err)
+		}
+	}
+}
+
+func reopened(t *testing.T, dir string) client.Client {
+	t.Helper()
+	_, c := open(t, dir)
+	return c
+}
+
+func TestNameCannotLeaveTheFolder(t *testing.T) {
+	_, c := open(t, t.TempDir())
+	for _, name := range []string{"../../outside", "/etc/passwd", "a/b", ".", "Upper"} {
+		if err := c.Create(t.Context(), configMap(name, nil)); !apierrors.IsInvalid(err) {
+			t.Errorf("the name %q must be invalid, got: %v", name, err)
+		}
+	}
+}
+
+func TestChangeOfNothingIsNone(t *testing.T) {
+	_, c := open(t, t.TempDir())
+	create(t, c, configMap("a", map[string]string{"color": "red"}))
+	before := get(t, c, "a")
+	if err := c.Update(t.Context(), before.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if after := get(t, c, "a"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("resource version %s, then %s", before.ResourceVersion, after.ResourceVersion)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	_, c := open(t, t.TempDir())
+	create(t, c, configMap("a", map[string]string{"color": "red"}))
+	first, second := get(t, c, "a"), get(t, c, "a")
+	first.Data["color"] = "blue"
+	if err := c.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	first.Data["color"] = "green"
+	if err := c.Update(t.Context(), first); err != nil {
+		t.Errorf("what was given to an update must be up to date after it: %v", err)
+	}
+	second.Data["color"] = "yellow"
+	if err := c.Update(t.Context(), second); !apierrors.IsConflict(err) {
+		t.Errorf("must be a conflict, got: %v", err)
+	}
+}
+
+func TestIdentityCannotBeChosen(t *testing.T) {
+	_, c := open(t, t.TempDir())
+	chosen := configMap("a", nil)
+	chosen.UID = "chosen"
+	create(t, c, chosen)
+	if chosen.UID == "chosen" || chosen.UID == "" || chosen.CreationTimestamp.IsZero() {
+		t.Errorf("UID %q, created %s", chosen.UID, chosen.CreationTimestamp)
+	}
+	changed := chosen.DeepCopy()
+	changed.UID = "other"
+	if err := c.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if stored := get(t, c, "a"); stored.UID != chosen.UID {
+		t.Errorf("the UID changed from %s to %s", chosen.UID, stored.UID)
+	}
+}

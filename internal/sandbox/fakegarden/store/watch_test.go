@@ -1,0 +1,176 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
+)
+
+// begin watches config maps until the test ends.
+func begin(t *testing.T, objects *store.Store, options metav1.ListOptions) watch.Interface {
+	t.Helper()
+	watching, err := objects.Watch(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watching.Stop)
+	return watching
+}
+
+// received returns what a watch has to say now, as "ADDED name".
+func received(watching watch.Interface) []string {
+	var events []string
+	for {
+		synctest.Wait()
+		select {
+		case event, open := <-watching.ResultChan():
+			if !open {
+				return append(events, "closed")
+			}
+			object, _ := event.Object.(client.Object)
+			events = append(events, fmt.Sprint(event.Type, " ", object.GetName()))
+		default:
+			return events
+		}
+	}
+}
+
+func expect(t *testing.T, watching watch.Interface, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, received(watching)); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
+}
+
+func labelled(name, color string) *corev1.ConfigMap {
+	object := configMap(name, nil)
+	object.Labels = map[string]string{"color": color}
+	return object
+}
+
+func TestWatchBeginsWithWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		create(t, c, configMap("a", nil))
+		watching := begin(t, objects, metav1.ListOptions{})
+		expect(t, watching, "ADDED a")
+		create(t, c, configMap("b", nil))
+		changed := get(t, c, "a")
+		changed.Data = map[string]string{"color": "red"}
+		if err := c.Update(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Delete(t.Context(), configMap("b", nil)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, watching, "ADDED b", "MODIFIED a", "DELETED b")
+		watching.Stop()
+		expect(t, watching, "closed")
+	})
+}
+
+func TestWatchFromAVersionMissesNothing(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		create(t, c, configMap("a", nil))
+		version := objects.Version()
+		create(t, c, configMap("between", nil))
+		watching := begin(t, objects, metav1.ListOptions{ResourceVersion: version})
+		create(t, c, configMap("after", nil))
+		expect(t, watching, "ADDED between", "ADDED after")
+	})
+}
+
+func TestWatchOfForgottenVersionExpires(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		_, c := open(t, dir)
+		create(t, c, configMap("a", nil))
+		version := get(t, c, "a").ResourceVersion
+		create(t, c, configMap("b", nil))
+		restarted, _ := open(t, dir)
+		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
+		if _, err := restarted.Watch(resource, "", metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
+			t.Errorf("must be expired, got: %v", err)
+		}
+	})
+}
+
+func TestWatchBySelectors(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		create(t, c, labelled("a", "red"), labelled("b", "blue"))
+		red := begin(t, objects, metav1.ListOptions{LabelSelector: "color=red"})
+		named := begin(t, objects, metav1.ListOptions{FieldSelector: "metadata.name=b"})
+		expect(t, red, "ADDED a")
+		expect(t, named, "ADDED b")
+		for name, color := range map[string]string{"a": "blue", "b": "red"} {
+			changed := get(t, c, name)
+			changed.Labels["color"] = color
+			if err := c.Update(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, red, map[string]string{"a": "DELETED a", "b": "ADDED b"}[name])
+		}
+		expect(t, named, "MODIFIED b")
+		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
+		if _, err := objects.Watch(resource, "", metav1.ListOptions{FieldSelector: "data.color=red"}); !apierrors.IsBadRequest(err) {
+			t.Errorf("must be a bad request, got: %v", err)
+		}
+	})
+}
+
+func TestWatchWithBookmark(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		create(t, c, configMap("a", nil))
+		expect(t, begin(t, objects, metav1.ListOptions{SendInitialEvents: new(true)}), "ADDED a", "BOOKMARK ")
+	})
+}
+
+func TestSlowWatcherHoldsUpNobody(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		slow := begin(t, objects, metav1.ListOptions{})
+		const many = 500 // far more than any buffer of a channel
+		for i := range many {
+			create(t, c, configMap(fmt.Sprintf("c-%d", i), nil))
+		}
+		if got := len(received(slow)); got != many {
+			t.Errorf("%d events, want %d", got, many)
+		}
+	})
+}
+
+func TestWatchersDoNotShareObjects(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		objects, c := open(t, dir)
+		first, second := begin(t, objects, metav1.ListOptions{}), begin(t, objects, metav1.ListOptions{})
+		create(t, c, configMap("a", map[string]string{"color": "red"}))
+		event := <-first.ResultChan()
+		spoiled, _ := event.Object.(*corev1.ConfigMap)
+		spoiled.Data["color"] = "spoiled"
+		event = <-second.ResultChan()
+		if object, _ := event.Object.(*corev1.ConfigMap); object.Data["color"] != "red" {
+			t.Errorf("what one watcher did to its object is seen by another: %v", object.Data)
+		}
+		if stored := get(t, c, "a"); stored.Data["color"] != "red" {
+			t.Errorf("what a watcher did to its object is seen in the store: %v", stored.Data)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// What came of a call, as metrics name it.
+const (
+	answered    = "answered"
+	serverError = "server_error"
+	timedOut    = "timed_out"
+	unreachable = "unreachable"
+	canceled    = "canceled"
+)
+
+func outcomes() []string { return []string{answered, serverError, timedOut, unreachable, canceled} }
+
+// outcome is what came of a call.
+type outcome struct {
+	label string
+	// fault completes "because …" for people, where the system is to blame. It names no address.
+	fault string
+}
+
+// verdict is the outcome as the breaker takes it.
+func (o outcome) verdict() error {
+	switch {
+	case o.label == canceled:
+		return errUnjudged
+	case o.fault != "":
+		return errors.New(o.fault)
+	}
+
+	return nil
+}
+
+// outcomeOf judges an answer: any that the system gives itself shows that it is there, also a refusal.
+func outcomeOf(response *http.Response, err error) outcome {
+	switch {
+	case err != nil:
+		return outcomeOfError(err)
+	case response.StatusCode >= http.StatusInternalServerError:
+		return outcome{serverError, fmt.Sprintf("it answered with HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))}
+	default:
+		return outcome{label: answered}
+	}
+}
+
+func outcomeOfError(err error) outcome {
+	var (
+		network     net.Error
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+	)
+
+	switch {
+	case errors.Is(err, context.Canceled):
+		return outcome{label: canceled}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return outcome{timedOut, "it did not answer in time"}
+	case errors.As(err, &name):
+		return outcome{unreachable, "its name is not known"}
+	case errors.As(err, &certificate):
+		return outcome{unreachable, "its certificate is not trusted"}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return outcome{unreachable, "it refused the connection"}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return outcome{unreachable, "the connection broke"}
+	default:
+		return outcome{unreachable, "it could not be reached"}
+	}
+}

@@ -1,0 +1,135 @@
+package upstream_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+// held are operations that wait.
+type held struct {
+	resumed, woken atomic.Int64
+}
+
+func (h *held) Resume(_ context.Context, component string, _ time.Time) (int64, error) {
+	if component != "a garden" {
+		return 0, nil
+	}
+
+	h.resumed.Add(1)
+
+	return 7, nil
+}
+
+// recover runs the recovery until the test ends.
+func (b *bench) recover() *held {
+	b.Helper()
+
+	operations := &held{}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+
+	go func() {
+		done <- upstream.Recovery{
+			Guard: b.guard, Operations: operations, Wake: func() { operations.woken.Add(1) }, Clock: clock.RealClock{},
+			Log: logging.Discard(), Probe: func(ctx context.Context) error { return b.callIn(ctx) },
+		}.Run(ctx)
+	}()
+
+	b.Cleanup(func() {
+		cancel()
+
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+
+	return operations
+}
+
+func TestRecoveryNeedsNoCaller(t *testing.T) {
+	inBubble(t, 1, func(b *bench) {
+		operations := b.recover()
+		time.Sleep(time.Minute)
+
+		if b.calls.Load() != 0 || operations.resumed.Load() != 0 {
+			b.Error("a system that is well is left alone")
+		}
+
+		b.open()
+
+		made := b.calls.Load()
+
+		time.Sleep(time.Minute)
+
+		if trials := b.calls.Load() - made; trials < 15 || trials > 30 {
+			b.Errorf("%d trials in a minute, want one every 2 to 4 s", trials)
+		}
+
+		b.now(answers(http.StatusOK))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		b.state("a trial was answered", upstream.Closed)
+
+		if operations.resumed.Load() != 1 || operations.woken.Load() != 1 {
+			b.Errorf("operations were made due %d times and the engine woken %d times, want once at once",
+				operations.resumed.Load(), operations.woken.Load())
+		}
+
+		time.Sleep(time.Hour)
+
+		if operations.resumed.Load() != 4 || operations.woken.Load() != 4 {
+			b.Errorf("operations were made due %d times, want three times more, for those that failed in the crowd", operations.resumed.Load())
+		}
+	})
+}
+
+func TestRecoveryFromATrialThatHangs(t *testing.T) {
+	inBubble(t, 1, func(b *bench) {
+		b.recover()
+		b.open()
+		b.now(hangs(time.Hour, down()))
+		time.Sleep(time.Minute)
+
+		b.now(answers(http.StatusOK))
+		time.Sleep(patience + pause + 2*time.Second)
+		synctest.Wait()
+		b.state("a trial is given up in time", upstream.Closed)
+	})
+}
+
+func TestSystemThatComesAndGoesIsNotStormed(t *testing.T) {
+	inBubble(t, 1, func(b *bench) {
+		operations := b.recover()
+
+		for range 8 {
+			b.open()
+			b.now(answers(http.StatusOK))
+			time.Sleep(6 * time.Second)
+		}
+
+		if resumed := operations.resumed.Load(); resumed < 1 || resumed > 4 {
+			b.Errorf("operations were made due %d times in three quarters of a minute, want at most as after one outage", resumed)
+		}
+
+		time.Sleep(time.Minute)
+
+		before := operations.resumed.Load()
+
+		b.open()
+		b.now(answers(http.StatusOK))
+		time.Sleep(time.Minute)
+
+		if resumed := operations.resumed.Load() - before; resumed != 4 {
+			b.Errorf("operations were made due %d times after an outage of its own, want 4", resumed)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package auditlog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Filter selects entries; empty fields select all.
+type Filter struct {
+	InstanceID string
+	// OrderedBy is on whose behalf it was done, see audit.Actor.Name.
+	OrderedBy string
+	Action    string
+	// Since and Until bound the time; the second is not in it.
+	Since, Until time.Time
+	// Before and BeforeID are where the last page ended: its last entry's time and id.
+	Before   time.Time
+	BeforeID string
+	// Limit is how many to return at most.
+	Limit int
+}
+
+// source is where entries are: names of the columns, and what has to be true of a row beside the filter.
+type source struct {
+	table, at, action, operation, status, entry, condition string
+}
+
+func sources() []source {
+	return []source{
+		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", entry: "entry"},
+		// A retry has an entry of its own.
+		{
+			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), entry: "audit",
+			condition: "audit <> '' AND predecessor_id = ''",
+		},
+	}
+}
+
+// row is an entry as both tables tell it.
+type row struct {
+	ID          string       `db:"id"`
+	At          storage.Time `db:"at"`
+	Action      string       `db:"action"`
+	InstanceID  string       `db:"instance_id"`
+	OperationID string       `db:"operation_id"`
+	Status      int          `db:"status"`
+	Entry       string       `db:"entry"`
+}
+
+// List returns entries, the newest first.
+func (s *Store) List(ctx context.Context, filter Filter) ([]audit.Entry, error) {
+	var rows []row
+
+	for _, source := range sources() {
+		where, args := filter.where(source)
+
+		found, err := storage.Select[row](ctx, s.db.Reader(), fmt.Sprintf(
+			`SELECT id, %s AS at, %s AS action, instance_id, %s AS operation_id, %s AS status, %s AS entry FROM %s%s ORDER BY %s DESC, id DESC `,
+			source.at, source.action, source.operation, source.status, source.entry, source.table, where, source.at,
+		)+storage.Page(filter.Limit, 0), args...)
+		if err != nil {
+			return nil, fmt.Errorf("listing the audit trail: %w", err)
+		}
+
+		rows = append(rows, found...)
+	}
+
+	slices.SortFunc(rows, func(one, other row) int {
+		return cmp.Or(other.At.Compare(one.At.Time), strings.Compare(other.ID, one.ID))
+	})
+
+	return entries(rows[:min(len(rows), filter.Limit)])
+}
+
+func entries(rows []row) ([]audit.Entry, error) {
+	entries := make([]audit.Entry, 0, len(rows))
+
+	for _, row := range rows {
+		entry := audit.Entry{
+			ID: row.ID, At: row.At.Time, Action: row.Action, InstanceID: row.InstanceID, OperationID: row.OperationID, Status: row.Status,
+		}
+		if err := entry.Decode(row.Entry); err != nil {
+			return nil, err
+		}
+
+		entries = append(entries, entry)
+	}
+
+	return entries, nil
+}
+
+func (f Filter) where(source source) (string, []any) {
+	conditions, args := []string{}, []any{}
+
+	add := func(used bool, condition string, values ...any) {
+		if used {
+			conditions, args = append(conditions, condition), append(args, values...)
+		}
+	}
+
+	add(source.condition != "", source.condition)
+	add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
+	add(f.OrderedBy != "", "ordered_by = ?", f.OrderedBy)
+	add(f.Action != "", source.action+" = ?", f.Action)
+	add(!f.Since.IsZero(), source.at+" >= ?", storage.At(f.Since))
+	add(!f.Until.IsZero(), source.at+" < ?", storage.At(f.Until))
+	add(f.BeforeID != "", "("+source.at+", id) < (?, ?)", storage.At(f.Before), f.BeforeID)
+
+	if len(conditions) == 0 {
+		return "", nil
+	}
+
+	return " WHERE " + strings.Join(conditions, " AND "), args
+}

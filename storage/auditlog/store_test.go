@@ -1,0 +1,189 @@
+package auditlog_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// bench is a trail with the operations that are part of it.
+type bench struct {
+	*testing.T
+
+	db         *storage.DB
+	operations *operations.Store
+	entries    *auditlog.Store
+}
+
+func onEach(t *testing.T, keep time.Duration, test func(b bench)) {
+	t.Helper()
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		operationStore, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		entries, err := auditlog.Open(t.Context(), db, keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		test(bench{T: t, db: db, operations: operationStore, entries: entries})
+	})
+}
+
+// add adds an entry so many minutes after the begin.
+func (b bench) add(minute int, entry audit.Entry) audit.Entry {
+	b.Helper()
+
+	entry.ID, entry.At = fmt.Sprintf("e%02d", minute), began.Add(time.Duration(minute)*time.Minute)
+	if err := b.entries.Insert(b.Context(), b.db.Writer(), entry); err != nil {
+		b.Fatal(err)
+	}
+
+	return entry
+}
+
+// accept accepts an operation so many minutes after the begin, and returns its entry.
+func (b bench) accept(minute int, operation process.New, entry audit.Entry) audit.Entry {
+	b.Helper()
+
+	encoded, err := entry.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	operation.ID, operation.At = fmt.Sprintf("o%02d", minute), began.Add(time.Duration(minute)*time.Minute)
+	operation.OrderedBy, operation.Audit, operation.Payload = entry.By.Name(), encoded, json.RawMessage(`{}`)
+
+	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error { return b.operations.Accept(b.Context(), tx, operation) }); err != nil {
+		b.Fatal(err)
+	}
+
+	entry.ID, entry.OperationID, entry.At = operation.ID, operation.ID, operation.At
+	entry.Action, entry.InstanceID, entry.Status = operation.Kind, operation.InstanceID, http.StatusAccepted
+
+	return entry
+}
+
+func TestListUnitesEntriesAndOperations(t *testing.T) {
+	onEach(t, 0, func(b bench) {
+		alice, cf := audit.Actor{User: "cf", Means: "password", Originator: "alice"}, audit.Actor{User: "cf", Means: "password"}
+
+		first := b.accept(1, process.New{Kind: "provision", InstanceID: "i1"}, audit.Entry{By: alice, After: audit.Fields{"plan": "aws"}})
+		refused := b.add(2, audit.Entry{Action: "provision", InstanceID: "i1", By: cf, Status: http.StatusConflict, Code: "Conflict", Missed: 3})
+		retry := b.add(3, audit.Entry{Action: audit.Retry, InstanceID: "i1", OperationID: "o01", By: alice, Status: http.StatusAccepted, Reason: "again"})
+		b.accept(4, process.New{Kind: "provision", InstanceID: "i1", PredecessorID: "o01"}, audit.Entry{By: alice})
+		other := b.accept(5, process.New{Kind: "deprovision", InstanceID: "i2"}, audit.Entry{By: cf, Before: audit.Fields{"plan": "gcp"}})
+
+		if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			return b.operations.Accept(b.Context(), tx, process.New{ID: "o06", Kind: "provision", InstanceID: "i3", Payload: json.RawMessage(`{}`), At: began})
+		}); err != nil {
+			b.Fatal(err)
+		}
+
+		for name, test := range map[string]struct {
+			reason string
+			filter auditlog.Filter
+			want   []audit.Entry
+		}{
+			"All":      {"the newest first; a retry is told once, and what has no entry not at all", auditlog.Filter{}, []audit.Entry{other, retry, refused, first}},
+			"Instance": {"of one instance", auditlog.Filter{InstanceID: "i1"}, []audit.Entry{retry, refused, first}},
+			"User":     {"on behalf of the platform's user", auditlog.Filter{OrderedBy: "alice"}, []audit.Entry{retry, first}},
+			"Client":   {"of who sent it, where the platform names nobody", auditlog.Filter{OrderedBy: "cf"}, []audit.Entry{other, refused}},
+			"Action":   {"of an action, done or refused", auditlog.Filter{Action: "provision"}, []audit.Entry{refused, first}},
+			"Time":     {"within a time", auditlog.Filter{Since: refused.At, Until: other.At}, []audit.Entry{retry, refused}},
+			"Limit":    {"no more than a page, of both tables together", auditlog.Filter{Limit: 2}, []audit.Entry{other, retry}},
+			"Page":     {"the next page", auditlog.Filter{Limit: 2, Before: retry.At, BeforeID: retry.ID}, []audit.Entry{refused, first}},
+		} {
+			if test.filter.Limit == 0 {
+				test.filter.Limit = 10
+			}
+
+			got, err := b.entries.List(b.Context(), test.filter)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				b.Errorf("%s: %s: %v -want +got\n%s", name, test.reason, err, diff)
+			}
+		}
+	})
+}
+
+func TestNothingOfTheTrailIsChanged(t *testing.T) {
+	onEach(t, 0, func(b bench) {
+		b.add(1, audit.Entry{Action: audit.Access})
+		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, audit.Entry{})
+
+		for _, statement := range []string{
+			`UPDATE audit SET entry = '{}'`, `UPDATE audit SET keep_until = at`, `DELETE FROM audit`,
+			`UPDATE operations SET audit = ''`, `UPDATE operations SET ordered_by = 'nobody'`, `UPDATE operations SET kind = 'update'`,
+			`UPDATE operations SET instance_id = 'i2'`, `UPDATE operations SET predecessor_id = 'o00'`, `DELETE FROM operations`,
+		} {
+			if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
+				b.Errorf("%s: the database lets it happen", statement)
+			}
+		}
+
+		if b.db.Driver() == storage.DriverPostgres {
+			for _, statement := range []string{`TRUNCATE audit`, `TRUNCATE operations CASCADE`} {
+				if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
+					b.Errorf("%s: the database lets it happen", statement)
+				}
+			}
+		}
+
+		if _, err := storage.Exec(b.Context(), b.db.Writer(), `UPDATE operations SET state = 'in progress', description = 'x'`); err != nil {
+			b.Errorf("the engine's own changes are not hindered: %v", err)
+		}
+
+		if got, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 10}); len(got) != 2 || err != nil {
+			b.Errorf("want both entries, got %v, %v", got, err)
+		}
+	})
+}
+
+func TestEntriesAreKeptAsLongAsWasPromised(t *testing.T) {
+	const keep = 24 * time.Hour
+
+	onEach(t, keep, func(b bench) {
+		// The database's own clock judges too: what is to be removed is old for it as well.
+		b.add(1, audit.Entry{Action: audit.Access})
+		b.add(2, audit.Entry{Action: audit.Access})
+
+		young := audit.Entry{ID: "young", Action: audit.Access, At: time.Now().UTC().Truncate(time.Second)}
+		if err := b.entries.Insert(b.Context(), b.db.Writer(), young); err != nil {
+			b.Fatal(err)
+		}
+
+		if _, err := b.entries.Remove(b.Context(), young.At.Add(2*keep), 10); err == nil {
+			b.Error("a service whose clock runs ahead removes what is to be kept")
+		}
+
+		clock := clocktesting.NewFakeClock(began.Add(keep + 90*time.Second))
+		sweep := auditlog.Retention{Store: b.entries, Clock: clock, Log: logging.Discard()}.Sweep
+
+		if err := sweep(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+
+		got, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 10})
+		if err != nil || len(got) != 2 || got[0].ID != "young" || got[1].ID != "e02" {
+			b.Errorf("only the first one is old enough: got %v, %v", got, err)
+		}
+	})
+}

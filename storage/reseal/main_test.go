@@ -1,9 +1,0 @@
-package reseal_test
-
-import (
-	"testing"
-
-	"github.com/environment-broker/environment-broker/internal/postgrestest"
-)
-
-func TestMain(m *testing.M) { postgrestest.Main(m) }

@@ -1,0 +1,265 @@
+package kymacompat
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/test/kymacompat/provisioner"
+)
+
+// TestOurBroker carries instances of several providers through their life on a former Provisioner.
+func TestOurBroker(t *testing.T) {
+	plans := map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP}
+
+	eachDatabase(t, func(t *testing.T, fresh database) {
+		p := start(t, fresh, 200*time.Millisecond)
+
+		eachPlan := func(do func(provider, plan string)) {
+			for provider, plan := range plans {
+				do(provider, plan)
+			}
+		}
+
+		eachPlan(p.create)
+		eachPlan(func(id, _ string) { p.succeeded(id) })
+		eachPlan(func(id, _ string) { p.change(id, map[string]any{"parameters": map[string]any{"autoScalerMax": 13}}) })
+		eachPlan(func(id, _ string) { p.succeeded(id) })
+		eachPlan(func(id, _ string) { wantRuntime(p, id, "13", "ProvisionNoInstall", "UpgradeShoot") })
+		eachPlan(p.remove)
+		eachPlan(func(id, _ string) { p.gone(id) })
+		wantNoRuntime(p)
+	})
+}
+
+// TestSuspension has the runtime of an instance go and come back under its name.
+func TestSuspension(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, onSQLite, 200*time.Millisecond)
+
+	p.create("tried", planTrial)
+	p.succeeded("tried")
+
+	name := p.former.Runtimes()[0].Name
+
+	p.change("tried", map[string]any{"context": map[string]any{"active": false}})
+	p.succeeded("tried")
+	wantNoRuntime(p)
+
+	p.change("tried", map[string]any{"context": map[string]any{"active": true}})
+	p.succeeded("tried")
+
+	if there := p.former.Runtimes(); len(there) != 1 || there[0].Name != name {
+		t.Errorf("after the resumption there are %+v, want one named %s", there, name)
+	}
+
+	p.remove("tried", planTrial)
+	p.gone("tried")
+	wantNoRuntime(p)
+}
+
+// TestFaults has calls go wrong. A former Provisioner knows no keys: where an order is repeated, the name of the cluster keeps it from
+// being made twice, and what cannot be told is told to people.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason string
+		field  string
+		faults []provisioner.Fault
+		create string // how the creation ends, and what it tells
+		remove string // how the removal ends that follows
+	}{
+		"order unanswered": {
+			reason: "whether the cluster is the instance's own cannot be told: people have to look, and learn its name",
+			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.AnswerLost},
+			create: "failed: a cluster named \"NAME\" exists already: look for it in Gardener, remove it by hand",
+			remove: "failed: a cluster named \"NAME\" may be left from the canceled creation: look for it in Gardener and remove it by hand",
+		},
+		"order not delivered": {
+			reason: "what stands before the Provisioner comes back",
+			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.Unavailable, provisioner.Unavailable},
+			create: "succeeded", remove: "gone",
+		},
+		"tenant refused": {
+			reason: "a refusal is final, and nothing is left",
+			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.TenantRefused},
+			create: "failed: the provisioner refused to order the runtime: the tenant is not entitled to runtimes",
+			remove: "gone",
+		},
+		"poll unanswered": {
+			reason: "a question that is not answered is asked again",
+			field:  "runtimeOperationStatus", faults: []provisioner.Fault{provisioner.AnswerLost, provisioner.Unavailable},
+			create: "succeeded", remove: "gone",
+		},
+		"removal unanswered": {
+			reason: "a removal that is ordered again finds the first one at work, and then nothing to remove",
+			field:  "deprovisionRuntime", faults: []provisioner.Fault{provisioner.AnswerLost},
+			create: "succeeded", remove: "gone",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p := start(t, onSQLite, 300*time.Millisecond)
+			p.former.Fail(tc.field, tc.faults...)
+
+			p.create("one", planAWS)
+			created := p.ended("one")
+			made := p.former.Runtimes()
+
+			if len(made) > 1 {
+				t.Fatalf("%s: there are %d runtimes", tc.reason, len(made))
+			}
+
+			wantEnd(t, tc.reason, tc.create, made, created)
+
+			p.remove("one", planAWS)
+			wantEnd(t, tc.reason, tc.remove, made, p.ended("one"))
+
+			if tc.remove == "gone" {
+				wantNoRuntime(p)
+			}
+		})
+	}
+}
+
+// TestUpgradeUnanswered has the answer to an upgrade get lost: it is ordered again once the first one has ended, and changes nothing more.
+func TestUpgradeUnanswered(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, onSQLite, 300*time.Millisecond)
+
+	p.create("one", planAWS)
+	p.succeeded("one")
+	p.former.Fail("upgradeShoot", provisioner.AnswerLost)
+	p.change("one", map[string]any{"parameters": map[string]any{"autoScalerMax": 13}})
+	p.succeeded("one")
+
+	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
+}
+
+// TestPolls has many runtimes take long. The Provisioner is asked so many times a second, and once whether it has a feed.
+func TestPolls(t *testing.T) {
+	t.Parallel()
+
+	const (
+		instances = 12
+		limit     = 4
+	)
+
+	began := time.Now()
+	p := start(t, onSQLite, 4*time.Second, func(config *broker.Config) { config.Provisioner.PollLimit = limit })
+
+	for i := range instances {
+		p.create(fmt.Sprintf("instance-%d", i), planAWS)
+	}
+
+	for i := range instances {
+		p.succeeded(fmt.Sprintf("instance-%d", i))
+	}
+
+	feeds := 0
+
+	var polls []time.Time
+
+	for _, call := range p.former.Calls() {
+		switch {
+		case strings.Contains(call.Refused, "operationChanges"):
+			feeds++
+		case call.Field == "runtimeOperationStatus":
+			polls = append(polls, call.At)
+		}
+	}
+
+	if feeds != 1 {
+		t.Errorf("the feed was asked for %d times, want once in five minutes", feeds)
+	}
+
+	if len(polls) < instances {
+		t.Errorf("%d polls for %d instances", len(polls), instances)
+	}
+
+	// So many may ask at the begin, and then so many a second. Where the machine stands still for a while, those ask together whose turns
+	// have come meanwhile, and none before its turn.
+	for i, at := range polls {
+		if turn := time.Duration(i+1-limit) * time.Second / limit; at.Sub(began) < turn {
+			t.Errorf("poll %d came after %s, and its turn is after %s", i, at.Sub(began), turn)
+		}
+	}
+}
+
+// wantRuntime expects one runtime of the provider, with the machines that it may have and the operations that it went through.
+func wantRuntime(p platform, provider, autoScalerMax string, operations ...string) {
+	p.Helper()
+
+	var got []string
+
+	for _, runtime := range p.former.Runtimes() {
+		if runtime.Config["provider"] == provider {
+			got = append(got, fmt.Sprint(runtime.Config["autoScalerMax"]), strings.Join(runtime.Operations, " "))
+		}
+	}
+
+	if diff := cmp.Diff([]string{autoScalerMax, strings.Join(operations, " ")}, got); diff != "" {
+		p.Errorf("the runtime on %s: -want +got\n%s", provider, diff)
+	}
+}
+
+func wantNoRuntime(p platform) {
+	p.Helper()
+
+	if there := p.former.Runtimes(); len(there) != 0 {
+		p.Errorf("there are %+v", there)
+	}
+}
+
+// wantEnd expects how an operation ended, and what its text begins with.
+func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got reply) {
+	t.Helper()
+
+	state, text, _ := strings.Cut(want, ": ")
+	if len(made) == 1 {
+		text = strings.ReplaceAll(text, "NAME", made[0].Name)
+	}
+
+	ended := got.text("state")
+	if got.Status == http.StatusGone {
+		ended = "gone"
+	}
+
+	if ended != state || !strings.Contains(got.text("description"), text) {
+		t.Errorf("%s: want %s: %s\ngot %d %v", reason, state, text, got.Status, got.Body)
+	}
+}
+
+// TestRangesThatGardenerChooses: a former Provisioner cannot be told them, so nobody is told that they are the plan's.
+func TestRangesThatGardenerChooses(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, onSQLite, 200*time.Millisecond)
+
+	p.create("one", planAWS)
+	p.succeeded("one") // by now the broker knows whom it works with
+
+	resolved, _ := p.send(http.MethodPost, "two/validate", orderOf(planAWS)).Body["resolved"].(map[string]any)
+	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {
+		t.Errorf("what an order comes to: -want +got\n%s", diff)
+	}
+
+	if told := p.send(http.MethodGet, "one", nil); strings.Contains(fmt.Sprint(told.Body), "10.96.") || told.Status != http.StatusOK {
+		t.Errorf("the instance is told as %d %v", told.Status, told.Body)
+	}
+
+	if ordered := p.former.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {
+		t.Errorf("the Provisioner was told %v", ordered)
+	}
+}
