@@ -3,6 +3,8 @@
 GARDEN   := test/garden
 LINT     := .bin/golangci-lint
 LINT_VERSION := v2.15.0
+VALE     := .bin/vale
+VALE_VERSION := v3.15.2
 BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that the build cache is shared.
 export CGO_ENABLED := 0
@@ -82,14 +84,20 @@ postgres: ## Make sure that the tests find a PostgreSQL.
 	@test/postgres.sh
 
 .PHONY: lint
-lint: $(LINT) ## Check the code.
+lint: $(LINT) $(VALE) ## Check code and prose.
 	$(LINT) run --allow-parallel-runners ./...
 	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./provisioner/installation/...
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 
+	$(VALE) --output=line .
+
 $(LINT):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+# Vale parses Go comments with a C library, so building it needs a C compiler.
+$(VALE):
+	CGO_ENABLED=1 GOBIN=$(CURDIR)/.bin go install github.com/errata-ai/vale/v3/cmd/vale@$(VALE_VERSION)
 
 .PHONY: generate
 generate: ## Generate code and reference pages. Leaves no diff when nothing has changed.
