@@ -1,19 +1,20 @@
 package applier
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
-	"github.com/fluxcd/pkg/ssa"
-	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
-	"github.com/fluxcd/pkg/ssa/utils"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,88 +28,171 @@ func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	return w.store(ctx)
 }
 
-// apply applies the objects: first what others need to be there, namespaces, definitions, roles and classes, and once that is in place
-// the rest. It says for what it waits.
+// apply applies the objects of a component in two waves: first those that others depend on (namespaces, definitions of kinds, cluster
+// roles and classes), then, once these are ready, the rest. waiting names the object that holds it up.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
-	first := func(object *unstructured.Unstructured) bool {
-		return utils.IsClusterDefinition(object) || utils.IsClassDefinition(object)
+	var base, rest []*unstructured.Unstructured
+
+	var refs []ref
+
+	for _, object := range objects {
+		if ref := refOf(object); ref.isBase() {
+			base, refs = append(base, object), append(refs, ref)
+		} else {
+			rest = append(rest, object)
+		}
 	}
-	needed := slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return !first(object) })
-	rest := slices.DeleteFunc(slices.Clone(objects), first)
-	if waiting, err := w.applyAll(ctx, needed); err != nil || waiting != "" {
+
+	if waiting, err := w.applyAll(ctx, base); err != nil || waiting != "" {
 		return waiting, err
 	}
-	refs := make([]ref, 0, len(needed))
-	for _, object := range needed {
-		refs = append(refs, refOf(object))
-	}
+
 	if waiting, _, err := w.health(ctx, refs); err != nil || waiting != "" {
 		return waiting, err
 	}
+
 	return w.applyAll(ctx, rest)
 }
 
+// applyAll applies those objects that differ from the cluster, by kind. All of them pass a dry run before the first one is written, so
+// that a release with an invalid object changes nothing. An object of which an immutable field differs is deleted if it is annotated with
+// AnnotationRecreate; the next call creates it again.
 func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
-	manager := ssa.NewResourceManager(w.client, nil, ssa.Owner{Field: FieldManager})
-	manager.SetConcurrency(concurrency)
-	// Nothing is recreated by the library: it takes any invalid object for one that cannot be changed, and deletes what stands there.
-	_, err = manager.ApplyAll(ctx, objects, ssa.ApplyOptions{})
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		first, second := refOf(a), refOf(b)
+
+		return cmp.Or(compareKinds(first, second), cmp.Compare(first.String(), second.String()))
+	})
+
+	changed := make([]bool, len(objects))
+	group, dryRun := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+
+	for i, object := range objects {
+		group.Go(func() (err error) {
+			changed[i], err = w.differs(dryRun, object)
+
+			return err
+		})
+	}
+
+	if err := group.Wait(); err != nil {
+		return w.resolve(ctx, err)
+	}
+
+	for i, object := range objects {
+		if !changed[i] {
+			continue
+		}
+
+		if err := w.serverSideApply(ctx, object); err != nil {
+			return w.resolve(ctx, err)
+		}
+	}
+
+	return "", nil
+}
+
+// differs reports whether applying the object would change the cluster, by a dry run. Status and metadata other than labels and
+// annotations do not count.
+func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+	dropInvalidCABundle(object)
+
+	present := &unstructured.Unstructured{}
+	present.SetGroupVersionKind(object.GroupVersionKind())
+
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), present); ignoreGone(err) != nil {
+		return false, &objectError{ref: refOf(object), cause: err}
+	}
+
+	applied := object.DeepCopy()
+	if err := w.serverSideApply(ctx, applied, client.DryRunAll); err != nil {
+		return false, err
+	}
+
+	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied)), nil
+}
+
+// relevant returns what differs compares. An object that does not exist has nothing of it.
+func relevant(object *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(object.Object)
+	delete(fields, "status")
+
+	fields["metadata"] = []map[string]string{object.GetLabels(), object.GetAnnotations()}
+
+	return fields
+}
+
+// serverSideApply takes over fields that another manager owns: the release decides.
+func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
+	options = append(options, client.ForceOwnership, client.FieldOwner(FieldManager))
+
+	err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	if err == nil {
+		return nil
+	}
+
+	return &objectError{ref: refOf(object), recreate: object.GetAnnotations()[AnnotationRecreate] == "true", cause: err}
+}
+
+// resolve handles the errors of a dry run that say what to do: wait until a namespace is gone, or delete an object that cannot be changed
+// in place.
+func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting until its namespace, which is going away, is gone and can be made anew", nil
 	}
-	dry, refused := errors.AsType[*ssaerrors.DryRunErr](err)
-	if !refused || !unchangeable(dry) {
+
+	object, ok := errors.AsType[*objectError](err)
+	if !ok || !immutable(object.cause) || !object.recreate {
 		return "", err
 	}
-	object := dry.InvolvedObject()
-	if object.GetAnnotations()[AnnotationRecreate] != "true" {
-		return "", &unchangeableError{ref: refOf(object), cause: dry.Unwrap()}
-	}
-	if _, err := w.remove(ctx, []ref{refOf(object)}); err != nil {
+
+	if _, err := w.remove(ctx, []ref{object.ref}); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s is made anew, because it cannot be changed", refOf(object)), nil
+
+	return fmt.Sprintf("%s is made anew, because it cannot be changed", object.ref), nil
 }
 
-// unchangeable tells whether the API server says that a field of the object cannot be changed.
-func unchangeable(err *ssaerrors.DryRunErr) bool {
-	cause := err.Unwrap()
-	if !apierrors.IsInvalid(cause) && !apierrors.IsForbidden(cause) && !apierrors.IsBadRequest(cause) {
-		return false
+// dropInvalidCABundle removes the CA bundle of a definition's conversion webhook if it holds no certificate. Releases have a placeholder
+// there, which a controller replaces; API servers from Kubernetes 1.31 on reject it.
+func dropInvalidCABundle(object *unstructured.Unstructured) {
+	path := []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
+
+	bundle, found, err := unstructured.NestedString(object.Object, path...)
+	if !refOf(object).isDefinition() || !found || err != nil {
+		return
 	}
-	return slices.ContainsFunc([]string{
-		"immutable", "may not change once set", "cannot change roleRef", "updates to statefulset spec for fields other than",
-	}, func(said string) bool { return strings.Contains(cause.Error(), said) })
-}
 
-// unchangeableError tells of an object that has to be made anew.
-type unchangeableError struct {
-	ref   ref
-	cause error
-}
-
-func (e *unchangeableError) Error() string {
-	return fmt.Sprintf("%s cannot be changed into what the release wants: %s; delete it by hand, or have the release annotate it with %s: \"true\"",
-		e.ref, said(e.cause), AnnotationRecreate)
-}
-
-func (e *unchangeableError) Unwrap() error { return e.cause }
-
-// said is what an API server says, without what client and library put around it.
-func said(err error) string {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return status.Status().Message
+	if decoded, err := base64.StdEncoding.DecodeString(bundle); err == nil {
+		if _, err := cert.ParseCertsPEM(decoded); err == nil {
+			return
+		}
 	}
-	return err.Error()
+
+	unstructured.RemoveNestedField(object.Object, path...)
 }
 
-// bare is the metadata of the object, to be filled by a client.
-func (r ref) bare() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(r.kind())
-	object.SetNamespace(r.Namespace)
-	object.SetName(r.Name)
-	return object
-}
+// kindsFirst and kindsLast are the order in which objects are applied, by kind, as Flux has it; other kinds come in between. What others
+// refer to comes first. Webhooks come last: one whose server does not run yet would reject the objects after it.
+var (
+	kindsFirst = []string{
+		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass",
+		"VolumeSnapshotClass", "IngressClass", "GatewayClass", "ClusterRoleBinding", "ResourceQuota", "ServiceAccount", "Role",
+		"RoleBinding", "ConfigMap", "Secret", "Service", "LimitRange", "Deployment", "StatefulSet", "CronJob", "PodDisruptionBudget",
+	}
+	kindsLast = []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+)
 
-func (r ref) key() client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: r.Name} }
+// compareKinds orders objects by kind.
+func compareKinds(a, b ref) int {
+	rank := func(kind string) int {
+		if i := slices.Index(kindsFirst, kind); i >= 0 {
+			return i - len(kindsFirst)
+		}
+
+		return slices.Index(kindsLast, kind) + 1
+	}
+
+	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}

@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
-	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -28,29 +28,56 @@ func explain(err error, where string, component installation.Component) error {
 		return &masked
 	}
 	kind, text := failure.Transient, "the API server of the cluster does not answer"
+
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		text = status.Status().Message
-		if object := involved(err); object != "" {
-			text = object + ": " + text
+
+		object, applied := errors.AsType[*objectError](err)
+		if applied {
+			text = object.text(text)
 		}
-		if refuses(err) {
+
+		if refuses(err) || applied && immutable(object.cause) {
 			kind = failure.Permanent
 		}
 	}
-	if known, ok := errors.AsType[*unchangeableError](err); ok {
-		kind, text = failure.Permanent, known.Error()
-	}
+
 	return failure.Wrap(kind, errors.New(mask(err.Error(), component)), "%s: %s", where, mask(text, component)).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// involved names the object that was tried.
-func involved(err error) string {
-	dry, ok := errors.AsType[*ssaerrors.DryRunErr](err)
-	if !ok || dry.InvolvedObject() == nil {
-		return ""
+// objectError is what the API server answers when an object is applied.
+type objectError struct {
+	ref   ref
+	cause error
+	// recreate says that the object may be deleted and created again.
+	recreate bool
+}
+
+func (e *objectError) Error() string { return fmt.Sprintf("apply %s: %v", e.ref, e.cause) }
+
+func (e *objectError) Unwrap() error { return e.cause }
+
+// text says what to do about the message of the API server.
+func (e *objectError) text(message string) string {
+	if !immutable(e.cause) {
+		return e.ref.String() + ": " + message
 	}
-	return refOf(dry.InvolvedObject()).String()
+
+	return fmt.Sprintf("%s cannot be changed into what the release wants: %s; delete it by hand, or have the release annotate it with %s: \"true\"",
+		e.ref, message, AnnotationRecreate)
+}
+
+// immutable reports whether the API server rejects the change of a field that cannot be changed. There is no reason or code for it: this
+// is what the API server, its validation rules (CEL) and the webhooks in the field say.
+func immutable(err error) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
+		return false
+	}
+
+	return slices.ContainsFunc([]string{
+		"immutable", "may not change once set", "cannot change roleRef", "updates to statefulset spec for fields other than",
+	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // refuses tells whether the API server, or a webhook that answers, does not want the object as it is.

@@ -3,10 +3,13 @@ package applier
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // inventory is what stands on a cluster, and how far the installation is.
@@ -69,6 +72,24 @@ func (r ref) isNamespace() bool { return r.Group == "" && r.Kind == "Namespace" 
 func (r ref) isDefinition() bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
+
+// isBase reports whether other objects depend on objects of this kind: namespaces, definitions, cluster roles, classes.
+func (r ref) isBase() bool {
+	return r.isNamespace() || r.isDefinition() || r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole" ||
+		strings.HasSuffix(r.Kind, "Class")
+}
+
+// bare is the metadata of the object, to be filled by a client.
+func (r ref) bare() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(r.kind())
+	object.SetNamespace(r.Namespace)
+	object.SetName(r.Name)
+
+	return object
+}
+
+func (r ref) key() client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: r.Name} }
 
 // entry returns the one of a component, which is made if it is missing.
 func (i *inventory) entry(name string) *entry {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,17 +58,8 @@ func ignoreGone(err error) error {
 // backwards sorts the objects so that what was applied last goes first: what calls others before what is called.
 func backwards(refs []ref) []ref {
 	sorted := slices.Clone(refs)
-	slices.SortStableFunc(sorted, func(a, b ref) int {
-		first, second := schema.GroupKind{Group: a.Group, Kind: a.Kind}, schema.GroupKind{Group: b.Group, Kind: b.Kind}
-		switch {
-		case ssa.IsLessThan(first, second):
-			return 1
-		case ssa.IsLessThan(second, first):
-			return -1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(sorted, func(a, b ref) int { return compareKinds(b, a) })
+
 	return sorted
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/fluxcd/pkg/ssa/utils"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,7 +73,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		case object.GetNamespace() == "":
 			object.SetNamespace(component.Namespace)
 		}
-		if utils.IsNamespace(object) {
+		if refOf(object).isNamespace() {
 			namespaces[object.GetName()] = true
 		}
 	}
@@ -105,7 +104,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, object := range objects {
-		if !utils.IsCRD(object) {
+		if !refOf(object).isDefinition() {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
