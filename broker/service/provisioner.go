@@ -1,7 +1,6 @@
 package service
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -26,7 +25,7 @@ func guardOf(config Provisioner) *upstream.Guard {
 }
 
 // provisionerClient returns a client whose calls pass the guard.
-func provisionerClient(config Provisioner, guard *upstream.Guard, certificates *tlsfiles.Watcher) (*provisionerclient.Client, error) {
+func provisionerClient(config Provisioner, guard *upstream.Guard, files *reload.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
 		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
@@ -36,15 +35,16 @@ func provisionerClient(config Provisioner, guard *upstream.Guard, certificates *
 		address.User = url.UserPassword(config.User, config.Password.Reveal())
 	}
 
-	trust, err := tlsfiles.Client{
+	transport, err := reload.ClientTLS{
 		CAFile: config.CAFile, CertFile: config.CertFile, KeyFile: config.KeyFile,
-	}.Config(certificates, "provisioner")
+		IdleConnections: config.Calls + 1, // one for each call at the same time, and one for the feed
+	}.Transport(files, "provisioner")
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_CA_FILE, APP_PROVISIONER_CERT_FILE, APP_PROVISIONER_KEY_FILE: %w", err)
 	}
 
 	client, err := provisionerclient.New(provisionerclient.Options{
-		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(config.Calls, trust), Guard: guard.Transport,
+		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(transport), Guard: guard.Transport,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
@@ -53,13 +53,8 @@ func provisionerClient(config Provisioner, guard *upstream.Guard, certificates *
 	return client, nil
 }
 
-// httpClient keeps a connection for each call that may run at the same time, and one for the feed. It follows no redirects, which
-// would carry requests to a stranger.
-func httpClient(calls int, trust *tls.Config) *http.Client {
-	transport := tlsfiles.Transport(trust)
-	transport.MaxIdleConnsPerHost = calls + 1
-	transport.MaxIdleConns = 0
-
+// httpClient follows no redirects, which would send requests and credentials to another server.
+func httpClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

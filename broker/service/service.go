@@ -119,7 +119,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	guard := guardOf(config.Provisioner)
 
-	provisioner, err := provisionerClient(config.Provisioner, guard, s.Access.Certificates)
+	provisioner, err := provisionerClient(config.Provisioner, guard, s.Access.Files)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 )
 
 // Options are what access is built of.
@@ -33,9 +32,8 @@ type Access struct {
 	Gate *Gate
 	// TLS is nil where the service speaks none.
 	TLS *tls.Config
-	// Files follows files, Certificates those of TLS. Other parts of the service may add theirs before it runs.
-	Files        *reload.Watcher
-	Certificates *tlsfiles.Watcher
+	// Files follows files. Other parts of the service may add theirs before it runs.
+	Files *reload.Watcher
 	// Parts run beside the service.
 	Parts []lifecycle.Part
 }
@@ -43,7 +41,7 @@ type Access struct {
 // New builds access. Its errors name the variables that have to be changed.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
-	access := &Access{Files: files, Certificates: tlsfiles.NewWatcher(files, options.Metrics)}
+	access := &Access{Files: files}
 	access.Parts = []lifecycle.Part{files.Part()}
 
 	var wrong [5]error
@@ -76,9 +74,9 @@ func New(options Options) (*Access, error) {
 }
 
 func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
-	made, err := tlsfiles.Server{
+	made, err := reload.ServerTLS{
 		CertFile: config.CertFile, KeyFile: config.KeyFile, ClientCAFile: config.ClientCAFile,
-	}.Config(a.Certificates)
+	}.Config(a.Files)
 	if err != nil {
 		return nil, fmt.Errorf("APP_TLS_CERT_FILE, APP_TLS_KEY_FILE, APP_TLS_CLIENT_CA_FILE: %w", err)
 	}
@@ -127,14 +125,14 @@ func (a *Access) tokens(options Options) (Mechanism, error) {
 		return nil, fmt.Errorf("APP_AUTH_OIDC_ROLES: %w", err)
 	}
 
-	trust, err := tlsfiles.Client{CAFile: config.CAFile}.Config(a.Certificates, "token issuer")
+	transport, err := reload.ClientTLS{CAFile: config.CAFile}.Transport(a.Files, "token issuer")
 	if err != nil {
 		return nil, fmt.Errorf("APP_AUTH_OIDC_CA_FILE: %w", err)
 	}
 
 	tokens, err := NewTokens(TokenOptions{
 		Issuer: config.IssuerURL, Audiences: config.Audience, Algorithms: config.Algorithms, Rules: rules, NameClaim: config.NameClaim,
-		Client: &http.Client{Transport: tlsfiles.Transport(trust)}, Clock: options.Clock,
+		Client: &http.Client{Transport: transport}, Clock: options.Clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_AUTH_OIDC_…: %w", err)

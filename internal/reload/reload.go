@@ -1,5 +1,3 @@
-// Package reload keeps what a service has read from files up to date: files are looked at again and again, and what a bad file holds is
-// not taken over.
 package reload
 
 import (
@@ -10,37 +8,39 @@ import (
 	"sync/atomic"
 )
 
-// Value is made of one file or several, which belong together. Get returns the newest one that could be made.
+// Value is parsed from one file, or from several that belong together. It is safe for concurrent use once loaded.
 type Value[T any] struct {
 	name  string
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
 	current atomic.Pointer[T]
-	// seen is the digest of what was last looked at, good or bad.
+	// seen is the digest of the contents read last, valid or not.
 	seen [sha256.Size]byte
 }
 
-// Load makes the value for the first time: then a bad file is an error. The name stands for it in the metric and in the log.
+// Load reads and parses the files. The name identifies the value in the log and in the metric of rejected files; parse gets the contents
+// in the order of the paths. It returns an error if a file cannot be read or parsed.
 func Load[T any](name string, parse func(contents [][]byte) (T, error), paths ...string) (*Value[T], error) {
 	value := &Value[T]{name: name, paths: paths, parse: parse}
 
-	if _, err := value.look(); err != nil {
+	if _, err := value.check(); err != nil {
 		return nil, err
 	}
 
 	return value, nil
 }
 
-// Get returns the value.
+// Get returns the value parsed last from valid files.
 func (v *Value[T]) Get() T { return *v.current.Load() }
 
-// look makes the value anew when a file has changed. It reports whether there is something to tell: a new value, or an error. What was
-// found wrong once is not told again.
-func (v *Value[T]) look() (changed bool, err error) {
+// check parses the files again if their contents have changed. It returns true with a nil error when it replaced the value, true with an
+// error when the files cannot be used, and false when nothing has changed. Contents that cannot be parsed are reported once; files that
+// cannot be read are reported by every check.
+func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {
-		v.seen = [sha256.Size]byte{} // what is there once it can be read again is news
+		v.seen = [sha256.Size]byte{} // the same contents count as a change once they can be read again
 
 		return true, err
 	}
@@ -52,12 +52,12 @@ func (v *Value[T]) look() (changed bool, err error) {
 
 	v.seen = digest
 
-	made, err := v.parse(contents)
+	parsed, err := v.parse(contents)
 	if err != nil {
 		return true, err
 	}
 
-	v.current.Store(&made)
+	v.current.Store(&parsed)
 
 	return true, nil
 }
@@ -77,7 +77,7 @@ func read(paths []string) ([][]byte, error) {
 	return contents, nil
 }
 
-// digestOf tells contents apart, also those of which one's end is the other's begin.
+// digestOf hashes contents with unambiguous boundaries: moving bytes from one file to the next changes the digest.
 func digestOf(contents [][]byte) [sha256.Size]byte {
 	var all []byte
 

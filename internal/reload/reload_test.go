@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// joined refuses files that say bad.
+// joined rejects files that say bad.
 func joined(contents [][]byte) (string, error) {
 	texts := make([]string, 0, len(contents))
 
@@ -44,7 +44,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func TestFirstLoadRefusesABadFile(t *testing.T) {
+func TestFirstLoadRejectsABadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "bad")
 
@@ -55,7 +55,7 @@ func TestFirstLoadRefusesABadFile(t *testing.T) {
 	}
 }
 
-func TestFilesAreFollowed(t *testing.T) {
+func TestWatcherFollowsFiles(t *testing.T) {
 	one, other := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "other")
 	write(t, one, "a")
 	write(t, other, "b")
@@ -69,10 +69,10 @@ func TestFilesAreFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		var taken []string
+		var used []string
 
 		watcher := NewWatcher(logger, clock.RealClock{}, metrics)
-		Watch(watcher, value, func(text string) { taken = append(taken, text) })
+		Watch(watcher, value, func(text string) { used = append(used, text) })
 
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -86,20 +86,20 @@ func TestFilesAreFollowed(t *testing.T) {
 			rejected float64
 			logged   []logrus.Level
 		}{
-			{"nothing has changed, so nothing is told", func() {}, "a+b", 0, nil},
-			{"a change is taken over", func() { write(t, other, "c") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
-			{"a bad file is not taken over, and that is told once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
-			{"what was there before is good again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
-			{"a file that is gone keeps the value", func() { _ = os.Remove(one) }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
-			{"it comes back as it was", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
-			{"it holds something else", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"nothing has changed, so nothing is logged", func() {}, "a+b", 0, nil},
+			{"a change is used", func() { write(t, other, "c") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"a bad file is rejected, which is logged once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
+			{"the contents from before are valid again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"a missing file keeps the value", func() { _ = os.Remove(one) }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
+			{"it comes back unchanged", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"it has other contents", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
 		}
 
 		for _, step := range steps {
 			hook.Reset()
 			step.change()
 			time.Sleep(3 * Every) // in the bubble: it takes no time
-			synctest.Wait()       // the last look has ended before the next change
+			synctest.Wait()       // the last check has ended before the next change
 
 			if got := value.Get(); got != step.want {
 				t.Errorf("\n%s\nwant %q, got %q", step.reason, step.want, got)
@@ -119,8 +119,8 @@ func TestFilesAreFollowed(t *testing.T) {
 			}
 		}
 
-		if diff := cmp.Diff([]string{"a+b", "a+c", "a+c", "a+c", "d+c"}, taken); diff != "" {
-			t.Errorf("who uses the value is told: -want +got\n%s", diff)
+		if diff := cmp.Diff([]string{"a+b", "a+c", "a+c", "a+c", "d+c"}, used); diff != "" {
+			t.Errorf("values passed to the user: -want +got\n%s", diff)
 		}
 
 		stop()

@@ -11,87 +11,88 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// Every is how often files are looked at.
+// Every is the interval at which files are read. It bounds how long a service uses outdated contents.
 const Every = 10 * time.Second
 
-// file is what a Watcher knows of a Value.
-type file interface {
-	look() (changed bool, err error)
-	label() string
-}
-
-func (v *Value[T]) label() string { return v.name }
-
-// Watcher has Values made anew when their files change.
+// Watcher reads the files of values periodically and replaces the values whose files have changed.
 type Watcher struct {
 	log      logrus.FieldLogger
 	clock    clock.WithTicker
 	rejected *prometheus.GaugeVec
+	expiry   *prometheus.GaugeVec
 	watched  []*watched
 }
 
+// watched is a Value without its type.
 type watched struct {
-	file
-
+	name  string
+	check func() (changed bool, err error)
+	// replaced runs after the value was replaced.
+	replaced func()
+	// problem is the error logged last, so that it is logged once.
 	problem string
-	// taken is called after a new value was taken over.
-	taken func()
 }
 
-// NewWatcher returns a watcher of nothing yet, and registers its metric.
+// NewWatcher returns a watcher without values and registers its metrics.
 func NewWatcher(log logrus.FieldLogger, clock clock.WithTicker, metrics prometheus.Registerer) *Watcher {
 	rejected := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "environment_broker_files_rejected",
-		Help: "1 while a file that changed is not used because it is wrong or cannot be read, and what it held before goes on.",
+		Help: "1 while a changed file is rejected as invalid or unreadable; its last valid contents stay in use.",
 	}, []string{"file"})
-	metrics.MustRegister(rejected)
+	expiry := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "environment_broker_certificate_expiry_timestamp_seconds",
+		Help: "Expiry of the certificate in use, as a Unix time in seconds.",
+	}, []string{"use"})
+	metrics.MustRegister(rejected, expiry)
 
-	return &Watcher{log: log, clock: clock, rejected: rejected}
+	return &Watcher{log: log, clock: clock, rejected: rejected, expiry: expiry}
 }
 
-// Watch adds a value before the watcher runs. The function, if any, is called now and after each change.
-func Watch[T any](watcher *Watcher, value *Value[T], taken func(T)) {
-	if taken == nil {
-		taken = func(T) {}
+// Watch adds a value to the watcher, which must not run yet. If use is not nil, it is called with the present value now and with each new
+// value later, in the goroutine of the watcher.
+func Watch[T any](watcher *Watcher, value *Value[T], use func(T)) {
+	if use == nil {
+		use = func(T) {}
 	}
 
-	taken(value.Get())
+	use(value.Get())
 	watcher.rejected.WithLabelValues(value.name).Set(0)
-	watcher.watched = append(watcher.watched, &watched{file: value, taken: func() { taken(value.Get()) }})
+	watcher.watched = append(watcher.watched, &watched{
+		name: value.name, check: value.check, replaced: func() { use(value.Get()) },
+	})
 }
 
-// Part looks at the files in the background.
+// Part returns the background work of the watcher.
 func (w *Watcher) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.look, Clock: w.clock, Log: w.log}.Part()
+	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.checkAll, Clock: w.clock, Log: w.log}.Part()
 }
 
-func (w *Watcher) look(context.Context) error {
+func (w *Watcher) checkAll(context.Context) error {
 	for _, each := range w.watched {
-		w.lookAt(each)
+		w.check(each)
 	}
 
 	return nil
 }
 
-// lookAt tells of a change, and of what is wrong once.
-func (w *Watcher) lookAt(each *watched) {
-	changed, err := each.look()
-	log, metric := w.log.WithField("file", each.label()), w.rejected.WithLabelValues(each.label())
+func (w *Watcher) check(each *watched) {
+	changed, err := each.check()
+	log, rejected := w.log.WithField("file", each.name), w.rejected.WithLabelValues(each.name)
 
 	switch {
 	case err != nil:
-		metric.Set(1)
+		rejected.Set(1)
 
 		if each.problem != err.Error() {
-			log.WithError(err).Error("a file that changed cannot be used: what it held before goes on")
+			log.WithError(err).Error("rejecting a changed file: its last valid contents stay in use")
 		}
 
 		each.problem = err.Error()
 	case changed:
-		metric.Set(0)
+		rejected.Set(0)
 
 		each.problem = ""
-		each.taken()
-		log.Info("a file that changed is used from now on")
+		each.replaced()
+		log.Info("using a changed file")
 	}
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/tlsfiles"
+	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/director"
@@ -30,7 +29,7 @@ type directory struct {
 }
 
 // connectDirector makes the client that the configuration asks for. It calls nobody.
-func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.Watcher, log logrus.FieldLogger) (*directory, error) {
+func connectDirector(ctx context.Context, config Config, files *reload.Watcher, log logrus.FieldLogger) (*directory, error) {
 	if !config.Director.Enabled {
 		return nil, nil
 	}
@@ -52,7 +51,7 @@ func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.
 		return nil, err
 	}
 
-	trust, err := config.directorTrust(certificates)
+	transport, err := config.directorTransport(files)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.
 	}
 
 	d.client, err = director.New(director.Options{
-		URL: config.Director.URL, Credentials: credentials, Transport: tlsfiles.Transport(trust),
+		URL: config.Director.URL, Credentials: credentials, Transport: transport,
 		Guard: d.guard.Transport, TokenGuard: d.tokens.Transport,
 	})
 	if err != nil {
@@ -72,18 +71,19 @@ func connectDirector(ctx context.Context, config Config, certificates *tlsfiles.
 	return d, nil
 }
 
-// directorTrust is by whose certificates Director and its token endpoint are known, or nil for the standard.
-func (c Config) directorTrust(certificates *tlsfiles.Watcher) (*tls.Config, error) {
+// directorTransport returns the transport to Director and its token endpoint.
+func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
+	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {
-		return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, nil //nolint:gosec // as configured
+		trust = reload.ClientTLS{SkipVerify: true}
 	}
 
-	trust, err := tlsfiles.Client{CAFile: c.Director.CAFile}.Config(certificates, "director")
+	transport, err := trust.Transport(files, "director")
 	if err != nil {
 		return nil, fmt.Errorf("APP_DIRECTOR_CA_FILE: %w", err)
 	}
 
-	return trust, nil
+	return transport, nil
 }
 
 // directorCredentials are those of the file, if one is named, else those of the Secret.

@@ -116,7 +116,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		return err
 	}
 
-	directory, err := connectDirector(ctx, config, s.Access.Certificates, s.Log)
+	directory, err := connectDirector(ctx, config, s.Access.Files, s.Log)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
-	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -83,13 +82,13 @@ func (c certificates) server(name, client string) auth.Config {
 }
 
 // client signs a certificate for a client.
-func (c certificates) client(name string) tlsfiles.Client {
+func (c certificates) client(name string) reload.ClientTLS {
 	c.Helper()
 
 	pair, err := c.authority.IssueClient(certificate.Client{CommonName: name, Validity: time.Hour})
 	c.keep(name, pair, err)
 
-	return tlsfiles.Client{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
+	return reload.ClientTLS{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
 }
 
 // TestInstanceOverTLS has the platform order from the broker, and that from the Provisioner, over TLS, each known by its certificate
@@ -140,12 +139,12 @@ func TestInstanceOverTLS(t *testing.T) {
 	as := func(name string) platform {
 		metrics := prometheus.NewRegistry()
 
-		config, err := files.client(name).Config(tlsfiles.NewWatcher(reload.NewWatcher(logging.Discard(), clock.RealClock{}, metrics), metrics), name)
+		client, err := files.client(name).Transport(reload.NewWatcher(logging.Discard(), clock.RealClock{}, metrics), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		transport := certified{tlsfiles.Transport(config)}
+		transport := certified{client}
 		t.Cleanup(transport.CloseIdleConnections)
 
 		return platform{TB: t, url: "https://" + instances.Address(), client: &http.Client{Transport: transport}}
@@ -163,7 +162,7 @@ func TestInstanceOverTLS(t *testing.T) {
 }
 
 // certified sends no password.
-type certified struct{ *http.Transport }
+type certified struct{ *reload.Transport }
 
 func (c certified) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Del("Authorization")

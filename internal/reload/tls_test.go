@@ -1,4 +1,4 @@
-package tlsfiles_test
+package reload
 
 import (
 	"context"
@@ -14,18 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
-	"github.com/environment-broker/environment-broker/internal/tlsfiles"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// folder is where the files are.
+// folder holds the files of a test.
 type folder struct {
 	*testing.T
 
@@ -72,29 +67,22 @@ func authority(t *testing.T, name string) *certificate.Authority {
 	return made
 }
 
-// followed is a watcher whose files are looked at when the test says so.
-type followed struct {
-	files   *reload.Watcher
-	watcher *tlsfiles.Watcher
-	metrics *prometheus.Registry
-}
-
-func follow() followed {
+// newWatcher returns a watcher that checks its files when the test calls checkOnce.
+func newWatcher() (*Watcher, *prometheus.Registry) {
 	metrics := prometheus.NewRegistry()
-	files := reload.NewWatcher(logging.Discard(), clock.RealClock{}, metrics)
 
-	return followed{files: files, watcher: tlsfiles.NewWatcher(files, metrics), metrics: metrics}
+	return NewWatcher(logging.Discard(), clock.RealClock{}, metrics), metrics
 }
 
-// look has the files looked at once: the part does that when it begins.
-func (f followed) look(t *testing.T) {
+// checkOnce runs the part for its first check.
+func checkOnce(t *testing.T, watcher *Watcher) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 
-		go func() { ended <- f.files.Part().Run(ctx) }()
+		go func() { ended <- watcher.Part().Run(ctx) }()
 
 		synctest.Wait()
 		stop()
@@ -105,9 +93,9 @@ func (f followed) look(t *testing.T) {
 	})
 }
 
-func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
+func TestCertificatesAreReplacedWhileTheServerRuns(t *testing.T) {
 	folder := folder{t, t.TempDir()}
-	ours, theirs, stranger := authority(t, "servers"), authority(t, "clients"), authority(t, "strangers")
+	ours, theirs, other := authority(t, "servers"), authority(t, "clients"), authority(t, "others")
 
 	serve := func(authority *certificate.Authority) {
 		pair, err := authority.IssueServer("broker", "127.0.0.1")
@@ -123,18 +111,18 @@ func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
 	folder.write("clients.pem", theirs.CertificatePEM())
 	folder.write("servers.pem", ours.CertificatePEM())
 
-	followed := follow()
+	watcher, metrics := newWatcher()
 
-	server, err := tlsfiles.Server{
+	server, err := ServerTLS{
 		CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key"), ClientCAFile: folder.file("clients.pem"),
-	}.Config(followed.watcher)
+	}.Config(watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	client, err := tlsfiles.Client{
+	client, err := ClientTLS{
 		CAFile: folder.file("servers.pem"), CertFile: folder.file("client.crt"), KeyFile: folder.file("client.key"),
-	}.Config(followed.watcher, "broker")
+	}.Transport(watcher, "broker")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +137,11 @@ func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
 	listener.StartTLS()
 	t.Cleanup(listener.Close)
 
-	// ask makes a connection of its own.
+	// ask uses a new connection.
 	ask := func() (string, error) {
-		transport := tlsfiles.Transport(client)
-		defer transport.CloseIdleConnections()
+		defer client.CloseIdleConnections()
 
-		recorder, err := (&http.Client{Transport: transport}).Get(listener.URL)
+		recorder, err := (&http.Client{Transport: client}).Get(listener.URL)
 		if err != nil {
 			return "", err
 		}
@@ -172,16 +159,16 @@ func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
 		want   string
 		wrong  bool
 	}{
-		{"the client is known by its certificate", func() {}, "platform HTTP/2.0", false},
-		{"the client's certificate is exchanged", func() { show(theirs, "platform2") }, "platform2 HTTP/2.0", false},
-		{"a stranger's certificate ends the connection", func() { show(stranger, "platform") }, "", true},
-		{"the authority of clients is exchanged", func() { folder.write("clients.pem", stranger.CertificatePEM()) }, "platform HTTP/2.0", false},
-		{"the server's certificate is not of the authority", func() { serve(stranger) }, "", true},
-		{"the authority of servers is exchanged", func() { folder.write("servers.pem", stranger.CertificatePEM()) }, "platform HTTP/2.0", false},
-		{"a key that does not fit is not used", func() { folder.write("server.key", []byte("rubbish")) }, "platform HTTP/2.0", false},
+		{"the client is identified by its certificate", func() {}, "platform HTTP/2.0", false},
+		{"the client has a new certificate", func() { show(theirs, "platform2") }, "platform2 HTTP/2.0", false},
+		{"a certificate of another authority ends the connection", func() { show(other, "platform") }, "", true},
+		{"the server trusts another authority of clients", func() { folder.write("clients.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"the server's certificate is not signed by the trusted authority", func() { serve(other) }, "", true},
+		{"the client trusts another authority of servers", func() { folder.write("servers.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"a key that does not match is rejected", func() { folder.write("server.key", []byte("rubbish")) }, "platform HTTP/2.0", false},
 	} {
 		step.change()
-		followed.look(t)
+		checkOnce(t, watcher)
 
 		got, err := ask()
 		if got != step.want || (err != nil) != step.wrong {
@@ -189,21 +176,22 @@ func TestCertificatesAreExchangedWhileTheServerRuns(t *testing.T) {
 		}
 	}
 
-	if problems, err := testutil.GatherAndLint(followed.metrics); err != nil || len(problems) > 0 {
+	if problems, err := testutil.GatherAndLint(metrics); err != nil || len(problems) > 0 {
 		t.Errorf("metrics: %v, %v", problems, err)
 	}
 
-	if count, err := testutil.GatherAndCount(followed.metrics, "environment_broker_certificate_expiry_timestamp_seconds"); count != 2 || err != nil {
-		t.Errorf("%d certificates tell when they expire, want 2 (%v)", count, err)
+	if count, err := testutil.GatherAndCount(metrics, "environment_broker_certificate_expiry_timestamp_seconds"); count != 2 || err != nil {
+		t.Errorf("%d certificates have an expiry, want 2 (%v)", count, err)
 	}
 }
 
-func TestOldProtocolsAreRefused(t *testing.T) {
+func TestOldProtocolsAreRejected(t *testing.T) {
+	watcher, _ := newWatcher()
 	folder := folder{t, t.TempDir()}
 	pair, err := authority(t, "servers").IssueServer("broker", "127.0.0.1")
 	folder.pair("server", pair, err)
 
-	config, err := tlsfiles.Server{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(follow().watcher)
+	config, err := ServerTLS{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,18 +215,19 @@ func TestOldProtocolsAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheServersNameIsChecked(t *testing.T) {
+func TestServerNameIsChecked(t *testing.T) {
+	watcher, _ := newWatcher()
 	folder := folder{t, t.TempDir()}
 	servers := authority(t, "servers")
 	pair, err := servers.IssueServer("broker", "other.example.com")
 	folder.pair("server", pair, err)
 
-	server, err := tlsfiles.Server{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(follow().watcher)
+	server, err := ServerTLS{CertFile: folder.file("server.crt"), KeyFile: folder.file("server.key")}.Config(watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	client, err := tlsfiles.Client{CAFile: folder.write("servers.pem", servers.CertificatePEM())}.Config(follow().watcher, "broker")
+	client, err := ClientTLS{CAFile: folder.write("servers.pem", servers.CertificatePEM())}.Transport(watcher, "broker")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +238,12 @@ func TestTheServersNameIsChecked(t *testing.T) {
 	t.Cleanup(listener.Close)
 
 	for name, want := range map[string]bool{"other.example.com": true, "broker.example.com": false, "127.0.0.1": false} {
-		config := client.Clone()
+		config := client.inner.Load().TLSClientConfig.Clone()
 		config.ServerName = name
 
 		connection, err := tls.Dial("tcp", listener.Listener.Addr().String(), config)
 		if (err == nil) != want {
-			t.Errorf("a server for other.example.com is taken for %s: %v", name, err)
+			t.Errorf("a server for other.example.com is accepted as %s: %v", name, err)
 		}
 
 		if err == nil {
@@ -262,17 +251,17 @@ func TestTheServersNameIsChecked(t *testing.T) {
 		}
 	}
 
-	transport := tlsfiles.Transport(client)
-	defer transport.CloseIdleConnections()
+	defer client.CloseIdleConnections()
 
-	if answer, err := (&http.Client{Transport: transport}).Get(listener.URL); err == nil {
+	if answer, err := (&http.Client{Transport: client}).Get(listener.URL); err == nil {
 		_ = answer.Body.Close()
 
-		t.Errorf("a server for other.example.com is taken for the address %s", listener.URL)
+		t.Errorf("a server for other.example.com is accepted at the address %s", listener.URL)
 	}
 }
 
-func TestRefusedFiles(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
+	watcher, _ := newWatcher()
 	folder := folder{t, t.TempDir()}
 	pair, err := authority(t, "servers").IssueServer("broker", "127.0.0.1")
 	folder.pair("server", pair, err)
@@ -281,22 +270,22 @@ func TestRefusedFiles(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		reason string
-		files  tlsfiles.Server
+		files  ServerTLS
 		want   string
 	}{
-		"NoKey":       {"a certificate is of no use without its key", tlsfiles.Server{CertFile: cert}, "belong together"},
-		"NoCert":      {"a key is of no use without its certificate", tlsfiles.Server{KeyFile: key}, "belong together"},
-		"ClientsOnly": {"there are no client certificates without TLS", tlsfiles.Server{ClientCAFile: cert}, "over TLS only"},
-		"Missing":     {"a file has to be there", tlsfiles.Server{CertFile: cert + "x", KeyFile: key}, "no such file"},
-		"Rubbish":     {"a file has to hold a certificate", tlsfiles.Server{CertFile: rubbish, KeyFile: key}, "certificate"},
-		"NoAuthority": {"a file of authorities has to hold one", tlsfiles.Server{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
+		"NoKey":       {"a certificate is of no use without its key", ServerTLS{CertFile: cert}, "belong together"},
+		"NoCert":      {"a key is of no use without its certificate", ServerTLS{KeyFile: key}, "belong together"},
+		"ClientsOnly": {"there are no client certificates without TLS", ServerTLS{ClientCAFile: cert}, "over TLS only"},
+		"Missing":     {"a file has to be there", ServerTLS{CertFile: cert + "x", KeyFile: key}, "no such file"},
+		"Rubbish":     {"a file has to hold a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
+		"NoAuthority": {"a file of authorities has to hold one", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
 	} {
-		if _, err := test.files.Config(follow().watcher); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := test.files.Config(watcher); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)
 		}
 	}
 
-	if config, err := (tlsfiles.Server{}).Config(follow().watcher); config != nil || err != nil {
+	if config, err := (ServerTLS{}).Config(watcher); config != nil || err != nil {
 		t.Errorf("without files there is no TLS: got %v, %v", config, err)
 	}
 }
