@@ -23,19 +23,19 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// brokersOwn begins the names of metrics that the provisioner does not have.
-const brokersOwn = "environment_broker_catalog_"
+// brokerPrefix starts the names of metrics that only the broker has.
+const brokerPrefix = "environment_broker_catalog_"
 
-// TestEveryMetricIsDocumented holds the page against what both services register.
+// TestEveryMetricIsDocumented checks the page against the metrics that both services register.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	for service, registry := range map[string]*prometheus.Registry{"broker": brokerMetrics(t), "provisioner": provisionerMetrics(t)} {
 		want := documented(t)
 		if service == "provisioner" {
-			maps.DeleteFunc(want, func(name string, _ []string) bool { return strings.HasPrefix(name, brokersOwn) })
+			maps.DeleteFunc(want, func(name string, _ []string) bool { return strings.HasPrefix(name, brokerPrefix) })
 		}
 
 		if diff := cmp.Diff(want, registered(t, registry)); diff != "" {
-			t.Errorf("%s has other metrics than %s tells: -want +got\n%s", service, metricsPage, diff)
+			t.Errorf("the metrics of the %s differ from %s: -want +got\n%s", service, metricsPage, diff)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func provisionerMetrics(t *testing.T) *prometheus.Registry {
 	return service.Metrics()
 }
 
-// documented are the rows of the page's table of metrics: labels and meaning by name.
+// documented returns labels and help by name, from the table of the page.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -111,13 +111,13 @@ func documented(t *testing.T) map[string][]string {
 	return rows
 }
 
-// description is how a metric describes itself: it has no other way to be asked.
+// description parses the text of a description, the only access to its fields.
 var (
 	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 	constant    = regexp.MustCompile(`(\w+)="[^"]*"`)
 )
 
-// registered are the metrics of a service, but for those of the runtime: labels and help by name.
+// registered returns labels and help by name of the metrics of a service, without those of the Go runtime.
 func registered(t *testing.T, registry *prometheus.Registry) map[string][]string {
 	t.Helper()
 
@@ -133,7 +133,7 @@ func registered(t *testing.T, registry *prometheus.Registry) map[string][]string
 	for each := range descriptions {
 		parts := description.FindStringSubmatch(each.String())
 		if parts == nil {
-			t.Fatalf("%s is described in another form than the test reads", each)
+			t.Fatalf("the test cannot read the description %s", each)
 		}
 
 		name := parts[1]

@@ -1,38 +1,37 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/config"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// former is a variable of the former Provisioner.
-type former struct {
+// kymaVariable is a variable of the Kyma Provisioner.
+type kymaVariable struct {
 	name string
 	// value is its default there.
 	value string
-	// dropped is why it is gone, or empty.
+	// dropped says why our Provisioner does not have it; empty if it does.
 	dropped string
-	// changed is why its default is another one, or empty.
+	// changed says why our default differs; empty if the defaults agree, or differ without a reason worth telling.
 	changed string
 }
 
-// What several variables share.
+// Texts of several variables.
 const (
 	off        = "false"
-	oneChain   = "the limit of the same name without NO_INSTALL counts, with Kyma or without"
-	inside     = "nothing waits for it: the work is done, or tried again, within the stage's window"
+	oneChain   = "the limit of the same name without NO_INSTALL applies, with Kyma or without"
+	inside     = "nothing waits for it: the work is done, or retried, within the window of its stage"
 	noReleases = "nothing is downloaded in the background: a release is fetched when an order names it"
-	noRoles    = "operators have no roles of their own in clusters: they ask for a kubeconfig, which is audited"
+	noRoles    = "operators have no standing roles in clusters: they request a kubeconfig, which is audited"
 )
 
-// formers are the variables of the former Provisioner, of all its versions.
-func formers() []former {
-	return []former{
+// kymaVariables lists the variables of all versions of the Kyma Provisioner.
+func kymaVariables() []kymaVariable {
+	return []kymaVariable{
 		{name: "APP_ADDRESS", value: "127.0.0.1:3000"},
 		{name: "APP_API_ENDPOINT", value: "/graphql"},
 		{name: "APP_PLAYGROUND_API_ENDPOINT", value: "/graphql"},
@@ -46,17 +45,17 @@ func formers() []former {
 		{name: "APP_SKIP_DIRECTOR_CERT_VERIFICATION", value: off},
 		{
 			name: "APP_DIRECTOR_OAUTH_PATH", value: "./dev/director.yaml",
-			changed: "empty: the Secret that APP_OAUTH_CREDENTIALS_SECRET_NAME names holds the credentials, as at first",
+			changed: "empty: the Secret that APP_OAUTH_CREDENTIALS_SECRET_NAME names holds the credentials, as in early versions",
 		},
 
 		{name: "APP_DATABASE_USER", value: "postgres"},
-		{name: "APP_DATABASE_PASSWORD", value: "password", changed: "the default is the same, and not shown"},
+		{name: "APP_DATABASE_PASSWORD", value: "password", changed: "the default is the same, but not shown"},
 		{name: "APP_DATABASE_HOST", value: "localhost"},
 		{name: "APP_DATABASE_PORT", value: "5432"},
 		{name: "APP_DATABASE_NAME", value: "provisioner"},
 		{name: "APP_DATABASE_SSL_MODE", value: "disable"},
 		{name: "APP_DATABASE_SSL_ROOT_CERT"},
-		{name: "APP_DATABASE_SECRET_KEY", dropped: "APP_DATABASE_SECRET_KEYS holds several keys, each with an id; they are used with AES-GCM in place of AES-CFB"},
+		{name: "APP_DATABASE_SECRET_KEY", dropped: "APP_DATABASE_SECRET_KEYS holds several keys with ids, for AES-GCM in place of AES-CFB"},
 
 		{name: "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION", value: "60m"},
 		{name: "APP_PROVISIONING_TIMEOUT_CLUSTER_DOMAINS", value: "10m"},
@@ -82,7 +81,7 @@ func formers() []former {
 
 		{name: "APP_OPERATOR_ROLE_BINDING_L2SUBJECT_NAME", value: "runtimeOperator", dropped: noRoles},
 		{name: "APP_OPERATOR_ROLE_BINDING_L3SUBJECT_NAME", value: "runtimeAdmin", dropped: noRoles},
-		{name: "APP_OPERATOR_ROLE_BINDING_CREATING_FOR_ADMIN", value: off, dropped: "the administrators whom an order names always get their rights"},
+		{name: "APP_OPERATOR_ROLE_BINDING_CREATING_FOR_ADMIN", value: off, dropped: "the administrators that an order names always get their rights"},
 
 		{name: "APP_GARDENER_PROJECT", value: "gardenerProject"},
 		{name: "APP_GARDENER_KUBECONFIG_PATH", value: "./dev/kubeconfig.yaml"},
@@ -94,50 +93,55 @@ func formers() []former {
 		{name: "APP_GARDENER_DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE", value: off},
 		{name: "APP_GARDENER_DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE", value: off},
 		{name: "APP_GARDENER_DEFAULT_ENABLE_IMDSV2", value: off},
-		{name: "APP_GARDENER_FORCE_ALLOW_PRIVILEGED_CONTAINERS", value: off, dropped: "Gardener has no such field any more"},
-		{name: "APP_GARDENER_ENABLE_DUMP_SHOOT_SPEC", value: off, dropped: "was an aid of a test"},
+		{name: "APP_GARDENER_FORCE_ALLOW_PRIVILEGED_CONTAINERS", value: off, dropped: "Gardener no longer has this field"},
+		{name: "APP_GARDENER_ENABLE_DUMP_SHOOT_SPEC", value: off, dropped: "was a test aid"},
 
 		{name: "APP_LATEST_DOWNLOADED_RELEASES", value: "5", dropped: noReleases},
 		{name: "APP_DOWNLOAD_PRE_RELEASES", value: "true", dropped: noReleases},
 		{name: "APP_SUPPORT_ON_DEMAND_RELEASES", value: off, dropped: noReleases},
-		{name: "APP_PROVISIONER", value: "gardener", dropped: "there is one way to make clusters: Gardener"},
-		{name: "APP_RUN_AWS_CONFIG_MIGRATION", value: off, dropped: "was an aid of a migration"},
+		{name: "APP_PROVISIONER", value: "gardener", dropped: "Gardener is the only way to create clusters"},
+		{name: "APP_RUN_AWS_CONFIG_MIGRATION", value: off, dropped: "was a migration aid"},
 	}
 }
 
-// formerPage tells what has become of the variables of the former Provisioner.
-func formerPage() []byte {
-	var page, kept, dropped bytes.Buffer
+const kymaProvisionerHead = `# Variables of the Kyma Provisioner
+
+<!-- Generated by ` + "`make generate`" + `. Change internal/reference/kyma_provisioner.go instead. -->
+
+The Provisioner keeps the variables of the Kyma Provisioner: the same names with the same defaults. [configuration.md](configuration.md)
+explains them and lists the new ones. Names have one spelling, with an underscore between words: ` + "`APP_DATABASE_SSL_MODE`" + `, not
+` + "`APP_DATABASE_SSLMODE`" + `. Unknown variables are ignored, so variables that are gone may stay set.
+
+## Kept
+
+| variable | default there | default here, if it differs |
+| --- | --- | --- |
+`
+
+// kymaProvisionerPage lists which variables of the Kyma Provisioner were kept and which are gone, and why.
+func kymaProvisionerPage() (string, error) {
+	var kept, dropped strings.Builder
 
 	present := presentVariables()
 
-	for _, variable := range formers() {
+	for _, variable := range kymaVariables() {
 		ours, isKept := present[variable.name]
 
 		switch {
 		case !isKept:
-			fmt.Fprintf(&dropped, "| %s | %s | %s |\n", variable.name, code(variable.value), variable.dropped)
+			row(&dropped, variable.name, code(variable.value), variable.dropped)
 		case same(variable.value, ours.Default):
-			fmt.Fprintf(&kept, "| %s | %s | |\n", variable.name, code(variable.value))
+			row(&kept, variable.name, code(variable.value), "")
 		default:
-			fmt.Fprintf(&kept, "| %s | %s | %s |\n", variable.name, code(variable.value), cmp.Or(variable.changed, "here "+code(ours.Default)))
+			row(&kept, variable.name, code(variable.value), cmp.Or(variable.changed, "here "+code(ours.Default)))
 		}
 	}
 
-	page.WriteString("# Variables of the former Provisioner\n\n" +
-		"<!-- Generated by `make generate`. Change internal/configreference/former.go instead. -->\n\n" +
-		"The Provisioner is configured as the former one was, by the same names with the same defaults. What they mean, and which are new, is\n" +
-		"told in [configuration.md](configuration.md). Names have one spelling, with an underscore between words: `APP_DATABASE_SSL_MODE`, not\n" +
-		"`APP_DATABASE_SSLMODE`. A variable that is not known is passed by, so those that are gone may stay set.\n\n" +
-		"## Kept\n\n| variable | default there | default here, where it is another one |\n| --- | --- | --- |\n")
-	page.Write(kept.Bytes())
-	page.WriteString("\n## Gone\n\n| variable | default there | why |\n| --- | --- | --- |\n")
-	page.Write(dropped.Bytes())
-
-	return page.Bytes()
+	return kymaProvisionerHead + kept.String() +
+		"\n## Gone\n\n| variable | default there | why |\n| --- | --- | --- |\n" + dropped.String(), nil
 }
 
-// presentVariables are those of our Provisioner by their names.
+// presentVariables returns the variables of our Provisioner by name.
 func presentVariables() map[string]config.Variable {
 	present := map[string]config.Variable{}
 	for _, variable := range config.Variables(config.Prefix, provisioner.DefaultConfig()) {
@@ -157,13 +161,4 @@ func same(one, other string) bool {
 	second, err := time.ParseDuration(other)
 
 	return err == nil && first == second
-}
-
-// code is a value as the page shows it.
-func code(value string) string {
-	if value == "" {
-		return ""
-	}
-
-	return "`" + value + "`"
 }

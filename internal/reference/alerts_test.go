@@ -22,7 +22,7 @@ const (
 	alertsPage = "../../docs/operator/alerts.md"
 )
 
-// alert is a rule as Prometheus reads it.
+// alert is an alerting rule of Prometheus.
 type alert struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string
@@ -54,12 +54,12 @@ func alerts(t *testing.T) []alert {
 	return all
 }
 
-// expression is what a rule asks for.
+// expression is the parsed expression of a rule.
 type expression struct {
 	metrics []*metricsql.MetricExpr
-	// grouped are the labels that are left, or nil where they all are.
+	// grouped lists the labels that remain after grouping; nil means all of them.
 	grouped []string
-	// wrong is what Prometheus would not take, although the parser does: that knows more than PromQL.
+	// wrong lists functions that Prometheus rejects although the parser, whose language is larger than PromQL, accepts them.
 	wrong []string
 }
 
@@ -100,7 +100,7 @@ func parse(t *testing.T, text string) expression {
 	return found
 }
 
-// exposed are labels and help of all metrics of both services, by name.
+// exposed returns labels and help of all metrics of both services, by name.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -110,30 +110,30 @@ func exposed(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestAlertsAskForWhatThereIs holds each rule against the metrics of the services: a rule for a metric that nobody has, or for a label's
-// value that never occurs, is silent for ever.
-func TestAlertsAskForWhatThereIs(t *testing.T) {
+// TestAlertsMatchTheMetrics checks each rule against the metrics of the services: a rule for an unknown metric, or for a label value that
+// never occurs, never fires.
+func TestAlertsMatchTheMetrics(t *testing.T) {
 	all := exposed(t)
 
 	for _, rule := range alerts(t) {
 		t.Run(rule.Alert, func(t *testing.T) {
-			asked := parse(t, rule.Expr)
-			if len(asked.wrong) > 0 || len(asked.metrics) == 0 {
-				t.Errorf("it is no PromQL, or another kind than the rules so far: %v, %d metrics", asked.wrong, len(asked.metrics))
+			parsed := parse(t, rule.Expr)
+			if len(parsed.wrong) > 0 || len(parsed.metrics) == 0 {
+				t.Errorf("not PromQL, or a function that no rule uses yet: %v, %d metrics", parsed.wrong, len(parsed.metrics))
 			}
 
-			left := slices.Clone(asked.grouped)
+			left := slices.Clone(parsed.grouped)
 
-			for _, metric := range asked.metrics {
+			for _, metric := range parsed.metrics {
 				labels := checkMetric(t, all, metric)
 
-				for _, label := range asked.grouped {
+				for _, label := range parsed.grouped {
 					if !slices.Contains(labels, label) {
-						t.Errorf("it is grouped by %s, which %s does not have", label, metric.LabelFilterss[0][0].Value)
+						t.Errorf("grouped by %s, which %s does not have", label, metric.LabelFilterss[0][0].Value)
 					}
 				}
 
-				if asked.grouped == nil {
+				if parsed.grouped == nil {
 					left = append(left, labels...)
 				}
 			}
@@ -143,7 +143,7 @@ func TestAlertsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// checkMetric returns the labels of a metric, those included that Prometheus adds.
+// checkMetric returns the labels of a metric, including those that Prometheus adds.
 func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.MetricExpr) []string {
 	t.Helper()
 
@@ -166,14 +166,14 @@ func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.Metric
 		}
 
 		if !occurs(filter, found[1]) {
-			t.Errorf("%s does not tell of a %s %q: %s", name, filter.Label, filter.Value, found[1])
+			t.Errorf("%s never has the %s %q: %s", name, filter.Label, filter.Value, found[1])
 		}
 	}
 
 	return labels
 }
 
-// occurs reports whether the label ever has the value: a metric's help lists those of its own.
+// occurs reports whether the label can have the value: the help of a metric lists the values of its own labels.
 func occurs(filter metricsql.LabelFilter, help string) bool {
 	switch filter.Label {
 	case "system":
@@ -189,26 +189,26 @@ func occurs(filter metricsql.LabelFilter, help string) bool {
 
 var shown = regexp.MustCompile(`\$labels\.(\w+)`)
 
-// checkTexts holds what people read against the labels that are left.
+// checkTexts checks the annotations and the severity of a rule against the remaining labels.
 func checkTexts(t *testing.T, rule alert, labels []string) {
 	t.Helper()
 
 	if rule.Annotations["summary"] == "" || !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
-		t.Errorf("it says %v with %v", rule.Annotations, rule.Labels)
+		t.Errorf("annotations %v with labels %v", rule.Annotations, rule.Labels)
 	}
 
 	for _, label := range shown.FindAllStringSubmatch(rule.Annotations["summary"], -1) {
 		if !slices.Contains(labels, label[1]) {
-			t.Errorf("it shows the label %s, and has %v", label[1], labels)
+			t.Errorf("the summary shows the label %s, and the labels are %v", label[1], labels)
 		}
 	}
 
 	if _, err := time.ParseDuration(rule.For); rule.For != "" && err != nil {
-		t.Errorf("it lasts for %q", rule.For)
+		t.Errorf("invalid duration %q", rule.For)
 	}
 }
 
-// TestEveryAlertIsExplained holds the page against the rules.
+// TestEveryAlertIsExplained checks the page against the rules.
 func TestEveryAlertIsExplained(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {
@@ -228,6 +228,6 @@ func TestEveryAlertIsExplained(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(append([]string{"alert"}, want...), explained); diff != "" {
-		t.Errorf("%s explains other alerts than there are, -want +got:\n%s", alertsPage, diff)
+		t.Errorf("%s does not match the rules, -want +got:\n%s", alertsPage, diff)
 	}
 }
