@@ -165,7 +165,7 @@ func (a *api) bindable(ctx context.Context, tx storage.Tx, order bindOrder) (env
 		return environment.Instance{}, err
 	}
 
-	standing := environment.StandingOf(past)
+	standing := environment.PhaseOf(past)
 	if standing == environment.Deleting { // its row may be gone already
 		return environment.Instance{}, concurrent()
 	}

@@ -47,7 +47,7 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, notFound(textNoBinding)
 	case err != nil:
 		return httpserver.Answer{}, err
-	case binding.State != environment.BindingReady, environment.StandingOf(past) != environment.Active, !a.live(binding, instance):
+	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.live(binding, instance):
 		return httpserver.Answer{}, notFound(textBindingNotReady)
 	}
 

@@ -152,8 +152,8 @@ func (b *bench) succeed(operation string) {
 	b.rewrite(record.InstanceID, func(instance *environment.Instance) {
 		instance.Suspended = record.Kind == environment.KindSuspend
 
-		if data.Change != nil {
-			if *instance, err = data.Change.Apply(*instance); err != nil {
+		if data.Update != nil {
+			if *instance, err = data.Update.Apply(*instance); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -176,15 +176,15 @@ func (b *bench) rewrite(id string, change func(*environment.Instance)) {
 }
 
 // change is what an operation is to make of its instance.
-func (b *bench) change(operation string) environment.Change {
+func (b *bench) change(operation string) environment.Update {
 	b.Helper()
 
 	var data environment.Data
-	if err := json.Unmarshal(b.payload(operation), &data); err != nil || data.Change == nil {
+	if err := json.Unmarshal(b.payload(operation), &data); err != nil || data.Update == nil {
 		b.Fatalf("the operation has no change: %v", err)
 	}
 
-	return *data.Change
+	return *data.Update
 }
 
 // waiting leaves a line in the timeline: an attempt that came back with a message.

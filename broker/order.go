@@ -100,9 +100,9 @@ func readDetails(r *http.Request) (domain.ProvisionDetails, error) {
 // sameOrder reports whether the order is the one by which the instance was made, whatever updates have made of it since. The context
 // may differ: it follows the names that users give to organizations and spaces.
 func sameOrder(existing environment.Instance, order order) bool {
-	first := environment.Order{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
-	if existing.Request.Order != nil {
-		first = *existing.Request.Order
+	first := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
+	if existing.Request.Initial != nil {
+		first = *existing.Request.Initial
 	}
 
 	return existing.ServiceID == order.details.ServiceID &&

@@ -10,8 +10,8 @@ import (
 )
 
 // changeOf finds out what the wish makes of the instance, which has the target's plan afterwards, or why it cannot be.
-func (a *api) changeOf(wish wish, instance environment.Instance, target *catalog.Plan) (environment.Change, error) {
-	change := environment.NoChange(instance)
+func (a *api) changeOf(wish wish, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
+	change := environment.UnchangedUpdate(instance)
 	change.Parameters, change.Context = wish.parameters, wish.context
 
 	if wish.account != "" && wish.account != instance.GlobalAccountID {

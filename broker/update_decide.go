@@ -17,9 +17,9 @@ type situation struct {
 	wish
 	environment.Instance
 
-	standing environment.Standing
+	standing environment.Phase
 	// change is what the wish makes of the instance, changed the instance with it.
-	change  environment.Change
+	change  environment.Update
 	changed environment.Instance
 }
 
@@ -54,7 +54,7 @@ func (a *api) decide(ctx context.Context, tx storage.Tx, wish wish) (updated, er
 		return a.repeatedUpdate(ctx, tx, wish, instance, unfinished)
 	}
 
-	s := situation{wish: wish, Instance: instance, standing: environment.StandingOf(past)}
+	s := situation{wish: wish, Instance: instance, standing: environment.PhaseOf(past)}
 	if s.change, err = a.changeOf(wish, instance, target); err != nil {
 		return updated{}, err
 	}
@@ -216,9 +216,9 @@ func (a *api) becoming(ctx context.Context, tx storage.Tx, instance environment.
 		return instance, fmt.Errorf("decoding the data of operation %s: %w", running.ID, err)
 	}
 
-	if data.Change == nil {
+	if data.Update == nil {
 		return instance, nil
 	}
 
-	return data.Change.Apply(instance)
+	return data.Update.Apply(instance)
 }

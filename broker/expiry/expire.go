@@ -104,7 +104,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, why string) (out
 		return outcome{}, err
 	}
 
-	standing := environment.StandingOf(past)
+	standing := environment.PhaseOf(past)
 	if standing == environment.Deleting || standing == environment.DeletionFailed {
 		return outcome{}, failure.New(failure.Conflict, "The instance is being deleted, or its deletion failed: delete it.")
 	}

@@ -97,7 +97,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		case err == nil:
 			f.kind.Store(int32(provisionerclient.KindOurs))
 		case errors.Is(err, provisionerclient.ErrNoFeed):
-			f.kind.Store(int32(provisionerclient.KindFormer))
+			f.kind.Store(int32(provisionerclient.KindKyma))
 		}
 
 		if err == nil {

@@ -141,7 +141,7 @@ func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
 func changes(cursor string, operations ...string) answer {
 	told := provisionerclient.Changes{Cursor: cursor}
 	for _, id := range operations {
-		told.Operations = append(told.Operations, provisionerclient.Change{OperationID: id})
+		told.Operations = append(told.Operations, provisionerclient.ChangedOperation{OperationID: id})
 	}
 
 	return answer{changes: told}
@@ -345,10 +345,10 @@ func TestKind(t *testing.T) {
 		"not known":           {"it has never answered", forever(away), provisionerclient.KindUnknown},
 		"ours":                {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
 		"ours, away":          {"one that does not answer is what it was", forever(changes("c-1")), provisionerclient.KindOurs},
-		"former, then away":   {"one that does not answer is what it was", forever(noFeed), provisionerclient.KindFormer},
+		"former, then away":   {"one that does not answer is what it was", forever(noFeed), provisionerclient.KindKyma},
 		"former, then ours":   {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
 		"cursor of before":    {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
-		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindFormer},
+		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
 	}
 
 	for name, c := range cases {

@@ -35,7 +35,7 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	switch {
 	case err != nil:
 		return instance, err
-	case environment.StandingOf(past) != environment.Active || instance.RuntimeID == "":
+	case environment.PhaseOf(past) != environment.Active || instance.RuntimeID == "":
 		return instance, notFound(textNoRuntime)
 	default:
 		return instance, nil

@@ -64,12 +64,12 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 }
 
 // Update records what an update made of the instance.
-func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error {
+func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
 	return r.record(ctx, by, instance, change.Apply)
 }
 
 // Suspend records that the instance has no runtime any more, and the change that came with the suspension.
-func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error {
+func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
 	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
 

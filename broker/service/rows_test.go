@@ -47,7 +47,7 @@ func TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	change := environment.NoChange(moving)
+	change := environment.UnchangedUpdate(moving)
 	change.GlobalAccountID, change.Exclusive = taken.GlobalAccountID, taken.Exclusive
 
 	const want = "account second has another instance of plan trial by now, and may have one: delete that, then retry"
@@ -72,7 +72,7 @@ func TestWhatAFrozenReplicaWritesTooLateChangesNothing(t *testing.T) {
 			return rows.Resume(ctx, by, instance)
 		},
 		"Update": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
-			change := environment.NoChange(instance)
+			change := environment.UnchangedUpdate(instance)
 			change.GlobalAccountID = "former"
 
 			return rows.Update(ctx, by, instance, change)

@@ -169,7 +169,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, handlerParts{
 		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
 		systems: []*upstream.Guard{guard},
-		former:  func() bool { return follow.Kind() == provisionerclient.KindFormer },
+		former:  func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		log:     s.Log, wake: wake,
 	})
 

@@ -8,66 +8,71 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Binding is access to the runtime of an instance for a while, with credentials of its own.
+// Binding is temporary access to the runtime of an instance, with credentials of its own.
 type Binding struct {
-	// ID is the broker's own and used once: the account in the runtime is named by it. A platform may use its BindingID again.
+	// ID is assigned by the broker and never reused: the account in the runtime is named after it. Platforms may reuse a BindingID.
 	ID         string `json:"id"`
 	InstanceID string `json:"instanceID"`
 	BindingID  string `json:"bindingID"`
-	// RuntimeID is the runtime that the account is in. When the instance has another one, or none, the binding is of no use any more.
+	// RuntimeID is the runtime of the account. If the instance has another runtime or none, the binding is useless.
 	RuntimeID string `json:"runtimeID"`
 	Role      Role   `json:"role"`
-	// Lifetime is how long the credentials are good for, from when they are made.
+	// Lifetime is how long the credentials are valid after they were issued.
 	Lifetime time.Duration `json:"lifetime"`
 	// Predecessor is the BindingID of the binding that this one replaces, or empty.
 	Predecessor string `json:"predecessor,omitempty"`
-	// AppGUID is the application that it is for, as the platform says, or empty.
+	// AppGUID is the platform's id of the bound application, or empty.
 	AppGUID   string       `json:"appGUID,omitempty"`
 	CreatedBy string       `json:"createdBy,omitempty"`
 	State     BindingState `json:"state"`
-	// OperationID is the operation that makes it, later the one that removes it.
+	// OperationID is the operation that creates the binding, later the one that removes it.
 	OperationID string    `json:"operationID"`
 	CreatedAt   time.Time `json:"createdAt"`
-	// ExpiresAt is when the credentials end. Until they are made it is an estimate.
+	// ExpiresAt is when the credentials expire, an estimate until they are issued.
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	// Access is what the platform gets. It never goes into the data of an operation.
+	// Access is returned to the platform. It is never stored with an operation.
 	Access Access `json:"-"`
 }
 
-// Account is the name of the binding's account in the runtime, and of what binds that to its role.
+// Account is the name of the binding's ServiceAccount in the runtime, and of its ClusterRoleBinding.
 func (b Binding) Account() string { return "environment-broker-binding-" + b.ID }
 
-// Access are the credentials of a binding.
+// Shown returns the fields for the audit trail.
+func (b Binding) Shown() map[string]any {
+	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
+}
+
+// Access holds the credentials of a binding.
 type Access struct {
 	Kubeconfig secret.String
 	// Server is the URL of the runtime's API server.
 	Server string
-	// ExpiresAt is when the runtime refuses them by itself.
+	// ExpiresAt is when the runtime's API server stops accepting them.
 	ExpiresAt time.Time
 }
 
-// BindingState is where a binding stands.
+// BindingState is the state of a binding.
 type BindingState string
 
-// The states of a binding. One that was removed is no more.
+// The states of a binding. A removed one has no row.
 const (
 	BindingCreating BindingState = "creating"
 	BindingReady    BindingState = "ready"
 	BindingDeleting BindingState = "deleting"
 )
 
-// Role is what the holder of a binding may do in the runtime.
+// Role is the role of a binding in the runtime.
 type Role string
 
-// The roles, each with its own ClusterRole of Kubernetes.
+// The roles. Each has a ClusterRole of Kubernetes.
 const (
 	RoleAdmin Role = "admin"
 	RoleEdit  Role = "edit"
 	RoleView  Role = "view"
 )
 
-// ClusterRole is the role's name in every cluster.
+// ClusterRole returns the name of the role's ClusterRole.
 func (r Role) ClusterRole() string {
 	if r == RoleAdmin {
 		return "cluster-admin"
@@ -76,16 +81,16 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath is in the key of every binding, and may be in no id.
+// BindingPath is part of every binding's key. Ids must not contain it.
 const BindingPath = "/service_bindings/"
 
-// BindingKey is what the operations of a binding work on: they run one after the other, and beside those of the instance.
+// BindingKey is the instance id of a binding's operations. They run one after another, independently of those of the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
 }
 
-// BindingOf returns what BindingKey was made of, and false for what is no such key.
-func BindingOf(key string) (instanceID, bindingID string, is bool) {
+// BindingOf splits a key made by BindingKey. It returns false for the id of an instance.
+func BindingOf(key string) (instanceID, bindingID string, ok bool) {
 	instance, binding, found := strings.Cut(key, BindingPath)
 	if !found {
 		return "", "", false

@@ -11,8 +11,8 @@ func TestBindingKeys(t *testing.T) {
 
 	for _, ids := range [][2]string{{"a", "b"}, {"a/b", "c"}, {"a", "b/c"}, {"a%2Fb", "c"}, {"", "x"}, {"ä ö", "?&="}} {
 		key := environment.BindingKey(ids[0], ids[1])
-		if former, taken := keys[key]; taken {
-			t.Errorf("%q and %q have the same key", ids, former)
+		if other, taken := keys[key]; taken {
+			t.Errorf("%q and %q have the same key", ids, other)
 		}
 
 		keys[key] = ids[0] + " " + ids[1]

@@ -10,13 +10,33 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// NewOperation returns a new operation on the instance.
-func NewOperation(kind string, instance Instance, change *Change, at time.Time) (process.New, error) {
+// The kinds of operations.
+const (
+	KindProvision   = "provision"
+	KindDeprovision = "deprovision"
+	KindUpdate      = "update"
+	// KindSuspend removes the runtime and keeps the instance; KindResume creates the runtime again.
+	KindSuspend = "suspend"
+	KindResume  = "resume"
+	KindBind    = "bind"
+	KindUnbind  = "unbind"
+)
+
+// Kinds lists the kinds of operations on an instance as a whole.
+func Kinds() []string {
+	return []string{KindProvision, KindDeprovision, KindUpdate, KindSuspend, KindResume}
+}
+
+// BindingKinds lists the kinds of operations on a binding.
+func BindingKinds() []string { return []string{KindBind, KindUnbind} }
+
+// NewOperation returns a new operation on the instance. The update may be nil.
+func NewOperation(kind string, instance Instance, update *Update, at time.Time) (process.New, error) {
 	id := uuid.NewString()
 
-	data := Data{Change: change}
+	data := Data{Update: update}
 	if kind == KindProvision || kind == KindResume {
-		data.Provisioning = id // the first step reads the instance
+		data.Provisioning = id // the first step loads the instance
 	} else {
 		data.Instance = instance
 	}
@@ -24,8 +44,7 @@ func NewOperation(kind string, instance Instance, change *Change, at time.Time) 
 	return newOperation(process.New{ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, At: at}, data)
 }
 
-// NewBindingOperation returns a new operation on the binding of the instance. It needs nothing of the instance's request, which may hold
-// secrets.
+// NewBindingOperation returns a new operation on the binding of the instance. The data lacks the instance's request, which may hold secrets.
 func NewBindingOperation(kind, id string, instance Instance, binding Binding, at time.Time) (process.New, error) {
 	instance.Request = Request{}
 
@@ -37,7 +56,7 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 func newOperation(operation process.New, data Data) (process.New, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
-		return process.New{}, fmt.Errorf("encoding the data of a new operation: %w", err)
+		return process.New{}, fmt.Errorf("encoding a new operation: %w", err)
 	}
 
 	operation.Description, operation.Payload = "Operation created", payload

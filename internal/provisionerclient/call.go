@@ -16,15 +16,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer is the longest answer that is read, in bytes.
 const maxAnswer = 8 << 20
 
-// call sends one request and judges its answer. It is what genqlient's functions send their requests with.
+// call sends one request and checks its answer. It is the client of genqlient's functions.
 type call struct {
 	client  *http.Client
 	url     string
 	timeout time.Duration
-	// action completes "the provisioner could not …".
+	// action completes the error text "the provisioner could not …".
 	action string
 	caller Caller
 	// confidential answers are never quoted.
@@ -33,17 +33,17 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// envelope is what every GraphQL answer looks like.
+// envelope is the form of every GraphQL answer.
 type envelope struct {
 	Data   json.RawMessage `json:"data"`
-	Errors []problem       `json:"errors"`
+	Errors []graphqlError  `json:"errors"`
 }
 
-// MakeRequest sends the request and decodes the answer's data. Its errors are those that the package promises.
+// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := encode(request)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "the request to the provisioner cannot be written")
+		return failure.Wrap(failure.Internal, err, "encoding a request to the Provisioner")
 	}
 
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
@@ -54,13 +54,13 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 		return c.unanswered(ctx, err)
 	}
 
-	return c.judge(status, answer, response.Data)
+	return c.decode(status, answer, response.Data)
 }
 
 func (c *call) send(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("make request: %w", err)
+		return 0, nil, fmt.Errorf("making a request: %w", err)
 	}
 
 	request.Header.Set("Content-Type", "application/json")
@@ -76,20 +76,20 @@ func (c *call) send(ctx context.Context, body []byte) (status int, answer []byte
 
 	response, err := c.client.Do(request)
 	if err != nil {
-		return 0, nil, fmt.Errorf("send request: %w", err)
+		return 0, nil, fmt.Errorf("sending a request: %w", err)
 	}
 	defer response.Body.Close() //nolint:errcheck // The body was read.
 
 	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return 0, nil, fmt.Errorf("read answer: %w", err)
+		return 0, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 
 	return response.StatusCode, answer, nil
 }
 
-// judge decodes the answer into data, or returns what is wrong with it. The errors in an answer count more than its status.
-func (c *call) judge(status int, answer []byte, data any) error {
+// decode reads the answer into data, or classifies the error in it. Errors of GraphQL take precedence over the HTTP status.
+func (c *call) decode(status int, answer []byte, data any) error {
 	if len(answer) > maxAnswer {
 		return c.transient(nil, "answered with more than %d bytes", maxAnswer)
 	}
@@ -104,31 +104,31 @@ func (c *call) judge(status int, answer []byte, data any) error {
 	case status != http.StatusOK:
 		return c.transient(err, "answered with HTTP status %d %s%s", status, http.StatusText(status), c.quote(answer))
 	case err != nil:
-		return c.transient(err, "answered with something that is no GraphQL%s", c.quote(answer))
+		return c.transient(err, "answered with something other than GraphQL%s", c.quote(answer))
 	case len(envelope.Data) == 0:
 		return c.lacking("data")
 	}
 
 	if err := json.Unmarshal(envelope.Data, data); err != nil {
-		return c.transient(err, "answered with other data than asked for%s", c.quote(answer))
+		return c.transient(err, "answered with unexpected data%s", c.quote(answer))
 	}
 
 	return nil
 }
 
-// unanswered explains why no answer came. An address in the cause may hold credentials, so the text has only what is inside
-// of it.
+// unanswered classifies the error of a request without an answer. The URL in an error may hold credentials, so only the inner error is
+// kept.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return failure.Wrap(failure.Transient, ctx.Err(), "the wait for the provisioner was ended").
+		return failure.Wrap(failure.Transient, ctx.Err(), "the wait for the provisioner was canceled").
 			WithReason("", failure.ComponentProvisioner)
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure.Wrap(failure.Transient, context.DeadlineExceeded, "the provisioner did not answer within %s", c.timeout).
 			WithReason(failure.ReasonTimeout, failure.ComponentProvisioner)
 	}
 
-	// A request that was not let through explains itself.
+	// The guard rejects requests with errors of its own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}
@@ -139,12 +139,12 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 		inner = wrapped.Err
 	}
 
-	// Addresses are for the log, not for users.
+	// The cause, which may hold an address, goes to the log only.
 	return failure.Wrap(failure.Transient, errors.New(excerpt(inner.Error())), "the provisioner cannot be reached").
 		WithReason("", failure.ComponentProvisioner)
 }
 
-// transient is for answers that cannot be meant.
+// transient returns the error for an unexpected answer.
 func (c *call) transient(cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 
@@ -152,16 +152,63 @@ func (c *call) transient(cause error, format string, args ...any) error {
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 }
 
-// lacking is for answers without what they are asked for.
-func (c *call) lacking(what string) error {
-	return c.transient(nil, "answered without %s", what)
+// lacking returns the error for an answer without the requested data.
+func (c *call) lacking(data string) error {
+	return c.transient(nil, "answered without %s", data)
 }
 
-// quote returns the begin of an answer, to be appended to a text.
+// quote returns the start of an answer, to be appended to an error text.
 func (c *call) quote(answer []byte) string {
 	if c.confidential || len(answer) == 0 {
 		return ""
 	}
 
 	return ": " + excerpt(string(answer))
+}
+
+// encode encodes the request without null fields. They mean the same as absent ones, but the Kyma Provisioner rejects a field that it
+// does not know even if it is null.
+func encode(request *graphql.Request) ([]byte, error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request: %w", err)
+	}
+
+	if !bytes.Contains(text, []byte("null")) {
+		return text, nil // most requests have nothing but an id
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("encoding a request: %w", err)
+	}
+
+	dropNulls(fields)
+
+	text, err = json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request: %w", err)
+	}
+
+	return text, nil
+}
+
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+			}
+
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range value {
+			dropNulls(element)
+		}
+	}
 }

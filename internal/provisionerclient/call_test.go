@@ -20,7 +20,7 @@ import (
 func TestRubbish(t *testing.T) {
 	t.Parallel()
 
-	const could = "the provisioner could not tell the state of the operation: it "
+	const could = "the provisioner could not report the state of the operation: it "
 
 	cases := map[string]struct {
 		reason string
@@ -40,12 +40,12 @@ func TestRubbish(t *testing.T) {
 		},
 		"Empty": {
 			reason: "An empty answer is no answer.",
-			status: http.StatusOK, want: could + "answered with something that is no GraphQL",
+			status: http.StatusOK, want: could + "answered with something other than GraphQL",
 		},
 		"LongText": {
 			reason: "A quotation ends after 200 characters.",
 			status: http.StatusOK, answer: strings.Repeat("ä", 100_000),
-			want: could + "answered with something that is no GraphQL: " + strings.Repeat("ä", 200) + "…",
+			want: could + "answered with something other than GraphQL: " + strings.Repeat("ä", 200) + "…",
 		},
 		"Redirect": {
 			reason: "A redirect is not followed: it would carry the tenant elsewhere.",
@@ -67,12 +67,12 @@ func TestRubbish(t *testing.T) {
 		"OtherTypes": {
 			reason: "Data of another form is not understood half.",
 			status: http.StatusOK, answer: `{"data": {"result": {"id": 7}}}`,
-			want: could + `answered with other data than asked for: {"data": {"result": {"id": 7}}}`,
+			want: could + `answered with unexpected data: {"data": {"result": {"id": 7}}}`,
 		},
 		"OtherErrors": {
 			reason: "Errors of another form neither.",
 			status: http.StatusOK, answer: `{"errors": "none"}`,
-			want: could + `answered with something that is no GraphQL: {"errors": "none"}`,
+			want: could + `answered with something other than GraphQL: {"errors": "none"}`,
 		},
 		"DataWithBadStatus": {
 			reason: "Data that the server itself does not stand by is not taken.",
@@ -221,7 +221,7 @@ func TestTimeouts(t *testing.T) {
 		},
 		"Impatient": {
 			reason: "A caller who goes away is not the Provisioner's fault.", patience: time.Second,
-			call: ask, want: time.Second, text: "the wait for the provisioner was ended",
+			call: ask, want: time.Second, text: "the wait for the provisioner was canceled",
 		},
 	}
 

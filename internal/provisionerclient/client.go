@@ -17,42 +17,42 @@ import (
 
 const (
 	defaultTimeout = 120 * time.Second
-	// feedAllowance is how much longer than agreed a request for changes may take.
+	// feedAllowance is added to the wait that a request for changes asks for, before the client gives up.
 	feedAllowance = 10 * time.Second
-	// maxFeedWait is how long a Provisioner waits for changes at most.
+	// maxFeedWait is the longest wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
 )
 
-// ErrNoFeed is in the chain of Changes' error when the Provisioner has no feed of changes and has to be polled.
+// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed and has to be polled.
 var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
 
-// ErrNotUnderstood is in the chain of an error when the Provisioner's schema has no place for what was sent.
+// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. A repeated request fails again.
 var ErrNotUnderstood = errors.New("the provisioner does not understand the request")
 
-// Options say where the Provisioner is.
+// Options configure a client.
 type Options struct {
-	// URL is the address of its GraphQL API.
+	// URL is the address of the GraphQL API.
 	URL string
-	// Timeout limits each call but Changes; 0 means 120 s.
+	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests; nil means one that follows no redirects, which would carry requests to a stranger.
+	// HTTPClient sends the requests. Nil means one that follows no redirects, which would pass requests on to another host.
 	HTTPClient *http.Client
-	// Guard, if set, wraps what sends the requests. Those of Changes go round it: they last, and there is one at a time.
+	// Guard, if set, wraps the transport of all calls except Changes, whose only request lasts for long.
 	Guard func(http.RoundTripper) http.RoundTripper
 }
 
-// Client asks one Provisioner. It may be used by many goroutines.
+// Client calls one Provisioner. It is safe for concurrent use.
 type Client struct {
 	options Options
-	// guarded sends all requests but those of Changes.
+	// guarded sends all requests except those of Changes.
 	guarded *http.Client
 }
 
-// New returns a client, or an error when the options cannot be right. It calls nobody.
+// New returns a client, or an error if the URL is invalid. It sends no request.
 func New(options Options) (*Client, error) {
 	address, err := url.Parse(options.URL)
 	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
-		return nil, errors.New("the provisioner's URL has to be like http://host:port/path")
+		return nil, errors.New("the Provisioner's URL must look like http://host:port/path")
 	}
 
 	if options.Timeout == 0 {
@@ -79,7 +79,7 @@ func New(options Options) (*Client, error) {
 	return &Client{options: options, guarded: &guarded}, nil
 }
 
-// Probe asks what any GraphQL server can answer.
+// Probe sends a query that every GraphQL server can answer.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -87,8 +87,8 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProvisionRuntime orders a runtime. With an IdempotencyKey it may be repeated: our Provisioner answers with the same
-// operation; a former one ignores the key.
+// ProvisionRuntime sends the order of a runtime. With an IdempotencyKey it may be repeated: our Provisioner answers with the same
+// operation, the Kyma Provisioner ignores the key. Services call OrderRuntime instead.
 func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
 	call := c.call("order the runtime", caller)
 
@@ -105,8 +105,8 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 	return operation, nil
 }
 
-// UpgradeShoot orders changes of a runtime's cluster. It may be repeated: our Provisioner answers with the same operation; a former one,
-// which ignores the key, makes the cluster again what it is then, which changes nothing, and tells failure.Waiting while it is busy.
+// UpgradeShoot sends the changes of a runtime's cluster. It may be repeated: our Provisioner answers with the same operation; the Kyma
+// Provisioner, which ignores the key, applies the same changes again, and returns failure.Waiting while it is busy.
 func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, input *wire.UpgradeShootInput) (Operation, error) {
 	call := c.call("change the runtime", caller)
 
@@ -123,8 +123,7 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 	return operation, nil
 }
 
-// DeprovisionRuntime orders the removal of a runtime and returns the id of the operation that does it. It may be repeated
-// like ProvisionRuntime.
+// DeprovisionRuntime orders the removal of a runtime and returns the id of the operation. It may be repeated like ProvisionRuntime.
 func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {
 	call := c.call("remove the runtime", caller)
 
@@ -140,9 +139,9 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	return answer.Result, nil
 }
 
-// OperationStatus returns how far an operation is.
+// OperationStatus returns an operation.
 func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string) (Operation, error) {
-	call := c.call("tell the state of the operation", Caller{Tenant: tenant})
+	call := c.call("report the state of the operation", Caller{Tenant: tenant})
 
 	answer, err := wire.OperationStatus(ctx, call, operationID)
 	if err != nil {
@@ -158,7 +157,7 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 
 // RuntimeStatus returns the last operation of a runtime.
 func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
-	call := c.call("tell the state of the runtime", Caller{Tenant: tenant})
+	call := c.call("report the state of the runtime", Caller{Tenant: tenant})
 
 	answer, err := wire.RuntimeStatus(ctx, call, runtimeID)
 	if err != nil {
@@ -172,7 +171,7 @@ func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (O
 	return operationOf(answer.Result.LastOperationStatus), nil
 }
 
-// Kubeconfig returns a kubeconfig for an administrator of the runtime, made for this call. While there is no cluster the
+// Kubeconfig returns a kubeconfig for an administrator of the runtime, issued for this call. While the cluster does not exist yet, the
 // error is failure.Waiting.
 func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error) {
 	call := c.call("give access to the runtime", Caller{Tenant: tenant})
@@ -196,12 +195,12 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	return secret.String(kubeconfig), nil
 }
 
-// Changes returns the operations, of whatever tenant, that changed after the cursor. It waits for the first one, at most 30 s;
-// when the time has passed there are none, which is no error. Without a cursor it returns the present one at once. When the
-// error is failure.Permanent the cursor is no longer known, or, with ErrNoFeed, there is no feed.
+// Changes returns the operations of all tenants that changed after the cursor. It waits for the first one for at most 30 s and then
+// returns none. Without a cursor it returns the current one at once. The error is failure.Permanent if the Provisioner does not know the
+// cursor any more, or, with ErrNoFeed, if it has no feed.
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
-	call := c.call("tell what changed", Caller{})
+	call := c.call("report changes", Caller{})
 	call.client, call.timeout = c.options.HTTPClient, wait+feedAllowance
 
 	var cursor *string

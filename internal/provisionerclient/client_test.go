@@ -47,7 +47,7 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 
 	want := provisionerclient.Operation{
-		ID: "op-1", RuntimeID: "rt-1", Type: wire.OperationTypeProvision, State: "Exploding", Message: "m",
+		ID: "op-1", RuntimeID: "rt-1", Type: provisionerclient.Type(wire.OperationTypeProvision), State: "Exploding", Message: "m",
 		LastError: provisionerclient.LastError{Message: "e", Reason: "r", Component: "c"},
 	}
 	if diff := cmp.Diff(want, operation); diff != "" {
@@ -210,8 +210,8 @@ func TestChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			want := provisionerclient.Changes{Cursor: "8", Operations: []provisionerclient.Change{{
-				OperationID: "op-1", RuntimeID: "rt-1", Type: wire.OperationTypeDeprovision, State: wire.OperationStateSucceeded,
+			want := provisionerclient.Changes{Cursor: "8", Operations: []provisionerclient.ChangedOperation{{
+				OperationID: "op-1", RuntimeID: "rt-1", Type: provisionerclient.Type(wire.OperationTypeDeprovision), State: provisionerclient.StateSucceeded,
 			}}}
 			if diff := cmp.Diff(want, changes); diff != "" {
 				t.Errorf("%s\nChanges(): -want +got:\n%s", tc.reason, diff)

@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -29,6 +28,12 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the answer was lost")
 
+// runtimeOrder is an order that the world received.
+type runtimeOrder struct {
+	instance     environment.Instance
+	targetSecret string
+}
+
 // world is all that the steps reach: a Provisioner, which knows orders and removals by their keys as ours does, and the rows of the
 // broker. One of the calls to it can go wrong.
 type world struct {
@@ -41,7 +46,7 @@ type world struct {
 	rows     int               // rows of the instance
 	// suspended says that the instance's row has no runtime any more, with the change that came with that.
 	suspended bool
-	change    *environment.Change
+	change    *environment.Update
 
 	calls []string
 	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
@@ -50,7 +55,7 @@ type world struct {
 
 	// provision and deprovision, if set, are what the Provisioner answers.
 	provision, deprovision error
-	order                  *wire.ProvisionRuntimeInput
+	order                  runtimeOrder
 	callers                []provisionerclient.Caller
 }
 
@@ -75,9 +80,13 @@ func (w *world) call(name string, effect func()) error {
 	return nil
 }
 
-func (w *world) ProvisionRuntime(_ context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+func (w *world) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 ) (provisionerclient.Operation, error) {
-	w.order, w.callers = order, append(w.callers, caller)
+	if err := provisionerclient.CheckOrder(instance); err != nil {
+		return provisionerclient.Operation{}, err
+	}
+
+	w.order, w.callers = runtimeOrder{instance, targetSecret}, append(w.callers, caller)
 
 	if w.provision != nil {
 		return provisionerclient.Operation{}, w.provision
@@ -107,7 +116,7 @@ func (w *world) DeprovisionRuntime(_ context.Context, caller provisionerclient.C
 
 // OperationStatus tells that a removal is in progress when it is asked for the first time, and that it is done afterwards.
 func (w *world) OperationStatus(_ context.Context, _, operationID string) (provisionerclient.Operation, error) {
-	status := provisionerclient.Operation{ID: operationID, State: wire.OperationStateInprogress}
+	status := provisionerclient.Operation{ID: operationID, State: provisionerclient.StateInProgress}
 
 	err := w.call("status", func() {
 		for key, runtimeID := range w.runtimes {
@@ -118,7 +127,7 @@ func (w *world) OperationStatus(_ context.Context, _, operationID string) (provi
 			}
 		}
 
-		status.State = wire.OperationStateSucceeded
+		status.State = provisionerclient.StateSucceeded
 	})
 
 	return status, err
@@ -132,7 +141,7 @@ func (w *world) Delete(context.Context, process.Record, environment.Instance) er
 	return w.call("delete", func() { w.rows = 0 })
 }
 
-func (w *world) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Change) error {
+func (w *world) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Update) error {
 	return w.call("suspend", func() { w.suspended, w.change = true, change })
 }
 
@@ -218,7 +227,7 @@ func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 func kindOf(former, unknown bool) func() provisionerclient.Kind {
 	switch {
 	case former:
-		return func() provisionerclient.Kind { return provisionerclient.KindFormer }
+		return func() provisionerclient.Kind { return provisionerclient.KindKyma }
 	case unknown:
 		return func() provisionerclient.Kind { return provisionerclient.KindUnknown }
 	default:

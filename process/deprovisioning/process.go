@@ -6,7 +6,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -16,7 +15,7 @@ type Operation = process.Operation[environment.Data]
 
 // Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
 type Provisioner interface {
-	ProvisionRuntime(ctx context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 	) (provisionerclient.Operation, error)
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
@@ -31,7 +30,7 @@ type Instances interface {
 // Suspensions records that an instance has no runtime any more, and a change with that if there is one. Its errors are of package
 // failure.
 type Suspensions interface {
-	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error
+	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
 // Provisionings finds the data of the operation that ordered the runtime of an instance, empty when there can be none. Its errors are of

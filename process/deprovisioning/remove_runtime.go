@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -68,25 +67,18 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 // its key: whatever became of the first one, afterwards there is the runtime of that key and no other, or none when the order is
 // refused. A former Provisioner knows no keys; its refusal proves nothing, and people have to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
-	order, err := runtimeorder.New(operation.Data.Instance)
-	if err != nil {
-		return "", err
-	}
-
-	order.ClusterConfig.GardenerConfig.TargetSecret = operation.Data.TargetSecret
-
-	ordered, err := runtimeorder.Place(ctx, s.provisioner, provisionerclient.Caller{
+	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),
 		SubAccount:     operation.Data.Instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
-	}, operation.Data.Instance, order)
+	}, operation.Data.Instance, operation.Data.TargetSecret)
 
 	kind := s.kind()
 
 	switch {
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
 		return "", failure.Wrap(failure.Waiting, err, "the Provisioner refuses the order, and has not told yet whether it knows its key")
-	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindFormer:
+	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
 	case failure.Is(err, failure.Permanent):

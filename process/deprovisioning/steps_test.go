@@ -195,8 +195,8 @@ func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
 	first := done(t, step, newOperation(data))
 	again := done(t, step, newOperation(stored(t, first.Data)))
 
-	if config := w.order.ClusterConfig.GardenerConfig; config.TargetSecret != "aws-account" || config.Name != "c-1234567" {
-		t.Errorf("the order is another one: %+v", config)
+	if w.order.targetSecret != "aws-account" || w.order.instance.ShootName != "c-1234567" {
+		t.Errorf("the order is another one: %+v", w.order)
 	}
 
 	find := provisionerclient.Caller{Tenant: tenant, SubAccount: "sub-1", IdempotencyKey: provisioning}

@@ -17,7 +17,7 @@ func (suspendInstance) Name() string { return "Suspend_Instance" }
 
 // Run implements process.Step.
 func (s suspendInstance) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Suspend(ctx, operation.Record, operation.Data.Instance, operation.Data.Change); err != nil {
+	if err := s.instances.Suspend(ctx, operation.Record, operation.Data.Instance, operation.Data.Update); err != nil {
 		return operation, 0, err
 	}
 

@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -69,11 +68,11 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 	}
 
 	switch status.State {
-	case wire.OperationStateSucceeded:
+	case provisionerclient.StateSucceeded:
 		operation.WaitingFor = ""
 
 		return operation, 0, nil
-	case wire.OperationStateFailed:
+	case provisionerclient.StateFailed:
 		return operation, 0, failure.New(failure.Permanent, "the Provisioner failed: %s",
 			cmp.Or(status.LastError.Message, status.Message, "it does not say why")).
 			WithReason(status.LastError.Reason, cmp.Or(status.LastError.Component, failure.ComponentProvisioner))

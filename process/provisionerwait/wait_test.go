@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -45,7 +44,7 @@ func operation() process.Operation[environment.Data] {
 
 func TestAwait(t *testing.T) {
 	failed := func(message string, last provisionerclient.LastError) provisionerclient.Operation {
-		return provisionerclient.Operation{State: wire.OperationStateFailed, Message: message, LastError: last}
+		return provisionerclient.Operation{State: provisionerclient.StateFailed, Message: message, LastError: last}
 	}
 
 	cases := map[string]struct {
@@ -56,9 +55,9 @@ func TestAwait(t *testing.T) {
 		wantWait time.Duration
 		want     *failure.Error
 	}{
-		"succeeded":   {reason: "the step is done", status: provisionerclient.Operation{State: wire.OperationStateSucceeded}, limit: time.Hour},
-		"pending":     {reason: "its turn has not come", status: provisionerclient.Operation{State: wire.OperationStatePending}, limit: time.Hour, wantWait: pace},
-		"in progress": {reason: "it takes its time", status: provisionerclient.Operation{State: wire.OperationStateInprogress}, limit: time.Hour, wantWait: pace},
+		"succeeded":   {reason: "the step is done", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}, limit: time.Hour},
+		"pending":     {reason: "its turn has not come", status: provisionerclient.Operation{State: provisionerclient.StatePending}, limit: time.Hour, wantWait: pace},
+		"in progress": {reason: "it takes its time", status: provisionerclient.Operation{State: provisionerclient.StateInProgress}, limit: time.Hour, wantWait: pace},
 		"new state":   {reason: "a state of a later version is waited out", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
 		"failed": {
 			reason: "reason, component and text reach the user", limit: time.Hour,
@@ -78,14 +77,14 @@ func TestAwait(t *testing.T) {
 			want: &failure.Error{Kind: failure.Transient, Text: "away"},
 		},
 		"too long": {
-			reason: "nobody waits for ever", status: provisionerclient.Operation{State: wire.OperationStateInprogress, Message: "at 90%"},
+			reason: "nobody waits for ever", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: failure.ReasonTimeout,
 				Text: "the Provisioner works on it: at 90%: not done within 0s",
 			},
 		},
 		"done at the last moment": {
-			reason: "what is done has not taken too long", status: provisionerclient.Operation{State: wire.OperationStateSucceeded},
+			reason: "what is done has not taken too long", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
 		},
 	}
 
@@ -120,7 +119,7 @@ func TestAwait(t *testing.T) {
 }
 
 func TestOneThatHasToWaitForItsTurnDoesNotAsk(t *testing.T) {
-	p := &provisioner{status: provisionerclient.Operation{State: wire.OperationStateSucceeded}}
+	p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}
 	waiting := waiter(p)
 
 	var turn time.Duration

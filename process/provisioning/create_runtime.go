@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -34,11 +33,11 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 	instance := operation.Data.Instance
 
-	ordered, err := runtimeorder.Place(ctx, s.provisioner, provisionerclient.Caller{
+	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         instance.RuntimeTenant(),
 		SubAccount:     instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
-	}, instance, operation.Data.Order)
+	}, instance, operation.Data.TargetSecret)
 	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
 		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
 			"remove it by hand if it is of no use, then delete the instance and order it anew", instance.ShootName).

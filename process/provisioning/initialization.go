@@ -6,10 +6,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// initialization builds the order of the runtime. It stays in memory: each run of the stage builds it anew.
+// initialization fails an operation whose runtime cannot be ordered, before anything is recorded or sent.
 type initialization struct{}
 
 // Name implements process.Step.
@@ -17,12 +17,5 @@ func (initialization) Name() string { return "Provision_Initialization" }
 
 // Run implements process.Step.
 func (initialization) Run(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	order, err := runtimeorder.New(operation.Data.Instance)
-	if err != nil {
-		return operation, 0, err
-	}
-
-	operation.Data.Order = order
-
-	return operation, 0, nil
+	return operation, 0, provisionerclient.CheckOrder(operation.Data.Instance)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -16,7 +15,7 @@ type Operation = process.Operation[environment.Data]
 
 // Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
 type Provisioner interface {
-	ProvisionRuntime(ctx context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 	) (provisionerclient.Operation, error)
 }
 

@@ -31,7 +31,5 @@ func (s resolveTargetSecret) Run(_ context.Context, operation Operation, _ logru
 		operation.Data.TargetSecret = secret
 	}
 
-	operation.Data.Order.ClusterConfig.GardenerConfig.TargetSecret = operation.Data.TargetSecret
-
 	return operation, 0, nil
 }

@@ -12,29 +12,34 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
+// runtimeOrder is an order that a fakeProvisioner received.
+type runtimeOrder struct {
+	instance     environment.Instance
+	targetSecret string
+}
+
 // fakeProvisioner keeps one runtime per key, as ours does.
 type fakeProvisioner struct {
 	err    error
-	orders map[string]*wire.ProvisionRuntimeInput
+	orders map[string]runtimeOrder
 	status provisionerclient.Operation
 }
 
-func (f *fakeProvisioner) ProvisionRuntime(_ context.Context, caller provisionerclient.Caller, order *wire.ProvisionRuntimeInput,
+func (f *fakeProvisioner) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 ) (provisionerclient.Operation, error) {
 	if f.err != nil {
 		return provisionerclient.Operation{}, f.err
 	}
 
 	if f.orders == nil {
-		f.orders = map[string]*wire.ProvisionRuntimeInput{}
+		f.orders = map[string]runtimeOrder{}
 	}
 
-	f.orders[caller.IdempotencyKey] = order
+	f.orders[caller.IdempotencyKey] = runtimeOrder{instance, targetSecret}
 
 	return provisionerclient.Operation{ID: "operation-of-" + caller.IdempotencyKey, RuntimeID: "runtime-of-" + caller.IdempotencyKey}, nil
 }
@@ -135,8 +140,8 @@ func TestCreateRuntimeStage(t *testing.T) {
 		t.Errorf("waits for %q, ordered %t, recorded runtime %q", first.WaitingFor, first.Data.Ordered, instances.instance.RuntimeID)
 	}
 
-	order := provisioner.orders["op-1"].ClusterConfig.GardenerConfig
-	if order.TargetSecret != "aws-account" || order.Name != "c-1234567" || order.ProviderSpecificConfig.AwsConfig == nil {
+	order := provisioner.orders["op-1"]
+	if order.targetSecret != "aws-account" || order.instance.ShootName != "c-1234567" || order.instance.Provider != "aws" {
 		t.Errorf("order: %+v", order)
 	}
 }
@@ -185,7 +190,7 @@ func TestTargetSecretIsDecidedOnce(t *testing.T) {
 	operation := runStage(t, newOperation(), initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "old"}})
 	operation = runStage(t, operation, initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "new"}})
 
-	if operation.Data.TargetSecret != "old" || operation.Data.Order.ClusterConfig.GardenerConfig.TargetSecret != "old" {
+	if operation.Data.TargetSecret != "old" {
 		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
 	}
 
@@ -204,9 +209,9 @@ func TestCheckRuntime(t *testing.T) {
 		wantKind failure.Kind
 		wantText string
 	}{
-		"succeeded": {reason: "the runtime is there", status: provisionerclient.Operation{State: wire.OperationStateSucceeded}},
+		"succeeded": {reason: "the runtime is there", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}},
 		"in progress": {
-			reason: "it comes back at the pace of the feed", status: provisionerclient.Operation{State: wire.OperationStateInprogress},
+			reason: "it comes back at the pace of the feed", status: provisionerclient.Operation{State: provisionerclient.StateInProgress},
 			wantWait: 7 * time.Second,
 		},
 		"unknown state": {
@@ -216,7 +221,7 @@ func TestCheckRuntime(t *testing.T) {
 		"failed": {
 			reason: "the Provisioner's reason reaches the user",
 			status: provisionerclient.Operation{
-				State:     wire.OperationStateFailed,
+				State:     provisionerclient.StateFailed,
 				LastError: provisionerclient.LastError{Message: "no quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
 			},
 			wantKind: failure.Permanent, wantText: "the Provisioner failed: no quota",

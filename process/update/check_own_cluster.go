@@ -18,7 +18,7 @@ func (checkOwnCluster) Name() string { return "Check_Own_Cluster" }
 // Run implements process.Step.
 func (s checkOwnCluster) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	afterwards := operation.Data.Instance
-	afterwards.Request.Cluster = operation.Data.Change.Cluster
+	afterwards.Request.Cluster = operation.Data.Update.Cluster
 
 	return operation, 0, s.access.Probe(ctx, afterwards)
 }

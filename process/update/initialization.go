@@ -19,7 +19,7 @@ func (initialization) Name() string { return "Update_Kyma_Initialization" }
 
 // Run implements process.Step.
 func (s initialization) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if operation.Data.Change == nil {
+	if operation.Data.Update == nil {
 		return operation, 0, failure.New(failure.Internal, "the update does not say what to change")
 	}
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -16,7 +15,7 @@ type Operation = process.Operation[environment.Data]
 
 // Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
 type Provisioner interface {
-	UpgradeShoot(ctx context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
+	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 	) (provisionerclient.Operation, error)
 }
 
@@ -24,7 +23,7 @@ type Provisioner interface {
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	// Update records what an update made of the instance.
-	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error
+	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
 }
 
 // RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.
@@ -44,7 +43,7 @@ type Options struct {
 
 // brought says that the tenant brings the runtime: the Provisioner knows nothing of it.
 func brought(operation Operation) bool {
-	return operation.Data.Change != nil && operation.Data.Change.Cluster.Own != nil
+	return operation.Data.Update != nil && operation.Data.Update.Cluster.Own != nil
 }
 
 // made says that the runtime is the Provisioner's.

@@ -17,7 +17,7 @@ func (recordUpdate) Name() string { return "Record_Update" }
 
 // Run implements process.Step.
 func (s recordUpdate) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Update(ctx, operation.Record, operation.Data.Instance, *operation.Data.Change); err != nil {
+	if err := s.instances.Update(ctx, operation.Record, operation.Data.Instance, *operation.Data.Update); err != nil {
 		return operation, 0, err
 	}
 

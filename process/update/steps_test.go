@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -20,7 +19,7 @@ import (
 // world is a Provisioner that keeps one operation per key, as ours does, and the broker's row.
 type world struct {
 	instance environment.Instance
-	upgrades map[string]*wire.UpgradeShootInput
+	upgrades map[string]environment.Cluster
 	tenant   string
 	runtime  string
 	status   provisionerclient.Operation
@@ -37,17 +36,17 @@ func (w *world) Probe(_ context.Context, instance environment.Instance) error {
 	return w.silent
 }
 
-func (w *world) UpgradeShoot(_ context.Context, caller provisionerclient.Caller, runtimeID string, change *wire.UpgradeShootInput,
+func (w *world) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 ) (provisionerclient.Operation, error) {
 	if w.refusal != nil {
 		return provisionerclient.Operation{}, w.refusal
 	}
 
 	if w.upgrades == nil {
-		w.upgrades = map[string]*wire.UpgradeShootInput{}
+		w.upgrades = map[string]environment.Cluster{}
 	}
 
-	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = change, caller.Tenant, runtimeID
+	w.upgrades[caller.IdempotencyKey], w.tenant, w.runtime = target, caller.Tenant, instance.RuntimeID
 
 	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
 }
@@ -60,7 +59,7 @@ func (w *world) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-func (w *world) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Change) error {
+func (w *world) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Update) error {
 	if w.lost != nil {
 		return w.lost
 	}
@@ -93,10 +92,10 @@ func newWorld() *world {
 
 // updating is an update to more nodes.
 func updating(w *world) Operation {
-	change := environment.NoChange(w.instance)
+	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.AutoScalerMax = 5
 
-	return process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change},
+	return process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Update: &change},
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
@@ -144,20 +143,17 @@ func TestAnUpdate(t *testing.T) {
 		t.Errorf("waits for %q; asked as %s about %s", ordered.WaitingFor, w.tenant, w.runtime)
 	}
 
-	want := &wire.GardenerUpgradeInput{
-		MachineType: new("m6i.large"), DiskType: new("gp3"), VolumeSizeGB: new(80), Purpose: new("evaluation"),
-		AutoScalerMin: new(1), AutoScalerMax: new(5), MaxSurge: new(1), MaxUnavailable: new(0),
-	}
-	if diff := cmp.Diff(want, w.upgrades["op-2"].GardenerConfig); diff != "" {
-		t.Errorf("all that may change is named, a version that stays is not: -want +got\n%s", diff)
+	want := updating(w).Data.Update.Cluster
+	if diff := cmp.Diff(want, w.upgrades["op-2"]); diff != "" || want.AutoScalerMax != 5 {
+		t.Errorf("the runtime becomes the cluster of the update: -want +got\n%s", diff)
 	}
 
-	w.status.State = wire.OperationStateInprogress
+	w.status.State = provisionerclient.StateInProgress
 	if _, wait, err := run(t, w, "check", ordered); err != nil || wait != pace || w.instance.Request.Cluster.AutoScalerMax != 3 {
 		t.Errorf("while the Provisioner works nothing is recorded: %s, %v", wait, err)
 	}
 
-	w.status.State = wire.OperationStateSucceeded
+	w.status.State = provisionerclient.StateSucceeded
 
 	checked, wait, err := run(t, w, "check", ordered)
 	if err != nil || wait != 0 {
@@ -177,9 +173,9 @@ func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
 	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
 
-	change := environment.NoChange(w.instance)
+	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.Own = &environment.OwnCluster{Kubeconfig: "new", ShootName: "s"}
-	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Change: &change}, time.Time{})
+	operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, environment.Data{Update: &change}, time.Time{})
 
 	operation, _, err := run(t, w, "cluster", operation)
 	if err != nil {

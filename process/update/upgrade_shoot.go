@@ -8,7 +8,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -30,9 +29,9 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	upgrade, err := s.provisioner.UpgradeShoot(ctx, provisionerclient.Caller{
+	upgrade, err := s.provisioner.UpgradeRuntime(ctx, provisionerclient.Caller{
 		Tenant: instance.RuntimeTenant(), IdempotencyKey: operation.ID,
-	}, instance.RuntimeID, runtimeorder.Upgrade(instance.Request.Cluster, operation.Data.Change.Cluster))
+	}, instance, operation.Data.Update.Cluster)
 
 	switch {
 	case failure.Is(err, failure.Waiting):

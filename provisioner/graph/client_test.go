@@ -80,7 +80,7 @@ func TestClient(t *testing.T) {
 	assertAnswer(t, "Kubeconfig", "kind: Config", kubeconfig.Reveal(), err)
 
 	changes, err := client.Changes(ctx, "7", 3*time.Second)
-	assertAnswer(t, "Changes", provisionerclient.Changes{Cursor: "7+3s", Operations: []provisionerclient.Change{
+	assertAnswer(t, "Changes", provisionerclient.Changes{Cursor: "7+3s", Operations: []provisionerclient.ChangedOperation{
 		{OperationID: "op-1", RuntimeID: "rt-1", Type: "Deprovision", State: "Pending"},
 	}}, changes, err)
 
@@ -109,7 +109,7 @@ func TestClientErrors(t *testing.T) {
 				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: failure.ReasonNotFound, Component: failure.ComponentProvisionerStorage,
-				Text: "the provisioner could not tell the state of the operation: no operation op-1",
+				Text: "the provisioner could not report the state of the operation: no operation op-1",
 			},
 		},
 		"Invalid": {
@@ -117,7 +117,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Invalid, "no such region").WithReason("r", "gardener"),
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener",
-				Text: "the provisioner refused to tell the state of the operation: no such region",
+				Text: "the provisioner refused to report the state of the operation: no such region",
 			},
 		},
 		"Transient": {
@@ -125,7 +125,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Transient, "no database").WithReason("r", "c"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "r", Component: "c",
-				Text: "the provisioner could not tell the state of the operation: no database",
+				Text: "the provisioner could not report the state of the operation: no database",
 			},
 		},
 		"Internal": {
@@ -133,7 +133,7 @@ func TestClientErrors(t *testing.T) {
 			err:    errors.New("hunter2"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: "provisioner",
-				Text: "the provisioner could not tell the state of the operation: internal error",
+				Text: "the provisioner could not report the state of the operation: internal error",
 			},
 		},
 	}

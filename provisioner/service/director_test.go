@@ -16,7 +16,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
@@ -92,7 +91,7 @@ func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
 	l, director := startWithDirector(t)
 	l.order(gardenlet.FaultQuota)
 
-	if status := l.await(l.provision("", "c-faulty").ID); status.State != wire.OperationStateFailed {
+	if status := l.await(l.provision("", "c-faulty").ID); status.State != provisionerclient.StateFailed {
 		t.Fatalf("ended as %s", status.State)
 	}
 

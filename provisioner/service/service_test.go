@@ -170,7 +170,7 @@ func (l landscape) await(operationID string) provisionerclient.Operation {
 		var status provisionerclient.Operation
 
 		status, err = l.client.OperationStatus(ctx, tenant, operationID)
-		if err == nil && (status.State == wire.OperationStateSucceeded || status.State == wire.OperationStateFailed) {
+		if err == nil && (status.State == provisionerclient.StateSucceeded || status.State == provisionerclient.StateFailed) {
 			return status
 		}
 
@@ -185,7 +185,7 @@ func (l landscape) await(operationID string) provisionerclient.Operation {
 func (l landscape) succeeded(operationID string) {
 	l.Helper()
 
-	if status := l.await(operationID); status.State != wire.OperationStateSucceeded {
+	if status := l.await(operationID); status.State != provisionerclient.StateSucceeded {
 		l.Fatalf("operation %s ended as %s: %+v", operationID, status.State, status.LastError)
 	}
 }
@@ -207,7 +207,7 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 	l := start(t, 200*time.Millisecond)
 
 	ordered := l.provision("key-1", "c-first")
-	if ordered.Type != wire.OperationTypeProvisionnoinstall || ordered.RuntimeID == "" {
+	if ordered.Type != provisionerclient.Type(wire.OperationTypeProvisionnoinstall) || ordered.RuntimeID == "" {
 		t.Fatalf("ordered: %+v", ordered)
 	}
 
@@ -253,7 +253,7 @@ func TestRemovalCancelsACreationThatRuns(t *testing.T) {
 	ordered := l.provision("", "c-stuck")
 	removal := l.deprovision(ordered.RuntimeID)
 
-	if status := l.await(ordered.ID); status.State != wire.OperationStateFailed || status.LastError.Reason != "canceled" {
+	if status := l.await(ordered.ID); status.State != provisionerclient.StateFailed || status.LastError.Reason != "canceled" {
 		t.Errorf("the creation ended as %s: %+v", status.State, status.LastError)
 	}
 
@@ -346,16 +346,16 @@ func TestFaultsOfGardener(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		fault      gardenlet.Fault
-		wantState  wire.OperationState
+		wantState  provisionerclient.State
 		wantReason string
 	}{
 		"quota": {
 			reason: "what nobody but an operator can mend is told at once, with Gardener's code",
-			fault:  gardenlet.FaultQuota, wantState: wire.OperationStateFailed, wantReason: "ERR_INFRA_QUOTA_EXCEEDED",
+			fault:  gardenlet.FaultQuota, wantState: provisionerclient.StateFailed, wantReason: "ERR_INFRA_QUOTA_EXCEEDED",
 		},
 		"rate limit": {
 			reason: "a rate limit passes, so it is waited for",
-			fault:  gardenlet.FaultRateLimit, wantState: wire.OperationStateSucceeded,
+			fault:  gardenlet.FaultRateLimit, wantState: provisionerclient.StateSucceeded,
 		},
 	}
 

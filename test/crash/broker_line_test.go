@@ -79,11 +79,11 @@ func (r rows) SetRuntime(ctx context.Context, by process.Record, instance enviro
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, by, instance, runtimeID) })
 }
 
-func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Change) error {
+func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
 	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, by, instance, change) })
 }
 
-func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Change) error {
+func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
 	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, by, instance, change) })
 }
 

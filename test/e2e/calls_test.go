@@ -11,7 +11,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
@@ -65,7 +65,7 @@ func TestManyRuntimesAtOnceDoNotStormGardener(t *testing.T) {
 	}
 
 	for _, id := range operations {
-		l.until(id, wire.OperationStateSucceeded)
+		l.until(id, provisionerclient.StateSucceeded)
 	}
 
 	got := calls.Counts()

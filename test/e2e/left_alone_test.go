@@ -89,7 +89,7 @@ func (l lone) order(name string) provisionerclient.Operation {
 }
 
 // state asks how far the operation is.
-func (l lone) state(operationID string) wire.OperationState {
+func (l lone) state(operationID string) provisionerclient.State {
 	l.Helper()
 
 	status, err := l.client.OperationStatus(l.Context(), "tenant", operationID)
@@ -101,7 +101,7 @@ func (l lone) state(operationID string) wire.OperationState {
 }
 
 // until waits for the operation to have the state.
-func (l lone) until(operationID string, want wire.OperationState) {
+func (l lone) until(operationID string, want provisionerclient.State) {
 	l.Helper()
 
 	platform{TB: l.T}.until("operation "+operationID+" is "+string(want), func() bool { return l.state(operationID) == want })
@@ -133,8 +133,8 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 
 		former := startLone(t, memory.Client(), settings)
 		begun, unwanted := former.order("c-begun"), former.order("c-unwanted")
-		former.until(begun.ID, wire.OperationStateInprogress)
-		former.until(unwanted.ID, wire.OperationStateInprogress)
+		former.until(begun.ID, provisionerclient.StateInProgress)
+		former.until(unwanted.ID, provisionerclient.StateInProgress)
 		where.until("the Shoots", func() bool { return len(where.shoots()) == 2 })
 		former.stop()
 		where.faults(nil)
@@ -154,11 +154,11 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 
 		// Two of its own, one after the other: in that time the others' clusters are long made, and their operations due.
 		for _, name := range []string{"c-own", "c-own-too"} {
-			next.until(next.order(name).ID, wire.OperationStateSucceeded)
+			next.until(next.order(name).ID, provisionerclient.StateSucceeded)
 		}
 
-		for id, want := range map[string]wire.OperationState{
-			begun.ID: wire.OperationStateInprogress, unwanted.ID: wire.OperationStateInprogress, waiting.ID: wire.OperationStatePending,
+		for id, want := range map[string]provisionerclient.State{
+			begun.ID: provisionerclient.StateInProgress, unwanted.ID: provisionerclient.StateInProgress, waiting.ID: provisionerclient.StatePending,
 		} {
 			if got := next.state(id); got != want {
 				t.Errorf("an operation of a former process is %s, want it left alone: %s", got, want)
@@ -171,12 +171,12 @@ func TestOperationsOfAFormerProcessAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		next.until(removal, wire.OperationStateSucceeded)
-		next.until(unwanted.ID, wire.OperationStateFailed)
+		next.until(removal, provisionerclient.StateSucceeded)
+		next.until(unwanted.ID, provisionerclient.StateFailed)
 		next.stop()
 
 		last := startLone(t, memory.Client(), settings)
-		last.until(begun.ID, wire.OperationStateSucceeded)
-		last.until(waiting.ID, wire.OperationStateSucceeded)
+		last.until(begun.ID, provisionerclient.StateSucceeded)
+		last.until(waiting.ID, provisionerclient.StateSucceeded)
 	})
 }

@@ -10,9 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
@@ -61,14 +59,7 @@ func instance() environment.Instance {
 func order(t *testing.T, client *provisionerclient.Client, key string) provisionerclient.Operation {
 	t.Helper()
 
-	input, err := runtimeorder.New(instance())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	input.ClusterConfig.GardenerConfig.TargetSecret = "gcp"
-
-	ordered, err := client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, input)
+	ordered, err := client.OrderRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, instance(), "gcp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +67,7 @@ func order(t *testing.T, client *provisionerclient.Client, key string) provision
 	return ordered
 }
 
-func state(t *testing.T, client *provisionerclient.Client, id string) wire.OperationState {
+func state(t *testing.T, client *provisionerclient.Client, id string) provisionerclient.State {
 	t.Helper()
 
 	operation, err := client.OperationStatus(t.Context(), tenant, id)
@@ -98,7 +89,7 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("an order that is repeated makes the runtime %s besides %s", again.RuntimeID, ordered.RuntimeID)
 	}
 
-	if got := state(t, client, ordered.ID); got != wire.OperationStateSucceeded {
+	if got := state(t, client, ordered.ID); got != provisionerclient.StateSucceeded {
 		t.Errorf("the state is %s", got)
 	}
 
@@ -129,13 +120,13 @@ func TestHold(t *testing.T) {
 	}
 
 	ordered := order(t, client, "key")
-	if got := state(t, client, ordered.ID); got != wire.OperationStateInprogress {
+	if got := state(t, client, ordered.ID); got != provisionerclient.StateInProgress {
 		t.Errorf("before it is released the state is %s", got)
 	}
 
 	provisioner.Release()
 
-	if got := state(t, client, ordered.ID); got != wire.OperationStateSucceeded {
+	if got := state(t, client, ordered.ID); got != provisionerclient.StateSucceeded {
 		t.Errorf("after it is released the state is %s", got)
 	}
 
@@ -148,7 +139,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("the feed tells %+v", changes.Operations)
 	}
 
-	if late := order(t, client, "late"); state(t, client, late.ID) != wire.OperationStateSucceeded {
+	if late := order(t, client, "late"); state(t, client, late.ID) != provisionerclient.StateSucceeded {
 		t.Error("a runtime that is ordered after the release is not ready")
 	}
 }
@@ -161,7 +152,7 @@ func TestFormer(t *testing.T) {
 		t.Errorf("asking for changes gives %v", err)
 	}
 
-	if got := state(t, client, order(t, client, "key").ID); got != wire.OperationStateSucceeded {
+	if got := state(t, client, order(t, client, "key").ID); got != provisionerclient.StateSucceeded {
 		t.Errorf("the state is %s", got)
 	}
 }

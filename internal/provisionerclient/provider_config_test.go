@@ -1,4 +1,4 @@
-package runtimeorder
+package provisionerclient
 
 import (
 	"net/netip"
@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSplit(t *testing.T) {
+func TestSplitNodes(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		nodes  string
@@ -25,7 +25,7 @@ func TestSplit(t *testing.T) {
 			},
 		},
 		"range in a longer one": {
-			"what follows the range's bits does not count", "10.250.7.9/22", 2, []zoneRanges{
+			"bits behind the prefix are ignored", "10.250.7.9/22", 2, []zoneRanges{
 				{"10.250.4.0/25", "10.250.4.128/26", "10.250.4.192/26"},
 				{"10.250.5.0/25", "10.250.5.128/26", "10.250.5.192/26"},
 			},
@@ -39,7 +39,7 @@ func TestSplit(t *testing.T) {
 			},
 		},
 		"largest": {
-			"the numbers do not run over", "0.0.0.0/0", 4, []zoneRanges{
+			"the numbers do not overflow", "0.0.0.0/0", 4, []zoneRanges{
 				{"0.0.0.0/3", "32.0.0.0/4", "48.0.0.0/4"},
 				{"64.0.0.0/3", "96.0.0.0/4", "112.0.0.0/4"},
 				{"128.0.0.0/3", "160.0.0.0/4", "176.0.0.0/4"},
@@ -50,7 +50,7 @@ func TestSplit(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := split(c.nodes, c.zones)
+			got, err := splitNodes(c.nodes, c.zones)
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
@@ -62,8 +62,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks what providers refuse: parts that overlap, or lie outside of the nodes' range.
-func FuzzSplit(f *testing.F) {
+// FuzzSplitNodes looks for parts that providers reject: overlapping ones, or outside of the nodes' range.
+func FuzzSplitNodes(f *testing.F) {
 	for _, nodes := range []string{"10.250.0.0/16", "10.250.7.9/22", "10.0.0.0/28", "0.0.0.0/0", "255.255.255.255/1"} {
 		f.Add(nodes, uint8(4))
 	}
@@ -71,7 +71,7 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, nodes string, count uint8) {
 		zones := int(count)
 
-		divided, err := split(nodes, zones)
+		divided, err := splitNodes(nodes, zones)
 		if err != nil {
 			return
 		}
@@ -85,7 +85,7 @@ func FuzzSplit(f *testing.F) {
 
 		for i, part := range parts {
 			if part != part.Masked() || !whole.Overlaps(part) || part.Bits() <= whole.Bits() {
-				t.Errorf("%s is no part of %s", part, whole)
+				t.Errorf("%s is not part of %s", part, whole)
 			}
 
 			for _, other := range parts[:i] {

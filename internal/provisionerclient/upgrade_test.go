@@ -1,4 +1,4 @@
-package runtimeorder_test
+package provisionerclient
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 )
 
 func TestUpgrade(t *testing.T) {
@@ -22,10 +21,10 @@ func TestUpgrade(t *testing.T) {
 		want   func(*wire.UpgradeShootInput)
 	}{
 		"nothing": {
-			"what may change is named all the same, what the provider does not know is not", func(*environment.Cluster) {}, func(*wire.UpgradeShootInput) {},
+			"unchanged fields are named, fields unknown to the provider are not", func(*environment.Cluster) {}, func(*wire.UpgradeShootInput) {},
 		},
 		"version": {
-			"a version that is raised is named", func(c *environment.Cluster) { c.KubernetesVersion = "1.35" },
+			"a raised version is named", func(c *environment.Cluster) { c.KubernetesVersion = "1.35" },
 			func(u *wire.UpgradeShootInput) { u.GardenerConfig.KubernetesVersion = new("1.35") },
 		},
 		"disk": {
@@ -35,7 +34,7 @@ func TestUpgrade(t *testing.T) {
 			},
 		},
 		"people": {
-			"administrators and issuer replace the former ones",
+			"administrators and issuer replace the current ones",
 			func(c *environment.Cluster) {
 				c.Administrators, c.OIDC = []string{"jane"}, &environment.OIDC{ClientID: "c", IssuerURL: "https://i", SigningAlgs: []string{"RS256"}}
 			},
@@ -53,7 +52,7 @@ func TestUpgrade(t *testing.T) {
 		c.change(&target)
 		c.want(want)
 
-		if diff := cmp.Diff(want, runtimeorder.Upgrade(current, target)); diff != "" {
+		if diff := cmp.Diff(want, newUpgrade(current, target)); diff != "" {
 			t.Errorf("%s: %s: -want +got\n%s", name, c.reason, diff)
 		}
 	}

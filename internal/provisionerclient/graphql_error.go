@@ -1,24 +1,26 @@
 package provisionerclient
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// problem is an error in an answer. A Provisioner says in the extensions what it means.
-type problem struct {
+// graphqlError is an error in an answer. Its extensions classify it.
+type graphqlError struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
 }
 
-// extensions are read leniently: a value of another type counts as absent.
+// extensions are read leniently: a value of an unexpected type counts as absent.
 type extensions struct {
 	code      int
 	protocol  string
@@ -26,18 +28,18 @@ type extensions struct {
 	component string
 }
 
-// UnmarshalJSON takes any JSON.
+// UnmarshalJSON accepts any JSON.
 func (e *extensions) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
-		return nil //nolint:nilerr // No object, nothing to learn.
+		return nil //nolint:nilerr // not an object: no extensions
 	}
 
 	e.reason = textIn(fields["error_reason"])
 	e.component = textIn(fields["error_component"])
 	e.protocol = textIn(fields["code"])
 
-	// A code of another form is 0, which no code is.
+	// A malformed code becomes 0, which is not a code.
 	e.code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
 
 	return nil
@@ -52,14 +54,11 @@ func textIn(field json.RawMessage) string {
 	return text
 }
 
-// refused says what the problem means for the broker.
-func (c *call) refused(problem problem) error {
+// refused classifies an error of the Provisioner.
+func (c *call) refused(problem graphqlError) error {
 	message := excerpt(problem.Message)
 
-	component := problem.Extensions.component
-	if component == "" {
-		component = failure.ComponentProvisioner
-	}
+	component := cmp.Or(problem.Extensions.component, failure.ComponentProvisioner)
 
 	explained := func(known *failure.Error) error { return known.WithReason(problem.Extensions.reason, component) }
 
@@ -82,9 +81,9 @@ func (c *call) refused(problem problem) error {
 	}
 }
 
-// saysNoFeed recognises how GraphQL servers say that their schema has no such field.
-func (p problem) saysNoFeed() bool {
-	message := strings.ToLower(p.Message)
+// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed.
+func (e graphqlError) saysNoFeed() bool {
+	message := strings.ToLower(e.Message)
 	saysUnknown := slices.ContainsFunc(
 		[]string{"cannot query field", "undefined", "unknown", "not exist", "n't exist", "not defined", "no field"},
 		func(words string) bool { return strings.Contains(message, words) })
@@ -92,22 +91,47 @@ func (p problem) saysNoFeed() bool {
 	return saysUnknown && strings.Contains(message, "operationchanges")
 }
 
-// saysNotUnderstood recognises how GraphQL servers say that a request does not fit their schema. It never will.
-func (p problem) saysNotUnderstood() bool {
-	return p.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || p.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
+// saysNotUnderstood recognizes the error of GraphQL servers for a request that does not fit their schema.
+func (e graphqlError) saysNotUnderstood() bool {
+	return e.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || e.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
 }
 
-// saysExists recognises that the cluster exists already. A former Provisioner gives Kubernetes' own reason, with a code that
-// would ask for another try.
-func (p problem) saysExists() bool {
-	return p.Extensions.reason == failure.ReasonAlreadyExists || p.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
+// saysExists recognizes that the cluster exists already. The Kyma Provisioner passes the reason of Kubernetes on, with a code that stands
+// for an internal error.
+func (e graphqlError) saysExists() bool {
+	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
-// saysInProgress recognises the refusal of a former Provisioner, which runs one operation of a runtime after the other and
-// says so only in its text.
-func (p problem) saysInProgress() bool {
-	message := strings.ReplaceAll(strings.ToLower(p.Message), "in-progress", "in progress")
+// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner says so only in its text.
+func (e graphqlError) saysInProgress() bool {
+	message := strings.ReplaceAll(strings.ToLower(e.Message), "in-progress", "in progress")
 
 	return strings.Contains(message, "in progress") && strings.Contains(message, "operation") &&
 		!strings.Contains(message, "not in progress") && !strings.Contains(message, "no operation")
+}
+
+// maxExcerpt is the longest quote of the Provisioner's text, in characters.
+const maxExcerpt = 200
+
+// excerpt returns the start of a foreign text as one printable line.
+func excerpt(text string) string {
+	// Longer texts are cut before the work on each character; a character has at most four bytes.
+	if most := 16 * maxExcerpt; len(text) > most {
+		text = text[:most]
+	}
+
+	printable := strings.Map(func(char rune) rune {
+		if !unicode.IsPrint(char) {
+			return ' '
+		}
+
+		return char
+	}, strings.ToValidUTF8(text, " "))
+
+	letters := []rune(strings.Join(strings.Fields(printable), " "))
+	if len(letters) > maxExcerpt {
+		return string(letters[:maxExcerpt]) + "…"
+	}
+
+	return string(letters)
 }

@@ -1,7 +1,8 @@
-package runtimeorder_test
+package provisionerclient
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,10 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
-	"github.com/environment-broker/environment-broker/internal/runtimeorder"
 )
 
-// instance is an instance of the provider, with every field that an order takes.
+// instance returns an instance of the provider with every field that an order uses.
 func instance(provider string, zones ...string) environment.Instance {
 	return environment.Instance{
 		ID: "instance-1", GlobalAccountID: "account-1", SubAccountID: "sub-1", Provider: provider, Region: "region-1",
@@ -30,7 +30,7 @@ func instance(provider string, zones ...string) environment.Instance {
 	}
 }
 
-// order is what every provider gets for the instance.
+// order returns the expected order of the instance.
 func order(provider string, specific *wire.ProviderSpecificInput) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{
@@ -85,7 +85,7 @@ func TestOrderOfEachProvider(t *testing.T) {
 
 	for provider, c := range cases {
 		t.Run(provider, func(t *testing.T) {
-			got, err := runtimeorder.New(instance(provider, c.zones...))
+			got, err := newOrder(instance(provider, c.zones...), "")
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
@@ -94,15 +94,15 @@ func TestOrderOfEachProvider(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 			}
 
-			again, err := runtimeorder.New(instance(provider, c.zones...))
-			if err != nil || encode(t, again) != encode(t, got) {
-				t.Errorf("an order that is sent again asks for something else: %v\n%s", err, cmp.Diff(got, again))
+			again, err := newOrder(instance(provider, c.zones...), "")
+			if err != nil || orderText(t, again) != orderText(t, got) {
+				t.Errorf("a repeated order asks for something else: %v\n%s", err, cmp.Diff(got, again))
 			}
 		})
 	}
 }
 
-func encode(t *testing.T, order *wire.ProvisionRuntimeInput) string {
+func orderText(t *testing.T, order *wire.ProvisionRuntimeInput) string {
 	t.Helper()
 
 	text, err := json.Marshal(order)
@@ -113,26 +113,26 @@ func encode(t *testing.T, order *wire.ProvisionRuntimeInput) string {
 	return string(text)
 }
 
-func TestWhatIsLeftOpenIsNotOrdered(t *testing.T) {
+func TestFieldsLeftOpenAreNotOrdered(t *testing.T) {
 	plain := instance("gcp", "region-1-a")
 	plain.Request.Cluster.LicenceType, plain.Request.Cluster.PodsCIDR, plain.Request.Cluster.ServicesCIDR = "", "", ""
 
-	got, err := runtimeorder.New(plain)
+	got, err := newOrder(plain, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	config := got.ClusterConfig.GardenerConfig
 	if config.LicenceType != nil || config.PodsCidr != nil || config.ServicesCidr != nil || config.TargetSecret != "" {
-		t.Errorf("the order decides what nobody asked for: %+v", config)
+		t.Errorf("the order sets fields that nobody asked for: %+v", config)
 	}
 
-	if text := encode(t, got); strings.Contains(text, "hush") {
-		t.Errorf("what the platform sent is passed on: %s", text)
+	if text := orderText(t, got); strings.Contains(text, "hush") {
+		t.Errorf("parameters of the platform are passed on: %s", text)
 	}
 }
 
-func TestWhatOnlySomeOrder(t *testing.T) {
+func TestFieldsOfSomeOrdersOnly(t *testing.T) {
 	special := instance("openstack", "region-1a")
 	cluster := &special.Request.Cluster
 	cluster.VolumeType, cluster.VolumeSizeGB, cluster.EUAccess = "", 0, true
@@ -154,13 +154,13 @@ func TestWhatOnlySomeOrder(t *testing.T) {
 		SigningAlgs: []string{"RS256"},
 	}
 
-	got, err := runtimeorder.New(special)
+	got, err := newOrder(special, "")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("order: %v, -want +got:\n%s", err, diff)
 	}
 }
 
-func TestOrdersThatCannotBe(t *testing.T) {
+func TestImpossibleOrders(t *testing.T) {
 	ranged := func(nodes string) environment.Instance {
 		changed := instance("aws", "region-1a")
 		changed.Request.Cluster.NodesCIDR = nodes
@@ -174,10 +174,10 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		want     failure.Kind
 		wantText string
 	}{
-		"provider":        {"a plan of a provider that nobody taught to order is a fault of ours", instance("acme", "z"), failure.Internal, `"acme"`},
-		"no settings":     {"a provider file without them is a fault of ours", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
-		"no provider":     {"an instance without provider is a fault of ours", instance(""), failure.Internal, `""`},
-		"azure zone":      {"a plan with such a zone is a fault of ours", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
+		"provider":        {"a plan with an unsupported provider is our fault", instance("acme", "z"), failure.Internal, `"acme"`},
+		"no settings":     {"a provider file without them is our fault", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
+		"no provider":     {"an instance without provider is our fault", instance(""), failure.Internal, `""`},
+		"azure zone":      {"a plan with such a zone is our fault", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
 		"five zones":      {"the user asked for too many", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},
 		"five of azure":   {"the user asked for too many", instance("azure", "1", "2", "3", "4", "5"), failure.Invalid, "4 are possible"},
 		"no range":        {"the accepted request had one", ranged(""), failure.Internal, "cannot be divided"},
@@ -191,10 +191,34 @@ func TestOrdersThatCannotBe(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := runtimeorder.New(c.instance)
+			got, err := newOrder(c.instance, "")
 			if got != nil || failure.KindOf(err) != c.want || !strings.Contains(failure.Of(err).Text, c.wantText) {
 				t.Errorf("%s: got %v, %v, want %s with %q", c.reason, got, err, c.want, c.wantText)
 			}
 		})
+	}
+}
+
+func TestRuntimeName(t *testing.T) {
+	accepted := regexp.MustCompile(`^[a-z-][a-z0-9-]{0,35}$`)
+
+	for name, c := range map[string]struct{ reason, want string }{
+		"first":    {"the name starts with the instance's name", "first-c-1234567"},
+		"MyOwn":    {"Director accepts no capitals", "myown-c-1234567"},
+		"0f5b2c7e": {"Director accepts no leading digit, as in names derived from an id", "runtime-0f5b2c7e-c-1234567"},
+		"a-name-as-long-as-names-of-instances-may-be-and-no-longer-than-it": {"Director accepts at most 36 characters", "a-name-as-long-as-names-of-c-1234567"},
+		"a-name-of-twenty-five-abc-":                                        {"a shortened name ends without a hyphen", "a-name-of-twenty-five-abc-c-1234567"},
+	} {
+		order := instance("aws", "eu-central-1a")
+		order.Name = name
+
+		got, err := newOrder(order, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if sent := got.RuntimeInput.Name; sent != c.want || !accepted.MatchString(sent) {
+			t.Errorf("%s: %s becomes %q in Director, want %q", c.reason, name, sent, c.want)
+		}
 	}
 }

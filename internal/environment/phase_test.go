@@ -20,7 +20,7 @@ func TestStandings(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		operations []process.Record // the newest first
-		want       environment.Standing
+		want       environment.Phase
 		unfinished int
 	}{
 		"none":                 {"nothing is known", nil, environment.Unknown, 0},
@@ -42,7 +42,7 @@ func TestStandings(t *testing.T) {
 	}
 
 	for name, c := range cases {
-		if got := environment.StandingOf(c.operations); got != c.want {
+		if got := environment.PhaseOf(c.operations); got != c.want {
 			t.Errorf("%s: %s: want %s, got %s", name, c.reason, c.want, got)
 		}
 
@@ -56,7 +56,7 @@ func TestAChangeIsAppliedOnce(t *testing.T) {
 	instance := environment.Instance{PlanID: "plan", GlobalAccountID: "first", Request: environment.Request{
 		Parameters: []byte(`{"autoScalerMin": 1, "zones": ["a"]}`), Context: []byte(`{"big": 12345678901234567890, "active": true}`),
 	}}
-	change := environment.NoChange(instance)
+	change := environment.UnchangedUpdate(instance)
 
 	same, err := change.Apply(instance)
 	if diff := cmp.Diff(instance, same); diff != "" || err != nil {
@@ -68,7 +68,7 @@ func TestAChangeIsAppliedOnce(t *testing.T) {
 
 	want := environment.Instance{PlanID: "larger", GlobalAccountID: "second", SubscriptionAccountID: "first", Request: environment.Request{
 		Parameters: []byte(`{"autoScalerMin":2,"zones":["a"]}`), Context: []byte(`{"active":false,"big":12345678901234567890}`),
-		Order:   &environment.Order{PlanID: "plan", Parameters: instance.Request.Parameters},
+		Initial: &environment.InitialOrder{PlanID: "plan", Parameters: instance.Request.Parameters},
 		Cluster: environment.Cluster{AutoScalerMin: 2},
 	}}
 
@@ -85,7 +85,7 @@ func TestAChangeIsAppliedOnce(t *testing.T) {
 
 func TestAChangeDoesNotBringAnExpiredInstanceBack(t *testing.T) {
 	lasting := environment.Instance{PlanID: "plan", ExpiresAt: time.Unix(1000, 0)}
-	change := environment.NoChange(lasting)
+	change := environment.UnchangedUpdate(lasting)
 	change.ExpiresAt = time.Unix(2000, 0)
 
 	expired := lasting

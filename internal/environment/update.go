@@ -1,0 +1,109 @@
+package environment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+)
+
+// Update holds the changes of an instance. Applying an update twice is the same as applying it once. Its JSON names are stored with
+// operations.
+type Update struct {
+	// PlanID, PlanName, MaintenanceVersion and GlobalAccountID are the values after the update.
+	PlanID             string `json:"planID"`
+	PlanName           string `json:"planName"`
+	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
+	GlobalAccountID    string `json:"globalAccountID"`
+	// Exclusive is Instance.Exclusive after the update.
+	Exclusive string `json:"exclusive,omitempty"`
+	// ExpiresAt is Instance.ExpiresAt after the update.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Parameters and Context hold the fields of the platform's request. Other fields of the instance are kept.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Context    json.RawMessage `json:"context,omitempty"`
+	// Cluster is the runtime after the update.
+	Cluster Cluster `json:"cluster"`
+}
+
+// UnchangedUpdate returns the update that leaves the instance as it is.
+func UnchangedUpdate(instance Instance) Update {
+	return Update{
+		PlanID: instance.PlanID, PlanName: instance.PlanName, MaintenanceVersion: instance.MaintenanceVersion,
+		GlobalAccountID: instance.GlobalAccountID, Exclusive: instance.Exclusive,
+		ExpiresAt: instance.ExpiresAt, Cluster: instance.Request.Cluster,
+	}
+}
+
+// Apply returns the updated instance. It does not bring an expired instance back, and remembers the original order and tenant.
+func (u Update) Apply(instance Instance) (Instance, error) {
+	parameters, err := merged(instance.Request.Parameters, u.Parameters)
+	if err != nil {
+		return instance, fmt.Errorf("updating the parameters of instance %s: %w", instance.ID, err)
+	}
+
+	context, err := merged(instance.Request.Context, u.Context)
+	if err != nil {
+		return instance, fmt.Errorf("updating the context of instance %s: %w", instance.ID, err)
+	}
+
+	if instance.Request.Initial == nil && (u.PlanID != instance.PlanID || !bytes.Equal(parameters, instance.Request.Parameters)) {
+		instance.Request.Initial = &InitialOrder{PlanID: instance.PlanID, Parameters: instance.Request.Parameters}
+	}
+
+	if u.GlobalAccountID != instance.GlobalAccountID && instance.SubscriptionAccountID == "" {
+		instance.SubscriptionAccountID = instance.GlobalAccountID
+	}
+
+	instance.PlanID, instance.PlanName, instance.MaintenanceVersion = u.PlanID, u.PlanName, u.MaintenanceVersion
+	instance.GlobalAccountID, instance.Exclusive = u.GlobalAccountID, u.Exclusive
+
+	if !instance.Expired() { // it may have expired after the update was accepted
+		instance.ExpiresAt = u.ExpiresAt
+	}
+
+	instance.Request.Parameters, instance.Request.Context = parameters, context
+	instance.Request.Cluster = u.Cluster
+
+	return instance, nil
+}
+
+// merged returns the object with the fields of the other one on top. If they change nothing, it returns the object unmodified.
+func merged(object, with json.RawMessage) (json.RawMessage, error) {
+	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
+
+	for _, each := range []struct {
+		raw  json.RawMessage
+		into *map[string]any
+	}{{object, &fields}, {object, &before}, {with, &changes}} {
+		if len(each.raw) == 0 {
+			continue
+		}
+
+		decoder := json.NewDecoder(bytes.NewReader(each.raw))
+		decoder.UseNumber() // keeps large numbers exact
+
+		if err := decoder.Decode(each.into); err != nil {
+			return nil, fmt.Errorf("decoding an object: %w", err)
+		}
+	}
+
+	if fields == nil { // null
+		fields = map[string]any{}
+	}
+
+	maps.Copy(fields, changes)
+
+	if len(changes) == 0 || reflect.DeepEqual(fields, before) {
+		return object, nil
+	}
+
+	encoded, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding an object: %w", err)
+	}
+
+	return encoded, nil
+}

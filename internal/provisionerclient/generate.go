@@ -1,3 +1,0 @@
-package provisionerclient
-
-//go:generate go tool genqlient genqlient.yaml

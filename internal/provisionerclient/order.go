@@ -1,0 +1,178 @@
+package provisionerclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+)
+
+// Labels that Director stores with a runtime.
+const (
+	labelInstance   = "broker_instance_id"
+	labelSubAccount = "global_subaccount_id"
+)
+
+// maxRuntimeName is the longest name of a runtime that Director accepts, in characters.
+const maxRuntimeName = 36
+
+// OrderRuntime orders the runtime of the instance, with the target secret as the infrastructure's credentials. The same instance always
+// gives the same order, so that a repeated call under the same IdempotencyKey asks for nothing else.
+//
+// The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the order is repeated without
+// them and Gardener chooses; if the user chose them, the error is failure.Permanent.
+func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string) (Operation, error) {
+	order, err := newOrder(instance, targetSecret)
+	if err != nil {
+		return Operation{}, err
+	}
+
+	return sendOrder(order, instance.Request.Parameters, func(order *wire.ProvisionRuntimeInput) (Operation, error) {
+		return c.ProvisionRuntime(ctx, caller, order)
+	})
+}
+
+// CheckOrder reports whether the runtime of the instance can be ordered. The error is failure.Invalid if the user asked for something
+// impossible, and failure.Internal if the plan or the provider is not supported.
+func CheckOrder(instance environment.Instance) error {
+	_, err := newOrder(instance, "")
+
+	return err
+}
+
+// sendOrder sends the order, a second time without the ranges of pods and services if the Provisioner does not know these fields.
+// Parameters are those of the user.
+func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, send func(*wire.ProvisionRuntimeInput) (Operation, error),
+) (Operation, error) {
+	ordered, err := send(order)
+	if !errors.Is(err, ErrNotUnderstood) {
+		return ordered, err
+	}
+
+	cluster := *order.ClusterConfig.GardenerConfig
+	if cluster.PodsCidr == nil && cluster.ServicesCidr == nil {
+		return ordered, err
+	}
+
+	chosen, parseErr := choosesRanges(parameters)
+
+	switch {
+	case parseErr != nil:
+		return ordered, parseErr
+	case chosen:
+		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner is too old for the ranges of pods and services: "+
+			"order without networking.pods and networking.services, or ask the operator for a newer one").
+			WithReason("", failure.ComponentProvisioner)
+	}
+
+	cluster.PodsCidr, cluster.ServicesCidr = nil, nil
+	clusterConfig, understood := *order.ClusterConfig, *order
+	clusterConfig.GardenerConfig, understood.ClusterConfig = &cluster, &clusterConfig
+
+	return send(&understood)
+}
+
+// choosesRanges reports whether the parameters name ranges of pods or services.
+func choosesRanges(parameters json.RawMessage) (bool, error) {
+	var given struct {
+		Networking struct {
+			Pods     string `json:"pods"`
+			Services string `json:"services"`
+		} `json:"networking"`
+	}
+
+	if len(parameters) == 0 {
+		return false, nil
+	}
+
+	if err := json.Unmarshal(parameters, &given); err != nil {
+		return false, failure.Wrap(failure.Internal, err, "the parameters of the instance cannot be read")
+	}
+
+	return given.Networking.Pods != "" || given.Networking.Services != "", nil
+}
+
+// newOrder maps the instance to the Provisioner's input. Fields without a value are left out: the Provisioner then decides.
+func newOrder(instance environment.Instance, targetSecret string) (*wire.ProvisionRuntimeInput, error) {
+	cluster := instance.Request.Cluster
+
+	provider, err := providerConfig(instance.Provider, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	order := &wire.GardenerConfigInput{
+		Name:                   instance.ShootName,
+		KubernetesVersion:      cluster.KubernetesVersion,
+		Provider:               instance.Provider,
+		TargetSecret:           targetSecret,
+		Region:                 instance.Region,
+		MachineType:            cluster.MachineType,
+		WorkerCidr:             cluster.NodesCIDR,
+		PodsCidr:               unlessZero(cluster.PodsCIDR),
+		ServicesCidr:           unlessZero(cluster.ServicesCIDR),
+		AutoScalerMin:          cluster.AutoScalerMin,
+		AutoScalerMax:          cluster.AutoScalerMax,
+		MaxSurge:               cluster.MaxSurge,
+		MaxUnavailable:         cluster.MaxUnavailable,
+		Purpose:                &cluster.Purpose,
+		LicenceType:            unlessZero(cluster.LicenceType),
+		EuAccess:               unlessZero(cluster.EUAccess),
+		ProviderSpecificConfig: provider,
+		OidcConfig:             oidcInput(cluster.OIDC),
+	}
+
+	if cluster.VolumeType != "" {
+		order.DiskType, order.VolumeSizeGB = &cluster.VolumeType, &cluster.VolumeSizeGB
+	}
+
+	if cluster.OpenStack != nil {
+		order.ExposureClassName = &cluster.OpenStack.ExposureClassName
+	}
+
+	labels := map[string]any{labelInstance: instance.ID, labelSubAccount: instance.SubAccountID}
+
+	return &wire.ProvisionRuntimeInput{
+		RuntimeInput:  &wire.RuntimeInput{Name: runtimeName(instance), Labels: labels},
+		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: order, Administrators: cluster.Administrators},
+	}, nil
+}
+
+// runtimeName is the runtime's name in Director: the instance's name, then the Shoot's, which makes it unique. Director accepts lower-case
+// letters, digits, hyphens and dots, and no leading digit.
+func runtimeName(instance environment.Instance) string {
+	name := strings.ToLower(instance.Name)
+	if strings.IndexAny(name, "0123456789") == 0 {
+		name = "runtime-" + name
+	}
+
+	suffix := "-" + instance.ShootName
+	longest := max(maxRuntimeName-len(suffix), 0)
+
+	return strings.TrimRight(name[:min(len(name), longest)], "-") + suffix
+}
+
+func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
+	if oidc == nil {
+		return nil
+	}
+
+	return &wire.OIDCConfigInput{
+		ClientID: oidc.ClientID, IssuerURL: oidc.IssuerURL, GroupsClaim: oidc.GroupsClaim, UsernameClaim: oidc.UsernameClaim,
+		UsernamePrefix: oidc.UsernamePrefix, SigningAlgs: oidc.SigningAlgs,
+	}
+}
+
+// unlessZero returns nil for the zero value: the field is then left out of the request.
+func unlessZero[Value comparable](value Value) *Value {
+	var zero Value
+	if value == zero {
+		return nil
+	}
+
+	return &value
+}

@@ -1,0 +1,39 @@
+package provisionerclient
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+)
+
+// UpgradeRuntime orders that the instance's runtime becomes the target cluster. Like UpgradeShoot, it may be repeated.
+func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance environment.Instance, target environment.Cluster,
+) (Operation, error) {
+	return c.UpgradeShoot(ctx, caller, instance.RuntimeID, newUpgrade(instance.Request.Cluster, target))
+}
+
+// newUpgrade maps the target cluster to the Provisioner's input. It names every field that may change, even if it equals the current
+// one: an earlier upgrade may have failed halfway. Only an unchanged Kubernetes version is left out, because Gardener may have raised
+// the version of the Shoot in the meantime.
+func newUpgrade(current, target environment.Cluster) *wire.UpgradeShootInput {
+	config := &wire.GardenerUpgradeInput{
+		AutoScalerMin:  &target.AutoScalerMin,
+		AutoScalerMax:  &target.AutoScalerMax,
+		MaxSurge:       &target.MaxSurge,
+		MaxUnavailable: &target.MaxUnavailable,
+		MachineType:    unlessZero(target.MachineType),
+		Purpose:        unlessZero(target.Purpose),
+		OidcConfig:     oidcInput(target.OIDC),
+	}
+
+	if target.VolumeType != "" {
+		config.DiskType, config.VolumeSizeGB = &target.VolumeType, &target.VolumeSizeGB
+	}
+
+	if target.KubernetesVersion != current.KubernetesVersion {
+		config.KubernetesVersion = &target.KubernetesVersion
+	}
+
+	return &wire.UpgradeShootInput{GardenerConfig: config, Administrators: target.Administrators}
+}
