@@ -24,7 +24,7 @@ type page struct {
 func pages() []page {
 	return []page{
 		{"operator/configuration.md", configurationPage},
-		{"operator/former-variables.md", kymaProvisionerPage},
+		{"operator/kyma-provisioner-variables.md", kymaProvisionerPage},
 		{"user/plans.md", plansPage},
 		{"user/errors.md", errorsPage},
 	}
