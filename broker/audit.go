@@ -9,12 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // ordered keeps with a new operation who orders it, and what it changes: there is nothing before a creation and nothing after a deletion.
 // That is the operation's entry in the audit trail.
 func ordered(ctx context.Context, operation process.New, before, after *environment.Instance) (process.New, error) {
-	entry := audit.Entry{By: audit.ActorOf(ctx)}
+	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
 
 	if before != nil {
 		entry.Before = before.Shown()
@@ -25,7 +26,7 @@ func ordered(ctx context.Context, operation process.New, before, after *environm
 	}
 
 	if before != nil && after != nil {
-		entry.Before, entry.After = audit.Difference(entry.Before, entry.After)
+		entry.Before, entry.After = auditlog.Difference(entry.Before, entry.After)
 	}
 
 	var err error
@@ -49,10 +50,10 @@ func targetOf(r *http.Request) audit.Target {
 	switch {
 	case len(segments) == 1:
 		target.Action = map[string]string{
-			http.MethodPut: environment.KindProvision, http.MethodPatch: audit.Update, http.MethodDelete: environment.KindDeprovision,
+			http.MethodPut: environment.KindProvision, http.MethodPatch: auditlog.ActionUpdate, http.MethodDelete: environment.KindDeprovision,
 		}[r.Method]
 	case len(segments) == 3 && segments[1] == "service_bindings":
-		target.Action = map[string]string{http.MethodPut: audit.Bind, http.MethodDelete: audit.Unbind}[r.Method]
+		target.Action = map[string]string{http.MethodPut: auditlog.ActionBind, http.MethodDelete: auditlog.ActionUnbind}[r.Method]
 		target.BindingID = idIn(segments[2])
 	}
 

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker"
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -151,11 +150,11 @@ func TestTheTrailTellsWhoMayLogInToAClusterFromNowOn(t *testing.T) {
 		t.Fatalf("want an entry, got %v, %v", entries, err)
 	}
 
-	want := audit.Fields{"oidc": map[string]any{
+	want := auditlog.Fields{"oidc": map[string]any{
 		"clientID": "cluster", "issuerURL": "https://issuer.example.com", "groupsClaim": "groups", "usernameClaim": "sub",
 		"usernamePrefix": "-", "signingAlgs": []any{"RS256"},
 	}}
-	if diff := cmp.Diff([]audit.Fields{{"oidc": nil}, want}, []audit.Fields{entries[0].Before, entries[0].After}); diff != "" {
+	if diff := cmp.Diff([]auditlog.Fields{{"oidc": nil}, want}, []auditlog.Fields{entries[0].Before, entries[0].After}); diff != "" {
 		t.Errorf("before and after: -want +got\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // bindOrder is a request for a binding, read as far as no stored row is needed.
@@ -260,7 +261,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, order bindOrder, in
 		return bound{}, err
 	}
 
-	entry := audit.Entry{After: binding.Shown()}
+	entry := auditlog.Entry{After: binding.Shown()}
 	if operation, err = a.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return bound{}, err
 	}

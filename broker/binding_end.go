@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // endBinding has a binding removed, inside the transaction. What makes it is canceled. It returns the operation that removes it.
@@ -37,7 +38,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 		return "", errOvertaken
 	}
 
-	entry := audit.Entry{Before: binding.Shown()}
+	entry := auditlog.Entry{Before: binding.Shown()}
 	if operation, err = o.orderedBinding(ctx, tx, operation, binding, entry); err != nil {
 		return "", err
 	}
@@ -47,7 +48,7 @@ func (o Options) endBinding(ctx context.Context, tx storage.Tx, instance environ
 
 // orderedBinding keeps with an operation on a binding who orders it, and writes that to the audit trail, beside what else was done to the
 // instance.
-func (o Options) orderedBinding(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry audit.Entry,
+func (o Options) orderedBinding(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
 	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
 	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted

@@ -44,7 +44,7 @@ type Options struct {
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
 	// Trail is told of changes that are refused.
-	Trail *audit.Trail
+	Trail *audit.Recorder
 	// Gate lets in who has the role osb.
 	Gate *auth.Gate
 	// DefaultRegion is the platform's region of requests whose path names none.

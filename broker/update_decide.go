@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // situation is an instance that is to be updated, as it is inside the transaction.
@@ -102,8 +102,8 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, s situation) error {
 		return err
 	}
 
-	entry := audit.Entry{Action: audit.Update, InstanceID: s.ID, Status: http.StatusOK}
-	entry.Before, entry.After = audit.Difference(s.Shown(), s.changed.Shown())
+	entry := auditlog.Entry{Action: auditlog.ActionUpdate, InstanceID: s.ID, Status: http.StatusOK}
+	entry.Before, entry.After = auditlog.Difference(s.Shown(), s.changed.Shown())
 
 	return a.Trail.Record(ctx, tx, entry)
 }

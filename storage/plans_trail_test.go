@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -12,7 +11,7 @@ import (
 func (s stores) trailCalls() map[string]call {
 	calls := map[string]call{
 		"trail.Insert": func(ctx context.Context) error {
-			return s.trail.Insert(ctx, s.db.Writer(), audit.Entry{ID: "new", Action: audit.Access, At: filledAt})
+			return s.trail.Insert(ctx, s.db.Writer(), auditlog.Entry{ID: "new", Action: auditlog.ActionAccess, At: filledAt})
 		},
 		"trail.Remove": func(ctx context.Context) error {
 			_, err := s.trail.Remove(ctx, filledAt.AddDate(-1, 0, 0), page)

@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -25,7 +26,7 @@ type Expirer struct {
 	Operations *operations.Store
 	Periods    Periods
 	// Trail is where it is written down that an instance was made to expire.
-	Trail *audit.Trail
+	Trail *audit.Recorder
 	// Wake has the engine look for due operations. It is called after a commit.
 	Wake  func()
 	Clock clock.PassiveClock
@@ -50,8 +51,8 @@ func (e Expirer) Expire(ctx context.Context, instanceID, why string) (string, er
 			status = http.StatusAccepted
 		}
 
-		return e.Trail.Record(ctx, tx, audit.Entry{
-			Action: audit.Expire, InstanceID: instanceID, OperationID: done.operation, Status: status, Reason: why,
+		return e.Trail.Record(ctx, tx, auditlog.Entry{
+			Action: auditlog.ActionExpire, InstanceID: instanceID, OperationID: done.operation, Status: status, Reason: why,
 		})
 	})
 

@@ -63,7 +63,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 	b := &bench{T: t, entries: entries, clock: clocktesting.NewFakePassiveClock(began)}
 	b.Expirer = expiry.Expirer{
 		DB: db, Instances: rows, Operations: ops, Clock: b.clock, Wake: func() { b.wakes++ },
-		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Trail: audit.NewTrail(entries, db, b.clock, logging.Discard()),
+		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Trail: audit.NewRecorder(entries, db, b.clock, logging.Discard()),
 	}
 
 	return b
@@ -173,7 +173,7 @@ func TestAnOperatorHasAnInstanceExpire(t *testing.T) {
 		}
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
-		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].OperationID != first || written[0].Reason != why {
+		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].OperationID != first || written[0].Reason != why {
 			t.Errorf("the audit trail tells %+v, %v", written, err)
 		}
 
@@ -233,7 +233,7 @@ func TestASuspendedInstanceExpiresOnce(t *testing.T) {
 		}
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
-		if err != nil || len(written) != 1 || written[0].Action != audit.Expire || written[0].Status != http.StatusOK {
+		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].Status != http.StatusOK {
 			t.Errorf("the audit trail tells once that it expired: %+v, %v", written, err)
 		}
 	})

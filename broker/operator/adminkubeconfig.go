@@ -9,12 +9,12 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // The audit lines.
@@ -42,8 +42,8 @@ func (a *api) adminKubeconfig(r *http.Request) (httpserver.Answer, error) {
 
 	// None is handed out of which nobody knows afterwards.
 	if err == nil {
-		err = a.Trail.RecordAlone(r.Context(), audit.Entry{
-			Action: audit.AdminKubeconfig, InstanceID: instance.ID, Status: http.StatusOK, After: audit.Fields{"runtimeID": instance.RuntimeID},
+		err = a.Trail.RecordAlone(r.Context(), auditlog.Entry{
+			Action: auditlog.ActionAdminKubeconfig, InstanceID: instance.ID, Status: http.StatusOK, After: auditlog.Fields{"runtimeID": instance.RuntimeID},
 		})
 	}
 

@@ -48,7 +48,7 @@ func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	entries, shown := pageOf(entries, page.size, func(entry audit.Entry) (time.Time, string) { return entry.At, entry.ID })
+	entries, shown := pageOf(entries, page.size, func(entry auditlog.Entry) (time.Time, string) { return entry.At, entry.ID })
 
 	list := operatorapi.AuditList{Data: []operatorapi.AuditEntry{}, Page: shown}
 	for _, entry := range entries {
@@ -58,7 +58,7 @@ func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
 	return httpserver.OK(list), nil
 }
 
-func auditEntry(entry audit.Entry) operatorapi.AuditEntry {
+func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
 		BindingID: entry.BindingID, By: operatorapi.Actor(entry.By), Status: entry.Status, Code: entry.Code, Reason: entry.Reason,
@@ -74,7 +74,7 @@ func targetOf(r *http.Request) audit.Target {
 	case http.MethodPost:
 		target.Action = path[strings.LastIndex(path, "/")+1:] // as audit names them
 	case http.MethodPut:
-		target.Action = audit.Expire
+		target.Action = auditlog.ActionExpire
 	default:
 		return target
 	}
@@ -92,10 +92,10 @@ func targetOf(r *http.Request) audit.Target {
 // recordIntervention writes what an operator did about an operation, inside its transaction.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, action string, wanted intervention, former, concerned process.Record) error {
 	instanceID, bindingID := worksOn(former)
-	entry := audit.Entry{
+	entry := auditlog.Entry{
 		Action: action, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
-		Before: audit.Fields{"kind": former.Kind, "state": former.State},
-		After:  audit.Fields{"kind": former.Kind, "state": concerned.State},
+		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
+		After:  auditlog.Fields{"kind": former.Kind, "state": concerned.State},
 	}
 
 	if wanted.Step != "" {

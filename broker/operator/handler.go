@@ -69,7 +69,7 @@ type Options struct {
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	// Trail is where changes are written down, Entries what is in it.
-	Trail   *audit.Trail
+	Trail   *audit.Recorder
 	Entries *auditlog.Store
 	// Gate lets users in by their roles.
 	Gate        *auth.Gate
@@ -132,9 +132,9 @@ func (a *api) routes() map[string]httpserver.Methods {
 		"/runtimes/{instance_id}/bindings":       {http.MethodGet: a.only(auth.RoleViewer, a.listBindings)},
 		"/operations":                            {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
 		"/operations/{operation_id}":             {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Cancel, "canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Retry, "retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene(audit.Skip, "made to skip a step", a.skipStep))},
+		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionCancel, "canceled", withoutStep(a.cancelOperation)))},
+		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionRetry, "retried", a.retryOperation))},
+		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionSkip, "made to skip a step", a.skipStep))},
 		"/kubeconfig/{instance_id}":              {http.MethodGet: a.Gate.Public(coded(a.kubeconfig))},
 		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
 		"/openapi.yaml":                          {http.MethodGet: a.Gate.Public(coded(describe))},

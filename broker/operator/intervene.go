@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
@@ -151,7 +152,7 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 		next.Why = "retry of " + former.ID + ", again without " + strings.Join(next.SkippedSteps, ", ") + ", " + wanted.why()
 	}
 
-	by := audit.Entry{By: audit.ActorOf(ctx)}
+	by := auditlog.Entry{By: audit.ActorOf(ctx)}
 	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
 
 	if next.Audit, err = by.Encode(); err != nil {

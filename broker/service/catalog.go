@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/resources"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
@@ -47,7 +48,7 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 }
 
 // watch has the catalog follow its files.
-func watch(config Config, offer *catalog.Catalog, store *instances.Store, trail *audit.Trail, log logrus.FieldLogger) lifecycle.Part {
+func watch(config Config, offer *catalog.Catalog, store *instances.Store, trail *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watch{
 		Catalog: offer, Files: catalogFiles(config), Since: store.CatalogSince, Clock: clock.RealClock{}, Log: log,
 		Record: func(ctx context.Context, event catalog.Event) error {
@@ -57,9 +58,9 @@ func watch(config Config, offer *catalog.Catalog, store *instances.Store, trail 
 }
 
 // catalogEntry is what the audit trail tells of a change of the catalog's files.
-func catalogEntry(event catalog.Event) audit.Entry {
-	entry := audit.Entry{Action: audit.Catalog, Status: http.StatusOK, Reason: "The files of the catalog have changed."}
-	entry.Before, entry.After = audit.Difference(audit.Fields{"etag": event.Before}, audit.Fields{"etag": event.After})
+func catalogEntry(event catalog.Event) auditlog.Entry {
+	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog have changed."}
+	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": event.Before}, auditlog.Fields{"etag": event.After})
 
 	if event.Problem != "" {
 		entry.Status, entry.Reason = http.StatusUnprocessableEntity, event.Problem

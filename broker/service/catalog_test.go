@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -39,13 +38,13 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 		}
 
 		// change writes the file and returns the entry that follows.
-		change := func(content string, number int) audit.Entry {
+		change := func(content string, number int) auditlog.Entry {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 
 			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-				entries, err := store.List(t.Context(), auditlog.Filter{Action: audit.Catalog, Limit: 10})
+				entries, err := store.List(t.Context(), auditlog.Filter{Action: auditlog.ActionCatalog, Limit: 10})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +56,7 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 
 			t.Fatalf("change %d is not in the trail, or more than that", number)
 
-			return audit.Entry{}
+			return auditlog.Entry{}
 		}
 
 		refused := change("plans: nothing", 1)
@@ -66,7 +65,7 @@ func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
 		}
 
 		taken := change(string(good)+"# again\n", 2)
-		if taken.Status != http.StatusOK || taken.Reason == "" || taken.By != (audit.Actor{}) {
+		if taken.Status != http.StatusOK || taken.Reason == "" || taken.By != (auditlog.Actor{}) {
 			t.Errorf("the entry of files that were taken is %+v", taken)
 		}
 	})

@@ -27,7 +27,7 @@ const lookEvery = 100 * time.Millisecond
 type handlerParts struct {
 	stores    stores
 	expirer   expiry.Expirer
-	trail     *audit.Trail
+	trail     *audit.Recorder
 	catalog   *catalog.Catalog
 	gate      *auth.Gate
 	access    runtimeaccess.Access

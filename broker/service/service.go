@@ -160,7 +160,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	kept := audit.NewTrail(stores.entries, stores.db, clock.RealClock{}, s.Log)
+	kept := audit.NewRecorder(stores.entries, stores.db, clock.RealClock{}, s.Log)
 	expirer := expiry.Expirer{
 		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Trail: kept,
 		Wake: wake, Clock: clock.RealClock{},

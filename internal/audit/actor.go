@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,50 +11,30 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// OriginatingIdentity is the header by which a platform tells for whom it makes a request.
+// OriginatingIdentity is the header in which a platform names the user behind a request, as the Open Service Broker API defines it.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
-// longestText bounds what is kept of a header, in characters.
-const longestText = 255
-
-// Actor is who makes a request.
-type Actor struct {
-	// User is who was found out, Means how.
-	User  string `json:"user,omitempty"`
-	Means string `json:"means,omitempty"`
-	// Platform and Originator are what the platform tells: its name, and its user.
-	Platform   string `json:"platform,omitempty"`
-	Originator string `json:"originator,omitempty"`
-	// Address is where the connection comes from.
-	Address string `json:"address,omitempty"`
-	// RequestID is by what both sides know the request.
-	RequestID string `json:"requestID,omitempty"`
-}
-
-// Name is on whose behalf the request is made: the platform's user, else who was found out.
-func (a Actor) Name() string { return cmp.Or(a.Originator, a.User) }
+// maxText bounds the texts that entries keep of a request, in characters.
+const maxText = 255
 
 type actorKey struct{}
 
-// ActorOf returns who makes the request of the context. Outside of a request it is nobody.
-func ActorOf(ctx context.Context) Actor {
-	actor, _ := ctx.Value(actorKey{}).(Actor)
+// ActorOf returns who makes the request of the context; outside of a request, an Actor without fields.
+func ActorOf(ctx context.Context) auditlog.Actor {
+	actor, _ := ctx.Value(actorKey{}).(auditlog.Actor)
+	identity := auth.FromContext(ctx)
+	actor.User, actor.Means = identity.Name, string(identity.Means)
 
-	return actor.known(auth.FromContext(ctx))
+	return actor
 }
 
-func (a Actor) known(identity auth.Identity) Actor {
-	a.User, a.Means = identity.Name, string(identity.Means)
-
-	return a
-}
-
-// Introduce is a middleware that lets ActorOf know what a request tells of its origin.
+// Introduce is a middleware that puts the origin of a request into its context, for ActorOf.
 func Introduce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor := Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
+		actor := auditlog.Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
 		actor.Platform, actor.Originator = originator(r.Header.Get(OriginatingIdentity))
 
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -66,8 +45,8 @@ func Introduce(next http.Handler) http.Handler {
 	})
 }
 
-// originator reads the header: the name of a platform and the base64 of a JSON object, whose fields are the platform's own. What cannot
-// be read counts as absent; the header is no reason to refuse a request. Of the object only the user is kept: the rest may hold anything.
+// originator parses the header: the name of a platform and the base64 of a JSON object whose fields the platform defines. An invalid header
+// counts as absent, because it is no reason to reject a request. Of the object only the user is kept: the rest may hold anything.
 func originator(header string) (platform, user string) {
 	platform, encoded, _ := strings.Cut(header, " ")
 
@@ -90,11 +69,12 @@ func originator(header string) (platform, user string) {
 	return oneLine(platform), ""
 }
 
-// oneLine makes a text fit for a line: what no terminal shows becomes spaces, what is too long is cut.
+// oneLine returns at most maxText characters of the text, with spaces in place of line breaks and of characters that terminals interpret
+// or do not show.
 func oneLine(text string) string {
 	letters := []rune(strings.Join(strings.FieldsFunc(text, func(char rune) bool {
 		return unicode.IsSpace(char) || !unicode.IsGraphic(char) || char == unicode.ReplacementChar
 	}), " "))
 
-	return string(letters[:min(len(letters), longestText)])
+	return string(letters[:min(len(letters), maxText)])
 }

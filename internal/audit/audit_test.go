@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,15 +22,15 @@ func TestOriginator(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason, header, platform, user string
 	}{
-		"CloudFoundry": {"its user is a user_id", "cloudfoundry " + encode(`{"user_id":"u","x":"y"}`), "cloudfoundry", "u"},
-		"Kubernetes":   {"its user is a username", "kubernetes " + encode(`{"username":"k","uid":"1","groups":["a"]}`), "kubernetes", "k"},
+		"CloudFoundry": {"Cloud Foundry names a user_id", "cloudfoundry " + encode(`{"user_id":"u","x":"y"}`), "cloudfoundry", "u"},
+		"Kubernetes":   {"Kubernetes names a username", "kubernetes " + encode(`{"username":"k","uid":"1","groups":["a"]}`), "kubernetes", "k"},
 		"NoUser":       {"a platform may name nobody", "x " + encode(`{"user_id":5}`), "x", ""},
-		"Lines":        {"a line of the trail is a line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
-		"Long":         {"nobody has so long a name", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
-		"NoObject":     {"what cannot be read is absent", "x " + encode(`[]`), "", ""},
-		"Null":         {"null is no object", "x " + encode(`null`), "", ""},
-		"Rubbish":      {"what cannot be read is absent", "x rubbish!", "", ""},
-		"Absent":       {"there may be none", "", "", ""},
+		"Lines":        {"a text stays on one line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
+		"Long":         {"long names are cut", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
+		"NoObject":     {"an invalid header counts as absent", "x " + encode(`[]`), "", ""},
+		"Null":         {"null is not an object", "x " + encode(`null`), "", ""},
+		"Rubbish":      {"an invalid header counts as absent", "x rubbish!", "", ""},
+		"Absent":       {"the header is optional", "", "", ""},
 	} {
 		if platform, user := originator(test.header); platform != test.platform || user != test.user {
 			t.Errorf("%s: %s: want %q and %q, got %q and %q", name, test.reason, test.platform, test.user, platform, user)
@@ -43,24 +44,15 @@ func FuzzOriginator(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		platform, user := originator(header)
 		for _, text := range []string{platform, user} {
-			if strings.ContainsAny(text, "\x00\n\r\x1b") || len([]rune(text)) > longestText {
-				t.Errorf("%q has %q in it, which no line of a log may have", header, text)
+			if strings.ContainsAny(text, "\x00\n\r\x1b") || len([]rune(text)) > maxText {
+				t.Errorf("%q gives %q, which is unsafe in a log line", header, text)
 			}
 		}
 	})
 }
 
-func TestDifference(t *testing.T) {
-	before, after := Difference(
-		Fields{"plan": "aws", "zones": []string{"a", "b"}, "min": 1, "gone": true}, Fields{"plan": "aws", "zones": []string{"a"}, "min": 1, "new": 2})
-
-	if diff := cmp.Diff([]Fields{{"zones": []string{"a", "b"}, "gone": true}, {"zones": []string{"a"}, "new": 2}}, []Fields{before, after}); diff != "" {
-		t.Errorf("only what differs: -want +got\n%s", diff)
-	}
-}
-
 func TestActorOf(t *testing.T) {
-	var got Actor
+	var got auditlog.Actor
 
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	request.RemoteAddr = "10.0.0.1:4711"
@@ -71,12 +63,12 @@ func TestActorOf(t *testing.T) {
 		got = ActorOf(auth.NewContext(r.Context(), auth.Identity{Name: "cf", Means: auth.ByToken}))
 	})).ServeHTTP(httptest.NewRecorder(), request)
 
-	want := Actor{User: "cf", Means: "token", Platform: "cloudfoundry", Originator: "bert", Address: "10.0.0.1", RequestID: "id"}
+	want := auditlog.Actor{User: "cf", Means: "token", Platform: "cloudfoundry", Originator: "bert", Address: "10.0.0.1", RequestID: "id"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
-	if got.Name() != "bert" || (Actor{User: "cf"}).Name() != "cf" {
-		t.Error("it is done on behalf of the platform's user, else of who sent it")
+	if got.Name() != "bert" || (auditlog.Actor{User: "cf"}).Name() != "cf" {
+		t.Error("the name is the platform's user, or else the authenticated user")
 	}
 }

@@ -85,7 +85,7 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 				line.fields[logging.RequestID] = identity
 			}
 
-			recorder := &recorder{ResponseWriter: w}
+			recorder := &ResponseRecorder{ResponseWriter: w}
 
 			defer func() {
 				if value := recover(); value != nil {
@@ -93,14 +93,14 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 
 					line.cause = errPanic
 
-					if recorder.status == 0 {
+					if recorder.Status == 0 {
 						RefusalOf(errPanic).answer().Write(recorder)
 					}
 				}
 
-				line.fields[logging.Status] = recorder.status
+				line.fields[logging.Status] = recorder.Status
 				line.fields[logging.Duration] = clock.Since(began).String()
-				line.write(log, recorder.status)
+				line.write(log, recorder.Status)
 			}()
 
 			next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), notesKey{}, line)))
@@ -108,28 +108,38 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 	}
 }
 
-// recorder remembers the status of an answer.
-type recorder struct {
+// ResponseRecorder is a ResponseWriter that remembers the status of the response.
+type ResponseRecorder struct {
 	http.ResponseWriter
 
-	status int
+	// Status is 0 until the response has started.
+	Status int
+	// KeepError is how many bytes of an error response's body are kept in ErrorBody.
+	KeepError int
+	ErrorBody []byte
 }
 
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
+// WriteHeader implements http.ResponseWriter.
+func (r *ResponseRecorder) WriteHeader(status int) {
+	if r.Status == 0 {
+		r.Status = status
 	}
 
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(body []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
+// Write implements http.ResponseWriter.
+func (r *ResponseRecorder) Write(body []byte) (int, error) {
+	if r.Status == 0 {
+		r.Status = http.StatusOK
+	}
+
+	if space := r.KeepError - len(r.ErrorBody); r.Status >= http.StatusBadRequest && space > 0 {
+		r.ErrorBody = append(r.ErrorBody, body[:min(space, len(body))]...)
 	}
 
 	return r.ResponseWriter.Write(body)
 }
 
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+// Unwrap supports http.ResponseController.
+func (r *ResponseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -18,9 +18,9 @@ func Traced(next http.Handler) http.Handler {
 		}
 
 		ctx, end := tracing.Begin(r.Context(), name, r.Method != http.MethodGet && r.Method != http.MethodHead)
-		recorder := &recorder{ResponseWriter: w}
+		recorder := &ResponseRecorder{ResponseWriter: w}
 
-		defer func() { end(problem(recorder.status)) }()
+		defer func() { end(problem(recorder.Status)) }()
 
 		next.ServeHTTP(recorder, r.WithContext(ctx))
 	})

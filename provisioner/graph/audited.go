@@ -5,13 +5,13 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // Trail is told of changes that are refused.
 type Trail interface {
-	Refused(ctx context.Context, entry audit.Entry)
+	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
 // audited tells the trail of mutations that are refused, under the names that they have in the API.
@@ -25,11 +25,11 @@ func audited(trail Trail) graphql.FieldMiddleware {
 		}
 
 		known := failure.Of(err)
-		entry := audit.Entry{Action: field.Field.Name, Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason}
+		entry := auditlog.Entry{Action: field.Field.Name, Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason}
 		entry.InstanceID, _ = field.Args["id"].(string)
 
 		if caller, err := queryingCaller(ctx); err == nil {
-			entry.After = audit.Fields{"tenant": caller.Tenant}
+			entry.After = auditlog.Fields{"tenant": caller.Tenant}
 		}
 
 		trail.Refused(ctx, entry)

@@ -8,18 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // refusals are those that a trail is told of.
-type refusals []audit.Entry
+type refusals []auditlog.Entry
 
 // Refused implements graph.Trail.
-func (r *refusals) Refused(_ context.Context, entry audit.Entry) { *r = append(*r, entry) }
+func (r *refusals) Refused(_ context.Context, entry auditlog.Entry) { *r = append(*r, entry) }
 
 func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
 	unknown := failure.New(failure.NotFound, "there is no such runtime").WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
@@ -33,7 +33,7 @@ func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
 			"a change that was not carried out", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
 			refusals{{
 				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusNotFound, Code: failure.ReasonNotFound,
-				After: audit.Fields{"tenant": "acme"},
+				After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 		"No tenant": {

@@ -13,18 +13,19 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Trail is where is written down what is no operation.
 type Trail interface {
-	RecordAlone(ctx context.Context, entry audit.Entry) error
+	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
 // ordered keeps with a new operation who orders it, what it changes, and the trace that it belongs to. There is nothing before a creation
 // and nothing after a removal; their kinds, with Kyma and without, begin alike.
 func (s *Service) ordered(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime) (process.New, error) {
-	entry := audit.Entry{By: audit.ActorOf(ctx)}
+	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
 
 	wanted, err := shown(runtime)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Service) ordered(ctx context.Context, tx storage.Tx, accepted process.N
 			return accepted, err
 		}
 
-		entry.Before, entry.After = audit.Difference(is, wanted)
+		entry.Before, entry.After = auditlog.Difference(is, wanted)
 	}
 
 	accepted.OrderedBy, accepted.Trace = entry.By.Name(), tracing.Carry(ctx)
@@ -57,13 +58,13 @@ func (s *Service) ordered(ctx context.Context, tx storage.Tx, accepted process.N
 }
 
 // shown is what may be told of a runtime.
-func shown(runtime runtimes.Runtime) (audit.Fields, error) {
+func shown(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
 		return nil, err
 	}
 
-	fields := audit.Fields{"cluster": runtime.ShootName, "tenant": runtime.Tenant, "subAccount": runtime.SubAccount}
+	fields := auditlog.Fields{"cluster": runtime.ShootName, "tenant": runtime.Tenant, "subAccount": runtime.SubAccount}
 
 	if order.ClusterConfig == nil || order.ClusterConfig.GardenerConfig == nil {
 		return fields, nil
@@ -97,9 +98,9 @@ func fingerprints(runtimeID string, names []string) []string {
 
 // handedOut writes down that a kubeconfig with every right is handed out. None is that could not be written down.
 func (s *Service) handedOut(ctx context.Context, runtime runtimes.Runtime) error {
-	err := s.Trail.RecordAlone(ctx, audit.Entry{
-		Action: audit.AdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,
-		After: audit.Fields{"cluster": runtime.ShootName, "tenant": runtime.Tenant},
+	err := s.Trail.RecordAlone(ctx, auditlog.Entry{
+		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,
+		After: auditlog.Fields{"cluster": runtime.ShootName, "tenant": runtime.Tenant},
 	})
 
 	return unavailable(err)

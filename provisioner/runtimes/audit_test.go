@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -20,7 +19,7 @@ import (
 )
 
 // written is the audit trail of the runtime, the oldest first, with what counts of each entry.
-func (b *bench) written(runtimeID string) []audit.Entry {
+func (b *bench) written(runtimeID string) []auditlog.Entry {
 	b.Helper()
 
 	found, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: runtimeID, Limit: 100})
@@ -28,10 +27,10 @@ func (b *bench) written(runtimeID string) []audit.Entry {
 		b.Fatal(err)
 	}
 
-	entries := make([]audit.Entry, 0, len(found))
+	entries := make([]auditlog.Entry, 0, len(found))
 	for _, entry := range slices.Backward(found) {
-		entries = append(entries, audit.Entry{
-			Action: entry.Action, Status: entry.Status, By: audit.Actor{User: entry.By.User}, Before: entry.Before, After: entry.After,
+		entries = append(entries, auditlog.Entry{
+			Action: entry.Action, Status: entry.Status, By: auditlog.Actor{User: entry.By.User}, Before: entry.Before, After: entry.After,
 		})
 	}
 
@@ -63,21 +62,21 @@ func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
 
 		hash := sha256.Sum256([]byte(*status.RuntimeID + "\x00joe@example.com"))
 		fingerprint := hex.EncodeToString(hash[:])[:16]
-		by := audit.Actor{User: "broker"}
-		whole := audit.Fields{
+		by := auditlog.Actor{User: "broker"}
+		whole := auditlog.Fields{
 			"cluster": "c-one", "tenant": "acme", "subAccount": "sub", "provider": "aws", "region": "", "kubernetesVersion": "",
 			"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil,
 		}
-		want := []audit.Entry{
+		want := []auditlog.Entry{
 			{Action: operation.KindProvisionNoInstall, Status: http.StatusAccepted, By: by, After: whole},
 			{
 				Action: operation.KindUpgradeShoot, Status: http.StatusAccepted, By: by,
-				Before: audit.Fields{"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil},
-				After: audit.Fields{
+				Before: auditlog.Fields{"machineType": "", "autoScalerMin": 0.0, "autoScalerMax": 0.0, "administrators": nil},
+				After: auditlog.Fields{
 					"machineType": "m6i.large", "autoScalerMin": 1.0, "autoScalerMax": 7.0, "administrators": []any{fingerprint},
 				},
 			},
-			{Action: audit.AdminKubeconfig, Status: http.StatusOK, By: by, After: audit.Fields{"cluster": "c-one", "tenant": "acme"}},
+			{Action: auditlog.ActionAdminKubeconfig, Status: http.StatusOK, By: by, After: auditlog.Fields{"cluster": "c-one", "tenant": "acme"}},
 			{Action: operation.KindDeprovisionNoInstall, Status: http.StatusAccepted, By: by, Before: whole},
 		}
 

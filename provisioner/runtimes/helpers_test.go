@@ -98,12 +98,12 @@ func (b *bench) Status(context.Context, stored.Runtime) *model.RuntimeConnection
 }
 
 // RecordAlone implements runtimes.Trail.
-func (b *bench) RecordAlone(ctx context.Context, entry audit.Entry) error {
+func (b *bench) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	if b.unwritten != nil {
 		return b.unwritten
 	}
 
-	return audit.NewTrail(b.entries, b.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
+	return audit.NewRecorder(b.entries, b.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
 }
 
 func newBench(t *testing.T, db *storage.DB) *bench {

@@ -183,7 +183,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 
 // handler is the API behind its gate.
 func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
-	kept := audit.NewTrail(stores.entries, s.DB, clock.RealClock{}, s.Log)
+	kept := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	build := shootBuilder(config, parts.Landscape)
 
 	api := graph.NewHandler(graph.Options{

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
@@ -549,7 +548,7 @@ func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
 	got := map[string]int{}
 
 	for _, entry := range found {
-		if entry.Action == audit.Access {
+		if entry.Action == auditlog.ActionAccess {
 			got[entry.By.User] = entry.Status
 		}
 	}

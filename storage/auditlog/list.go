@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // Filter selects entries; empty fields select all.
 type Filter struct {
 	InstanceID string
-	// OrderedBy is on whose behalf it was done, see audit.Actor.Name.
+	// OrderedBy is on whose behalf it was done, see Actor.Name.
 	OrderedBy string
 	Action    string
 	// Since and Until bound the time; the second is not in it.
@@ -57,7 +56,7 @@ type row struct {
 }
 
 // List returns entries, the newest first.
-func (s *Store) List(ctx context.Context, filter Filter) ([]audit.Entry, error) {
+func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 
 	for _, source := range sources() {
@@ -81,11 +80,11 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]audit.Entry, error) 
 	return entries(rows[:min(len(rows), filter.Limit)])
 }
 
-func entries(rows []row) ([]audit.Entry, error) {
-	entries := make([]audit.Entry, 0, len(rows))
+func entries(rows []row) ([]Entry, error) {
+	entries := make([]Entry, 0, len(rows))
 
 	for _, row := range rows {
-		entry := audit.Entry{
+		entry := Entry{
 			ID: row.ID, At: row.At.Time, Action: row.Action, InstanceID: row.InstanceID, OperationID: row.OperationID, Status: row.Status,
 		}
 		if err := entry.Decode(row.Entry); err != nil {

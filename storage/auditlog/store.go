@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -16,14 +15,12 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Store keeps entries. It implements audit.Store.
+// Store keeps entries.
 type Store struct {
 	db *storage.DB
 	// keep is for how long an entry is kept, or 0 for ever.
 	keep time.Duration
 }
-
-var _ audit.Store = (*Store)(nil)
 
 // Open brings the table up to date and returns the store. The tables of the engine have to be there: their operations are part of the
 // trail.
@@ -41,7 +38,7 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 }
 
 // Insert adds an entry inside the caller's transaction. For how long it is kept is decided now: the database refuses to remove it before.
-func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry audit.Entry) error {
+func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	encoded, err := entry.Encode()
 	if err != nil {
 		return err

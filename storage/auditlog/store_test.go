@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -49,7 +48,7 @@ func onEach(t *testing.T, keep time.Duration, test func(b bench)) {
 }
 
 // add adds an entry so many minutes after the begin.
-func (b bench) add(minute int, entry audit.Entry) audit.Entry {
+func (b bench) add(minute int, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
 	entry.ID, entry.At = fmt.Sprintf("e%02d", minute), began.Add(time.Duration(minute)*time.Minute)
@@ -61,7 +60,7 @@ func (b bench) add(minute int, entry audit.Entry) audit.Entry {
 }
 
 // accept accepts an operation so many minutes after the begin, and returns its entry.
-func (b bench) accept(minute int, operation process.New, entry audit.Entry) audit.Entry {
+func (b bench) accept(minute int, operation process.New, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
 	encoded, err := entry.Encode()
@@ -84,13 +83,13 @@ func (b bench) accept(minute int, operation process.New, entry audit.Entry) audi
 
 func TestListUnitesEntriesAndOperations(t *testing.T) {
 	onEach(t, 0, func(b bench) {
-		alice, cf := audit.Actor{User: "cf", Means: "password", Originator: "alice"}, audit.Actor{User: "cf", Means: "password"}
+		alice, cf := auditlog.Actor{User: "cf", Means: "password", Originator: "alice"}, auditlog.Actor{User: "cf", Means: "password"}
 
-		first := b.accept(1, process.New{Kind: "provision", InstanceID: "i1"}, audit.Entry{By: alice, After: audit.Fields{"plan": "aws"}})
-		refused := b.add(2, audit.Entry{Action: "provision", InstanceID: "i1", By: cf, Status: http.StatusConflict, Code: "Conflict", Missed: 3})
-		retry := b.add(3, audit.Entry{Action: audit.Retry, InstanceID: "i1", OperationID: "o01", By: alice, Status: http.StatusAccepted, Reason: "again"})
-		b.accept(4, process.New{Kind: "provision", InstanceID: "i1", PredecessorID: "o01"}, audit.Entry{By: alice})
-		other := b.accept(5, process.New{Kind: "deprovision", InstanceID: "i2"}, audit.Entry{By: cf, Before: audit.Fields{"plan": "gcp"}})
+		first := b.accept(1, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{By: alice, After: auditlog.Fields{"plan": "aws"}})
+		refused := b.add(2, auditlog.Entry{Action: "provision", InstanceID: "i1", By: cf, Status: http.StatusConflict, Code: "Conflict", Missed: 3})
+		retry := b.add(3, auditlog.Entry{Action: auditlog.ActionRetry, InstanceID: "i1", OperationID: "o01", By: alice, Status: http.StatusAccepted, Reason: "again"})
+		b.accept(4, process.New{Kind: "provision", InstanceID: "i1", PredecessorID: "o01"}, auditlog.Entry{By: alice})
+		other := b.accept(5, process.New{Kind: "deprovision", InstanceID: "i2"}, auditlog.Entry{By: cf, Before: auditlog.Fields{"plan": "gcp"}})
 
 		if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 			return b.operations.Accept(b.Context(), tx, process.New{ID: "o06", Kind: "provision", InstanceID: "i3", Payload: json.RawMessage(`{}`), At: began})
@@ -101,16 +100,16 @@ func TestListUnitesEntriesAndOperations(t *testing.T) {
 		for name, test := range map[string]struct {
 			reason string
 			filter auditlog.Filter
-			want   []audit.Entry
+			want   []auditlog.Entry
 		}{
-			"All":      {"the newest first; a retry is told once, and what has no entry not at all", auditlog.Filter{}, []audit.Entry{other, retry, refused, first}},
-			"Instance": {"of one instance", auditlog.Filter{InstanceID: "i1"}, []audit.Entry{retry, refused, first}},
-			"User":     {"on behalf of the platform's user", auditlog.Filter{OrderedBy: "alice"}, []audit.Entry{retry, first}},
-			"Client":   {"of who sent it, where the platform names nobody", auditlog.Filter{OrderedBy: "cf"}, []audit.Entry{other, refused}},
-			"Action":   {"of an action, done or refused", auditlog.Filter{Action: "provision"}, []audit.Entry{refused, first}},
-			"Time":     {"within a time", auditlog.Filter{Since: refused.At, Until: other.At}, []audit.Entry{retry, refused}},
-			"Limit":    {"no more than a page, of both tables together", auditlog.Filter{Limit: 2}, []audit.Entry{other, retry}},
-			"Page":     {"the next page", auditlog.Filter{Limit: 2, Before: retry.At, BeforeID: retry.ID}, []audit.Entry{refused, first}},
+			"All":      {"the newest first; a retry is told once, and what has no entry not at all", auditlog.Filter{}, []auditlog.Entry{other, retry, refused, first}},
+			"Instance": {"of one instance", auditlog.Filter{InstanceID: "i1"}, []auditlog.Entry{retry, refused, first}},
+			"User":     {"on behalf of the platform's user", auditlog.Filter{OrderedBy: "alice"}, []auditlog.Entry{retry, first}},
+			"Client":   {"of who sent it, where the platform names nobody", auditlog.Filter{OrderedBy: "cf"}, []auditlog.Entry{other, refused}},
+			"Action":   {"of an action, done or refused", auditlog.Filter{Action: "provision"}, []auditlog.Entry{refused, first}},
+			"Time":     {"within a time", auditlog.Filter{Since: refused.At, Until: other.At}, []auditlog.Entry{retry, refused}},
+			"Limit":    {"no more than a page, of both tables together", auditlog.Filter{Limit: 2}, []auditlog.Entry{other, retry}},
+			"Page":     {"the next page", auditlog.Filter{Limit: 2, Before: retry.At, BeforeID: retry.ID}, []auditlog.Entry{refused, first}},
 		} {
 			if test.filter.Limit == 0 {
 				test.filter.Limit = 10
@@ -126,8 +125,8 @@ func TestListUnitesEntriesAndOperations(t *testing.T) {
 
 func TestNothingOfTheTrailIsChanged(t *testing.T) {
 	onEach(t, 0, func(b bench) {
-		b.add(1, audit.Entry{Action: audit.Access})
-		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, audit.Entry{})
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{})
 
 		for _, statement := range []string{
 			`UPDATE audit SET entry = '{}'`, `UPDATE audit SET keep_until = at`, `DELETE FROM audit`,
@@ -162,10 +161,10 @@ func TestEntriesAreKeptAsLongAsWasPromised(t *testing.T) {
 
 	onEach(t, keep, func(b bench) {
 		// The database's own clock judges too: what is to be removed is old for it as well.
-		b.add(1, audit.Entry{Action: audit.Access})
-		b.add(2, audit.Entry{Action: audit.Access})
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 
-		young := audit.Entry{ID: "young", Action: audit.Access, At: time.Now().UTC().Truncate(time.Second)}
+		young := auditlog.Entry{ID: "young", Action: auditlog.ActionAccess, At: time.Now().UTC().Truncate(time.Second)}
 		if err := b.entries.Insert(b.Context(), b.db.Writer(), young); err != nil {
 			b.Fatal(err)
 		}

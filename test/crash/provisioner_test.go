@@ -55,7 +55,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
-		Trail:    audit.NewTrail(p.trail, db, clock.RealClock{}, logging.Discard()),
+		Trail:    audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Check:    func(stored.Runtime) error { return nil },
 	})
