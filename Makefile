@@ -5,6 +5,8 @@ LINT     := .bin/golangci-lint
 LINT_VERSION := v2.15.0
 VALE     := .bin/vale
 VALE_VERSION := v3.15.2
+GORELEASER := .bin/goreleaser
+GORELEASER_VERSION := v2.14.0
 BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that the build cache is shared.
 export CGO_ENABLED := 0
@@ -108,6 +110,16 @@ bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a q
 	go test -run '^$$' -bench . -benchmem ./process/...
 	go run ./test/bench -out docs/operator/benchmarks.md
 
+.PHONY: release release-snapshot
+release: $(GORELEASER) ## Publish the release of the current tag: archives, checksums, SBOMs, images. Needs Docker and Syft.
+	$(GORELEASER) release --clean
+
+release-snapshot: $(GORELEASER) ## Build archives and checksums of the current commit into dist/, without publishing.
+	$(GORELEASER) release --clean --snapshot --skip=docker,sbom
+
+$(GORELEASER):
+	GOBIN=$(CURDIR)/.bin go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
 .PHONY: clean
 clean: ## Remove what was built and the sandbox's data.
-	rm -rf bin .bin .sandbox
+	rm -rf bin .bin dist .sandbox

@@ -8,8 +8,10 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+	_ "time/tzdata" // images are built from scratch
 
 	"github.com/google/uuid"
+	_ "golang.org/x/crypto/x509roots/fallback" // images are built from scratch
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
