@@ -13,31 +13,32 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config bounds the engine of one replica.
+// Config configures the engine of one replica.
 type Config struct {
-	// Workers is how many operations run at the same time. With 0 the replica carries none.
+	// Workers is how many operations run at the same time. With 0 the replica runs none.
 	Workers int
-	// Limits bounds how many of a kind run at the same time. Kinds that it does not name are bounded by Workers.
+	// Limits bounds how many operations of a kind run at the same time. Other kinds are bounded by Workers.
 	Limits map[string]int
-	// Lease is how long a replica that stopped renewing keeps its operations. It is renewed three times as often.
+	// Lease is how long a replica that stopped renewing keeps its operations. Leases are renewed three times as often.
 	Lease time.Duration
-	// Poll is how often due operations and expired leases are looked for when nothing wakes the engine.
+	// Poll is the interval between searches for due operations and expired leases when nothing wakes the engine.
 	Poll time.Duration
-	// PendingLimit is how long an operation may wait for its turn; then it fails.
+	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, leaves operations alone that were accepted before it.
+	// CreatedAfter, if set, excludes operations that were accepted earlier.
 	CreatedAfter time.Time
-	// Component is the service, in problems that do not say in which system they arose.
+	// Component is the component of problems that name none.
 	Component string
-	// Grace is how long running steps may go on after the engine was told to stop.
+	// Grace is how long running steps may continue after the engine is stopped.
 	Grace time.Duration
-	// Observer is told what the engine does; nil for nobody.
+	// Observer receives events; nil for none.
 	Observer Observer
-	// Tracer follows operations across systems; nil for nobody.
+	// Tracer traces attempts; nil for none.
 	Tracer Tracer
 }
 
-// DefaultConfig has the values that the services start from.
+// DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. A replica that is
+// killed is thereby replaced within 10 s.
 func DefaultConfig() Config {
 	const (
 		workers      = 60
@@ -49,52 +50,39 @@ func DefaultConfig() Config {
 	return Config{Workers: workers, Lease: lease, Poll: time.Second, PendingLimit: pendingLimit, Grace: grace}
 }
 
-// renewals is how many times a lease is renewed while it lasts.
-const renewals = 3
-
-// Engine claims operations and carries them. All engines on one store share the work.
+// Engine claims operations and runs them. All engines on one store share the work.
 type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
-	asks      []Due
-	away      backoff
-	config    Config
-	clock     clock.WithTicker
-	log       logrus.FieldLogger
-	owner     string
-	wake      chan struct{}
+	// schedule is the order in which kinds are claimed next. It rotates with each claim.
+	schedule     []Due
+	storeBackoff backoff
+	config       Config
+	clock        clock.WithTicker
+	log          logrus.FieldLogger
+	owner        string
+	wake         chan struct{}
 
-	stopping <-chan struct{} // closed when what is held is to be handed back before its next step
+	stopping <-chan struct{} // closed once operations are to be handed back before their next step
 	running  sync.WaitGroup
-	mutex    sync.Mutex
+	mutex    sync.Mutex // guards held and the leases in it
 	held     map[string]*lease
 }
 
-// lease is an operation that a worker of this replica carries.
-type lease struct {
-	Held
-
-	kind      string
-	cancel    context.CancelFunc // stops the run when the lease is lost, or the time of its operation is over
-	ends      time.Time          // the limit of the operation
-	told      time.Time          // begin of the step that the store was told of
-	canceling bool               // the operation is to be canceled at its next safe point
-}
-
-// NewEngine checks the processes and returns an engine that is not yet running.
+// NewEngine validates the configuration and the processes and returns an engine that is not running yet.
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
 	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
-		return nil, fmt.Errorf("engine configuration %+v: durations have to be positive, workers not negative", config)
+		return nil, fmt.Errorf("engine configuration %+v: durations must be positive, workers must not be negative", config)
 	}
 
 	if config.Observer == nil {
-		config.Observer = unobserved{}
+		config.Observer = noObserver{}
 	}
 
 	if config.Tracer == nil {
-		config.Tracer = untraced{}
+		config.Tracer = noTracer{}
 	}
 
 	engine := &Engine[D]{
@@ -106,7 +94,8 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 		owner:     uuid.NewString(),
 		wake:      make(chan struct{}, 1),
 		held:      map[string]*lease{},
-		away:      newBackoff(config.Poll),
+
+		storeBackoff: newBackoff(config.Poll),
 	}
 
 	for _, process := range processes {
@@ -120,7 +109,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 		engine.processes[process.Kind] = process
 		engine.kinds = append(engine.kinds, process.Kind)
-		engine.asks = append(engine.asks, Due{Kind: process.Kind}, Due{Kind: process.Kind, Pending: true})
+		engine.schedule = append(engine.schedule, Due{Kind: process.Kind}, Due{Kind: process.Kind, Pending: true})
 	}
 
 	if len(engine.kinds) == 0 {
@@ -129,7 +118,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 	for kind, limit := range config.Limits {
 		if !engine.Handles(kind) || limit < 1 {
-			return nil, fmt.Errorf("limit %d for operations of kind %q: it has to be positive, and the kind one of %s",
+			return nil, fmt.Errorf("limit %d for operations of kind %q: must be positive, and the kind one of %s",
 				limit, kind, strings.Join(engine.kinds, ", "))
 		}
 	}
@@ -137,27 +126,27 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 	return engine, nil
 }
 
-// Handles reports whether a process is registered for the kind. An operation of another kind is never accepted.
+// Handles reports whether a process is registered for the kind. Operations of other kinds must not be accepted.
 func (e *Engine[D]) Handles(kind string) bool {
 	_, known := e.processes[kind]
 
 	return known
 }
 
-// Wake has the engine look for due operations now. It never blocks.
+// Wake makes the engine look for due operations now. It never blocks.
 func (e *Engine[D]) Wake() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // a wake-up is under way already
+	default: // a wake-up is pending already
 	}
 }
 
-// Run claims and carries operations until the context ends. Then it claims no more, lets running steps finish for the grace
-// period, and hands back what is left.
+// Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period, and
+// hands back the rest. It fails at start when unfinished operations have a kind without a process.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
-		return nil // it was told to stop before it began
+		return nil // stopped before it started
 	}
 
 	if err := e.checkKinds(kinds); err != nil {
@@ -169,27 +158,26 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 
 	e.stopping = ctx.Done()
 
-	var beside sync.WaitGroup
+	var background sync.WaitGroup
 
-	beside.Go(func() { e.renewLeases(runs) })
-	beside.Go(func() { e.expirePending(ctx) })
-
-	beside.Go(func() { e.interruptLate(runs, stop) })
+	background.Go(func() { e.renewLeases(runs) })
+	background.Go(func() { e.expirePending(ctx) })
+	background.Go(func() { e.interruptLate(runs, stop) })
 
 	e.dispatch(ctx, runs)
 	e.running.Wait()
 	stop()
-	beside.Wait()
+	background.Wait()
 
 	return nil
 }
 
-// unfinishedKinds asks until the store answers or the context ends: a replica that has just begun outlives its database as any other does.
+// unfinishedKinds asks until the store answers or the context ends: a starting replica tolerates a database outage like any other.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
 		if err == nil {
-			e.away.succeeded()
+			e.storeBackoff.succeeded()
 
 			return kinds, nil
 		}
@@ -198,40 +186,40 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 			return nil, ctx.Err()
 		}
 
-		e.log.WithError(err).Warn("the kinds of unfinished operations could not be read")
-		e.away.failed()
+		e.log.WithError(err).Warn("reading the kinds of unfinished operations failed")
+		e.storeBackoff.failed()
 
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-e.clock.After(e.away.pause()):
+		case <-e.clock.After(e.storeBackoff.pause()):
 		}
 	}
 }
 
-// checkKinds refuses to start beside operations that nobody would ever carry.
+// checkKinds refuses to start when operations are unfinished that no process would ever run.
 func (e *Engine[D]) checkKinds(unfinished []string) error {
 	for _, kind := range unfinished {
 		if !e.Handles(kind) {
-			return fmt.Errorf("there are unfinished operations of kind %q, for which no process is registered", kind)
+			return fmt.Errorf("unfinished operations of kind %q exist, but no process is registered for it", kind)
 		}
 	}
 
 	return nil
 }
 
-// dispatch claims work whenever there is a free worker and a reason to look.
+// dispatch claims work whenever a worker is free and something may be due.
 func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	poll := e.clock.NewTicker(e.config.Poll)
 	defer poll.Stop()
 
 	for ctx.Err() == nil {
-		if claimed := e.claim(ctx, runs); claimed {
-			continue // there may be more
+		if more := e.claimWork(ctx, runs); more {
+			continue
 		}
 
-		// While the store does not answer, nothing that wakes the engine is a reason to ask.
-		if pause := e.away.pause(); pause > 0 {
+		// Wake-ups are no reason to call a store that does not answer.
+		if pause := e.storeBackoff.pause(); pause > 0 {
 			select {
 			case <-ctx.Done():
 			case <-e.clock.After(pause):
@@ -248,7 +236,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	}
 }
 
-// start carries a claimed operation in a worker of its own.
+// start runs a claimed operation in a worker of its own.
 func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	ctx, cancel := context.WithCancel(runs)
 	held := &lease{
@@ -261,7 +249,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 
 	e.mutex.Lock()
 	if former, still := e.held[work.Record.ID]; still {
-		former.cancel() // this replica has lost that lease to itself
+		former.cancel() // this replica lost that lease to itself
 	}
 
 	e.held[work.Record.ID] = held
@@ -276,7 +264,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	e.running.Go(func() {
 		defer cancel()
 
-		e.newRun(work, held).carry(ctx)
+		e.newRun(work, held).execute(ctx)
 		e.config.Observer.Left(work.Record.Kind)
 
 		e.release(held)
@@ -284,7 +272,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	})
 }
 
-// release forgets a run that has ended. A newer run of the same operation stays.
+// release removes a run that has ended, unless a newer run of the same operation has replaced it.
 func (e *Engine[D]) release(ended *lease) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -294,8 +282,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that still run after the grace period. It counts from when the engine was told to stop: a claim that is
-// then under way may take a while to come to its end.
+// interruptLate interrupts the steps that still run after the grace period. The period starts when the engine is stopped: a claim that
+// is in flight then may take a while.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 
@@ -306,7 +294,7 @@ func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc)
 	}
 }
 
-// isStopping reports whether the engine was told to stop.
+// isStopping reports whether the engine is stopping.
 func (e *Engine[D]) isStopping() bool {
 	select {
 	case <-e.stopping:

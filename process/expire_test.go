@@ -43,7 +43,7 @@ func TestWhatWaitsForItsTurnForTooLongFails(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 
 		want := process.Problem{
-			Message: "its turn did not come within 10m0s", Reason: failure.ReasonTimeout, Component: service,
+			Message: "the operation did not start within 10m0s", Reason: failure.ReasonTimeout, Component: service,
 		}
 
 		for i := range late {

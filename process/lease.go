@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// renewals is how many times a lease is renewed before it would expire.
+const renewals = 3
+
+// lease is an operation that a worker of this replica runs.
+type lease struct {
+	Held
+
+	kind      string
+	cancel    context.CancelFunc // stops the run when the lease is lost, or the operation exceeds its limit
+	ends      time.Time          // the limit of the operation
+	reported  time.Time          // StepBegan as the store knows it
+	canceling bool               // the operation is canceled at its next safe point
+}
+
 // renewLeases extends the leases of this replica until the context ends.
 func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
@@ -23,7 +37,7 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 			until = now.Add(e.config.Lease)
 		}
 
-		// The database is away, or the machine slept. Others may carry these operations before the next look.
+		// The database is down, or the machine slept. Other replicas may claim these operations before the next renewal.
 		if e.now().Add(e.config.Lease / renewals).After(until) {
 			e.abandon()
 		}
@@ -32,10 +46,11 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 	}
 }
 
-// now is the wall clock: it goes on while the machine sleeps, as the leases do.
+// now returns the wall-clock time without its monotonic part: like the leases, it advances while the machine sleeps.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease, stops the runs whose lease was lost, and marks those that are to be canceled.
+// renew extends every lease, stops the runs whose lease was lost, and marks those whose operation is to be canceled. It reports
+// whether the store answered.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	held := e.holding()
 	if len(held) == 0 {
@@ -48,7 +63,7 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	states, err := e.store.Renew(deadline, Renewal{Owner: e.owner, Until: now.Add(e.config.Lease), Held: held})
 	if err != nil {
 		if ctx.Err() == nil {
-			e.log.WithError(err).Warn("leases could not be renewed")
+			e.log.WithError(err).Warn("renewing leases failed")
 		}
 
 		return false
@@ -57,13 +72,13 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	for _, asked := range held {
-		lease, still := e.held[asked.OperationID]
-		if !still || lease.Fence != asked.Fence {
-			continue // it ended, or began anew, while the store was asked
+	for _, renewed := range held {
+		lease, still := e.held[renewed.OperationID]
+		if !still || lease.Fence != renewed.Fence {
+			continue // the run ended, or the operation was claimed again, during the call
 		}
 
-		switch state, ours := states[asked.OperationID]; {
+		switch state, ours := states[renewed.OperationID]; {
 		case !ours:
 			lease.cancel()
 		case state == Canceling:
@@ -71,26 +86,26 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 
 			fallthrough
 		default:
-			lease.told = asked.StepBegan
+			lease.reported = renewed.StepBegan
 		}
 	}
 
 	return true
 }
 
-// holding lists what this replica carries and what each is doing.
+// holding lists the operations that this replica runs, with their current steps.
 func (e *Engine[D]) holding() []Held {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	held := make([]Held, 0, len(e.held))
+	all := make([]Held, 0, len(e.held))
 	for _, lease := range e.held {
-		asked := lease.Held
-		asked.Changed = !lease.StepBegan.Equal(lease.told)
-		held = append(held, asked)
+		held := lease.Held
+		held.Changed = !lease.StepBegan.Equal(lease.reported)
+		all = append(all, held)
 	}
 
-	return held
+	return all
 }
 
 // abandon stops every run.
@@ -103,7 +118,7 @@ func (e *Engine[D]) abandon() {
 	}
 }
 
-// stopOverdue interrupts steps that go on beyond the limit of their operation. Its next run then ends it.
+// stopOverdue interrupts steps that run beyond the limit of their operation. The next claim then fails the operation.
 func (e *Engine[D]) stopOverdue(now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -7,36 +7,37 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// Observer is told what an engine does, for metrics. It must not block.
+// Observer receives events of an engine, for metrics. Its methods must not block.
 type Observer interface {
-	// Began tells that a worker took up an operation.
+	// Began reports that a worker started a run.
 	Began(kind string)
-	// PickedUp tells for how long an operation was due before a worker took it up. Those taken over from a replica are left out.
+	// PickedUp reports how long an operation was due before a worker started it. It excludes operations taken over from a replica.
 	PickedUp(kind string, delay time.Duration)
-	// Left tells that the worker is free again.
+	// Left reports that the worker is free again.
 	Left(kind string)
-	// Attempted tells what came of a run of a step.
+	// Attempted reports the outcome and the duration of an attempt.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
-	// Ended tells that an operation came to its end: each one once, over all replicas.
+	// Ended reports that an operation ended: once for each operation, across all replicas.
 	Ended(record Record)
-	// ClaimFailed tells that the store could not be asked for work.
+	// ClaimFailed reports that the store did not answer a claim.
 	ClaimFailed()
-	// LeaseLost tells that a run ended because another replica has claimed its operation.
+	// LeaseLost reports that a run stopped because another replica has claimed its operation.
 	LeaseLost()
 }
 
-// unobserved is the observer of an engine that has none.
-type unobserved struct{}
+// noObserver is the default Observer.
+type noObserver struct{}
 
-func (unobserved) Began(string)                                     {}
-func (unobserved) PickedUp(string, time.Duration)                   {}
-func (unobserved) Left(string)                                      {}
-func (unobserved) Attempted(string, string, Outcome, time.Duration) {}
-func (unobserved) Ended(Record)                                     {}
-func (unobserved) ClaimFailed()                                     {}
-func (unobserved) LeaseLost()                                       {}
+func (noObserver) Began(string)                                     {}
+func (noObserver) PickedUp(string, time.Duration)                   {}
+func (noObserver) Left(string)                                      {}
+func (noObserver) Attempted(string, string, Outcome, time.Duration) {}
+func (noObserver) Ended(Record)                                     {}
+func (noObserver) ClaimFailed()                                     {}
+func (noObserver) LeaseLost()                                       {}
 
-// Ended tells whoever follows the engine of an operation that came to its end. A store tells so of those that are canceled before their turn.
+// Ended reports the end of an operation to the Observer, the Tracer and the log. Stores call it for operations that are canceled
+// while pending, which no engine runs.
 func (e *Engine[D]) Ended(record Record) {
 	e.config.Observer.Ended(record)
 	e.config.Tracer.Ended(record)
@@ -46,20 +47,20 @@ func (e *Engine[D]) Ended(record Record) {
 	}).Info("operation ended")
 }
 
-// Tracer follows operations across systems: it knows to which operation the calls of a step belong. It must not block.
+// Tracer follows operations across systems: it links the calls of a step to its operation. Its methods must not block.
 type Tracer interface {
-	// Attempt is called before a run of a step, which then has the context that it returns. The function is called once: when it is
-	// known what came of the run.
+	// Attempt is called before an attempt, which runs with the returned context. The returned function is called exactly once, with the
+	// result of the attempt.
 	Attempt(ctx context.Context, record Record, attempt Attempt) (context.Context, func(outcome Outcome, message string))
-	// Ended tells of an operation that came to its end.
+	// Ended reports that an operation ended.
 	Ended(record Record)
 }
 
-// untraced is the tracer of an engine that has none.
-type untraced struct{}
+// noTracer is the default Tracer.
+type noTracer struct{}
 
-func (untraced) Attempt(ctx context.Context, _ Record, _ Attempt) (context.Context, func(Outcome, string)) {
+func (noTracer) Attempt(ctx context.Context, _ Record, _ Attempt) (context.Context, func(Outcome, string)) {
 	return ctx, func(Outcome, string) {}
 }
 
-func (untraced) Ended(Record) {}
+func (noTracer) Ended(Record) {}

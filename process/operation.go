@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Operation is what a step gets and gives back: the stored record and the data of the process, decoded.
+// Operation is the input and the result of a step: the stored record and the decoded data of the process.
 type Operation[D any] struct {
 	Record
 
@@ -20,43 +20,29 @@ type Operation[D any] struct {
 	note    note
 }
 
-// note is what a step said about its return besides the duration.
+// note is what a step reports about its return beyond the duration.
 type note struct {
 	message      string
 	failed       bool
 	notCompleted bool
 }
 
-// NewOperation returns an operation for the test of a step: it runs for the first time, at the given moment, and Save does nothing.
+// NewOperation returns an operation for the test of a step: its first attempt runs at the given time, and Save does nothing.
 func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
-// Attempt tells which run of the step this is since it last succeeded, counted from 1.
+// Attempt returns the number of this attempt since the step last succeeded, counted from 1.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 
-// failing counts this run as failed, the first of its row or one more.
-func (a Attempt) failing() Attempt {
-	if a.Failures == 0 {
-		a.FailingSince = a.Last
-	}
-
-	a.Failures++
-
-	return a
-}
-
-// failingFor is the time since the first failure of the row that this run would continue.
-func (a Attempt) failingFor() time.Duration { return a.Last.Sub(a.failing().FailingSince) }
-
-// Elapsed is the time since the step's first run.
+// Elapsed returns the time since the step's first attempt.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
-// Now is when this run of the step began, by the engine's clock.
+// Now returns when this attempt started, by the engine's clock.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Save stores the data at once, under the lease: an intent, before a call that makes something outside. It fails when the
-// lease was lost; the step has to return the error and not make the call.
+// Save stores the data at once, under the lease. Steps use it to store an intent before a call that creates something outside. It
+// fails when the lease is lost; the step must then return the error without making the call.
 func (o Operation[D]) Save(ctx context.Context) error {
 	if o.save == nil {
 		return nil
@@ -65,11 +51,11 @@ func (o Operation[D]) Save(ctx context.Context) error {
 	return o.save(ctx, o)
 }
 
-// Await has the step run again after the interval, or as soon as the event of WaitingFor happens, until the limit since its first
-// run has passed. Then the operation fails. The line tells people what it waits for. So that no event is missed, an earlier
-// save has to have stored WaitingFor.
+// Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. It fails the operation once the limit
+// has passed since the step's first attempt. why is shown to users as the progress. To miss no event, WaitingFor must be stored by an
+// earlier save.
 func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
-	if err := later(interval); err != nil {
+	if err := checkInterval(interval); err != nil {
 		return operation, 0, err
 	}
 
@@ -82,11 +68,11 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
-// RetryOperation has the step run again after the interval, until it has failed for the window without success in between. Then
-// the operation fails with the reason.
+// RetryOperation runs the step again after the interval. Once the step has failed for the window without a success in between, it
+// fails the operation with the reason.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
-	if err := later(interval); err != nil {
+	if err := checkInterval(interval); err != nil {
 		return operation, 0, err
 	}
 
@@ -99,11 +85,11 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 	return operation, interval, nil
 }
 
-// RetryOperationWithoutFail has the step run again after the interval, until it has failed for the window without success in
-// between. Then the step is recorded as not completed, is not run again, and the operation goes on without it.
+// RetryOperationWithoutFail runs the step again after the interval. Once the step has failed for the window without a success in
+// between, it is recorded as not completed and the operation continues without it.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
-	if err := later(interval); err != nil {
+	if err := checkInterval(interval); err != nil {
 		return operation, 0, err
 	}
 
@@ -117,17 +103,17 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 	return operation, interval, nil
 }
 
-// later fails for a pause that is none: a step that returns it says that it is done.
-func later(interval time.Duration) error {
+// checkInterval rejects non-positive intervals: a step that returns one reports that it is done.
+func checkInterval(interval time.Duration) error {
 	if interval <= 0 {
-		return failure.New(failure.Internal, "a step is to run again after %s, which would mean that it is done", interval).
+		return failure.New(failure.Internal, "a step asks to run again after %s, which would mark it as done", interval).
 			WithReason(failure.ReasonInternal, "")
 	}
 
 	return nil
 }
 
-// gaveUp makes the error of a step whose window has passed.
+// gaveUp returns the error of a step whose retry window has passed.
 func gaveUp(reason string, err error, window time.Duration) error {
 	known := failure.Of(err)
 
@@ -135,7 +121,7 @@ func gaveUp(reason string, err error, window time.Duration) error {
 		WithReason(known.Reason, known.Component)
 }
 
-// describe joins what was being done with the part of the error that people may read.
+// describe joins the reason with the part of the error that users may see.
 func describe(reason string, err error) string {
 	if err == nil {
 		return reason

@@ -9,47 +9,65 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Step is one piece of a process. It may run many times, on any replica: it checks whether its work is done, does it, and never
-// waits inside. It returns the operation, modified, and
+// Step is one unit of work in a process. It may run many times, on any replica: it checks whether its work is done, does it, and
+// never waits inside. It returns the modified operation and
 //
-//   - 0, nil: done, the next step follows;
-//   - d, nil: the worker is freed, the stage begins again after d;
-//   - 0, err: the operation fails, unless the error's kind is one that is retried: then the stage's RetryPolicy decides.
+//   - 0, nil: the step is done and the next one runs;
+//   - d, nil: the worker is freed, and the stage restarts after d;
+//   - 0, err: the operation fails, unless the kind of the error is retryable: then the stage's RetryPolicy decides.
 //
-// A duration beside an error is a programming error and fails the operation.
+// Returning both a duration and an error is a programming error and fails the operation.
 type Step[D any] interface {
 	Name() string
 	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
 }
 
-// Process is how operations of a kind are carried: stages in order.
+// RunFunc has the signature of Step.Run.
+type RunFunc[D any] func(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
+
+// StepFunc returns a step that calls run: for steps that need no type of their own.
+func StepFunc[D any](name string, run RunFunc[D]) Step[D] { return stepFunc[D]{name: name, run: run} }
+
+type stepFunc[D any] struct {
+	name string
+	run  RunFunc[D]
+}
+
+func (s stepFunc[D]) Name() string { return s.name }
+
+func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error) {
+	return s.run(ctx, operation, log)
+}
+
+// Process defines how operations of a kind run: stages in order.
 type Process[D any] struct {
 	Kind   string
 	Stages []Stage[D]
-	// Limit is how long an operation may take from its first claim; then it fails.
+	// Limit is the longest time that an operation may take, counted from its first claim. Then it fails.
 	Limit time.Duration
 }
 
-// Stage is a group of steps that is done as a whole: recorded when all have succeeded, begun anew when one has to come back.
+// Stage is a group of steps that finishes as a whole: it is recorded once all its steps succeed, and restarts from its first step
+// when one of them has to run again.
 type Stage[D any] struct {
 	Name  string
 	Retry RetryPolicy
 	Steps []Task[D]
-	// RetryFrom names the stage with which the retry of an operation begins that came to its end in this one. Without it that is
-	// this stage itself. A stage that waits for something ordered earlier names the one that orders it.
+	// RetryFrom names the earlier stage from which an operation is retried that ended in this stage. It defaults to this stage. A stage
+	// that waits for an earlier request names the stage that sends the request.
 	RetryFrom string
 }
 
-// Task is a step in its place.
+// Task is a step as part of a stage.
 type Task[D any] struct {
 	Step Step[D]
-	// When, if set, says whether the step is run at all.
+	// When, if set, reports whether the step runs at all.
 	When func(Operation[D]) bool
-	// Skippable says that an operator may have the step left out: nothing after it needs what it does.
+	// Skippable allows operators to skip the step: nothing after it depends on its result.
 	Skippable bool
 }
 
-// Steps lists steps that are always run.
+// Steps returns unconditional tasks.
 func Steps[D any](steps ...Step[D]) []Task[D] {
 	tasks := make([]Task[D], 0, len(steps))
 	for _, step := range steps {
@@ -59,7 +77,7 @@ func Steps[D any](steps ...Step[D]) []Task[D] {
 	return tasks
 }
 
-// Skippable lists steps that are run unless an operator has them left out.
+// Skippable returns tasks that operators may skip.
 func Skippable[D any](steps ...Step[D]) []Task[D] {
 	tasks := Steps(steps...)
 	for i := range tasks {
@@ -79,14 +97,14 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
-// Validate finds what would only show at run time: missing names, names given twice, empty stages, impossible limits.
+// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits.
 func (p Process[D]) Validate() error {
 	if p.Kind == "" {
-		return errors.New("a process has no kind")
+		return errors.New("the process has no kind")
 	}
 
 	if p.Limit <= 0 || len(p.Stages) == 0 {
-		return fmt.Errorf("process %q needs a limit and at least one stage", p.Kind)
+		return fmt.Errorf("process %q: needs a limit and at least one stage", p.Kind)
 	}
 
 	stages, steps := map[string]bool{}, map[string]bool{}
@@ -112,7 +130,7 @@ func (p Process[D]) Validate() error {
 
 		for _, task := range stage.Steps {
 			if task.Step == nil || task.Step.Name() == "" || steps[task.Step.Name()] {
-				return fmt.Errorf("process %q: stage %q: a step is missing, has no name or a name used twice", p.Kind, stage.Name)
+				return fmt.Errorf("process %q: stage %q: a step is nil, has no name, or has a name that is used twice", p.Kind, stage.Name)
 			}
 
 			steps[task.Step.Name()] = true

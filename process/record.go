@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// State is where an operation stands.
+// State is the state of an operation.
 type State string
 
-// The states. Pending operations wait for their turn; at most one operation of an instance is in progress or canceling.
+// Operations start as Pending. At most one operation of an instance is InProgress or Canceling. The other states are final.
 const (
 	Pending    State = "pending"
 	InProgress State = "in progress"
@@ -19,88 +19,102 @@ const (
 	Canceled   State = "canceled"
 )
 
-// Terminal reports whether nothing will happen any more.
+// Terminal reports whether the state is final.
 func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Canceled }
 
-// Problem is why an operation failed, or what holds it up.
+// Problem says why an operation failed, or what delays it.
 type Problem struct {
 	Message   string `json:"message"`
 	Reason    string `json:"reason"`
 	Component string `json:"component"`
 }
 
-// Record is an operation as it is stored.
+// Record is a stored operation.
 type Record struct {
 	ID string
-	// Kind names the process that carries the operation.
+	// Kind names the process that runs the operation.
 	Kind string
-	// InstanceID is what the operation works on. Operations of one instance run one after the other, by Position.
+	// InstanceID is the object of the operation. Operations of an instance run one after the other, by Position.
 	InstanceID string
 	Position   int64
-	// Tenant is on whose behalf it works. Those of a kind take turns by tenant.
+	// Tenant is the owner of the instance. Pending operations of a kind take turns by tenant.
 	Tenant string
 	// PredecessorID is the operation that this one retries, or empty.
 	PredecessorID string
-	// OrderedBy is on whose behalf it was accepted, Audit what else is told of that, as JSON. The engine does not look at them.
+	// OrderedBy names the requester. Audit holds more about the request, as JSON. The engine ignores both.
 	OrderedBy string
 	Audit     string
-	// Trace is where a Tracer has it belong, as a line. The engine does not look at it.
+	// Trace is the trace context of the request, in the format of the Tracer. The engine ignores it.
 	Trace string
 	State State
-	// Description is a line for people.
+	// Description is one line for users.
 	Description string
-	// Problem is what its last run failed at, Progress what that run said instead when it waits.
+	// Problem is the failure of the last attempt. Progress is the message of an attempt that waits instead.
 	Problem  Problem
 	Progress string
-	// FinishedStages are never run again. SkippedSteps were not completed, without failing the operation.
+	// FinishedStages never run again. SkippedSteps were not completed, without failing the operation.
 	FinishedStages []string
 	SkippedSteps   []string
-	// Skip is a step that an operator lets be left out, with the reason.
+	// Skip is an operator's pending request to skip a step.
 	Skip Skip
-	// Stage and Step tell what runs, or what runs next; StepBegan when the attempt began that runs now.
+	// Stage and Step run now, or next. StepBegan is the start of the running attempt, or zero.
 	Stage, Step string
 	StepBegan   time.Time
-	// WaitingFor is a key of the outside event that makes the operation due before NextRun.
+	// WaitingFor is the key of an outside event that makes the operation due before NextRun.
 	WaitingFor string
-	// Payload is the data that the steps share, as JSON. It is sealed at rest; only who carries the operation gets it.
+	// Payload is the data of the process, as JSON. It is sealed at rest and present only in claimed operations.
 	Payload json.RawMessage
 
 	CreatedAt, UpdatedAt time.Time
-	// StartedAt is the first claim; limits count from it. FinishedAt is the end.
+	// StartedAt is the first claim, from which Process.Limit counts. FinishedAt is the end.
 	StartedAt, FinishedAt time.Time
 	NextRun               time.Time
 	Lease                 Lease
-	// TimelineRemoved is when the timeline of an operation was removed that had ended long ago, or zero.
+	// TimelineRemoved is when retention removed the timeline, or zero.
 	TimelineRemoved time.Time
 }
 
-// Skip names a step that is to be left out.
+// Skip is an operator's request to skip a step.
 type Skip struct {
 	Step, Reason string
 }
 
-// Lease is one replica's right to carry the operation. Every write carries the fence and fails once another claim raised it.
+// Lease is one replica's right to run the operation. Every write carries the fence and fails once a later claim has raised it.
 type Lease struct {
 	Owner string
 	Until time.Time
 	Fence int64
 }
 
-// Finished reports whether the stage is never to be run again.
+// Finished reports whether the stage has finished and never runs again.
 func (r Record) Finished(stage string) bool { return slices.Contains(r.FinishedStages, stage) }
 
-// Attempt counts the runs of a step since it last succeeded in its operation.
+// Attempt counts the attempts of a step since it last succeeded in its operation.
 type Attempt struct {
 	Stage, Step string
 	Number      int
 	First, Last time.Time
-	// Failures counts the runs that failed without one that succeeded or waited in between, FailingSince is the first of them.
+	// Failures counts the consecutive failures: a success or a wait resets it. FailingSince is the first of them.
 	Failures     int
 	FailingSince time.Time
 	LastError    string
 }
 
-// Outcome is what came of an attempt, or what happened to the operation.
+// failing returns the attempt counted as one more failure.
+func (a Attempt) failing() Attempt {
+	if a.Failures == 0 {
+		a.FailingSince = a.Last
+	}
+
+	a.Failures++
+
+	return a
+}
+
+// failingFor returns the time since the first of the consecutive failures, counting this attempt as one of them.
+func (a Attempt) failingFor() time.Duration { return a.Last.Sub(a.failing().FailingSince) }
+
+// Outcome is the result of an attempt, or an event of the operation.
 type Outcome string
 
 // The outcomes of attempts.
@@ -114,7 +128,7 @@ const (
 	Skipped      Outcome = "skipped"
 )
 
-// The outcomes that concern the operation as a whole; their entries name no step.
+// The events of the operation as a whole; their entries name no step.
 const (
 	Accepted           Outcome = "accepted"
 	TakenOver          Outcome = "taken over"
@@ -126,23 +140,23 @@ const (
 	OperationFailed    Outcome = "operation failed"
 )
 
-// Entry is a line of an operation's timeline.
+// Entry is one entry of an operation's timeline.
 type Entry struct {
 	Stage, Step string
-	// Attempt is counted from 1. A stored line may stand for several attempts in a row that came back with the same outcome and
-	// message: from FirstAttempt, which is 0 otherwise, to Attempt. Began is then of the first, End and NextRun are of the last.
+	// Attempt is counted from 1. A compacted entry covers consecutive attempts with the same outcome and message, from FirstAttempt
+	// (otherwise 0) to Attempt. Began is then that of the first attempt; End and NextRun are those of the last.
 	Attempt, FirstAttempt int
 	Began, End            time.Time
 	Outcome               Outcome
 	Message               string
-	// NextRun is when the step is tried again, where it is.
+	// NextRun is when the step runs again, or zero.
 	NextRun time.Time
 }
 
-// New is an operation to be accepted.
+// New is an operation to accept.
 type New struct {
 	ID, Kind, InstanceID string
-	// Tenant is on whose behalf it works: one with many pending operations does not delay the others.
+	// Tenant owns the instance. A tenant with many pending operations does not delay the others.
 	Tenant        string
 	PredecessorID string
 	Description   string
@@ -151,9 +165,9 @@ type New struct {
 	Audit     string
 	// Trace is that of the Record.
 	Trace string
-	// Why is told in the first line of its timeline; without it, its kind is.
+	// Why is the message of the first timeline entry. It defaults to the kind.
 	Why string
-	// FinishedStages and SkippedSteps are those that it does not run: of a retry, what it takes over.
+	// FinishedStages and SkippedSteps do not run: a retry takes them over from its predecessor.
 	FinishedStages []string
 	SkippedSteps   []string
 	Payload        json.RawMessage

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// RetryPolicy says when a step that met a passing error runs again: after First, then Factor times longer each time up to Cap,
-// spread by Jitter (0.1: up to ten percent longer), until it has failed for the Window without success in between.
+// RetryPolicy says when a step runs again after a retryable error: first after First, then each time Factor times later, up to Cap,
+// lengthened at random by up to Jitter (0.1 is 10 %). The operation fails once the step has failed for Window without a success.
 type RetryPolicy struct {
 	First, Cap time.Duration
 	Factor     float64
@@ -17,12 +17,12 @@ type RetryPolicy struct {
 	Window     time.Duration
 }
 
-// DefaultRetry suits outside systems that are away for minutes.
+// DefaultRetry returns a policy for upstreams with outages of minutes: from 1 s to 1 min, for an hour.
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
 }
 
-// Interval is the wait after the attempt with that number, counted from 1.
+// Interval returns the wait after the failed attempt with the given number, counted from 1.
 func (p RetryPolicy) Interval(attempt int) time.Duration {
 	interval := min(float64(p.First)*math.Pow(p.Factor, float64(attempt-1)), float64(p.Cap))
 
@@ -37,11 +37,11 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor is the operation that retries one that failed or was canceled. It takes over the data, the stages that were
-// finished, up to the one that the retry begins with, and what operators had left out.
+// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the one from
+// which the retry starts, and the steps that operators skipped.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
-	kept := process.keptBy(former)
+	stages := process.reusableStages(former)
 
 	return New{
 		ID:             id,
@@ -50,15 +50,15 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 		Tenant:         former.Tenant,
 		PredecessorID:  former.ID,
 		Description:    "Operation created",
-		FinishedStages: kept,
-		SkippedSteps:   process.leftOutBy(former, kept),
+		FinishedStages: stages,
+		SkippedSteps:   process.skippedSteps(former, stages),
 		Payload:        former.Payload,
 		At:             at,
 	}
 }
 
-// keptBy lists the stages that the retry of an operation does not run again.
-func (p Process[D]) keptBy(former Record) []string {
+// reusableStages lists the stages that a retry of the operation does not run again.
+func (p Process[D]) reusableStages(former Record) []string {
 	names := p.StageNames()
 
 	for position, stage := range p.Stages {
@@ -76,22 +76,22 @@ func (p Process[D]) keptBy(former Record) []string {
 	return names
 }
 
-// leftOutBy lists the steps that were not done in the stages that the retry of an operation keeps, and of those that it runs again the steps
-// that it leaves out: an operator has decided so. A step that gave up by itself, and that no operator may have left out, is tried again.
-func (p Process[D]) leftOutBy(former Record, kept []string) []string {
+// skippedSteps lists the steps that a retry does not run: those not completed in the reused stages, and those that an operator skipped
+// in the stages that run again. A step that gave up on its own, and that no operator may skip, runs again.
+func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 
 	for _, stage := range p.Stages {
 		for _, task := range stage.Steps {
 			name := task.Step.Name()
 
-			leftOut := slices.Contains(former.SkippedSteps, name)
-			if !slices.Contains(kept, stage.Name) {
-				// The operation may have ended before it came to what is to be skipped.
-				leftOut = task.Skippable && (leftOut || former.Skip.Step == name)
+			skipped := slices.Contains(former.SkippedSteps, name)
+			if !slices.Contains(reused, stage.Name) {
+				// The operation may have ended before it reached the step that was to be skipped.
+				skipped = task.Skippable && (skipped || former.Skip.Step == name)
 			}
 
-			if leftOut {
+			if skipped {
 				steps = append(steps, name)
 			}
 		}
@@ -100,7 +100,7 @@ func (p Process[D]) leftOutBy(former Record, kept []string) []string {
 	return steps
 }
 
-// MaySkip reports whether an operator may have the step of such an operation left out.
+// MaySkip reports whether operators may skip the step in operations of the kind.
 func (e *Engine[D]) MaySkip(kind, step string) bool {
 	for _, stage := range e.processes[kind].Stages {
 		for _, task := range stage.Steps {

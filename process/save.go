@@ -14,8 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// saveTimeout bounds a write. It has a context of its own: what was done is written even when the run was told to stop.
+// saveTimeout bounds a write. Writes have a context of their own: results are stored even when the run is being stopped.
 const saveTimeout = 10 * time.Second
+
+// errUncertain ends a run after a write that may or may not be stored. Another write could repeat timeline entries; the next claim
+// reads what was stored.
+var errUncertain = errors.New("an earlier write may or may not be stored")
 
 // fail ends the operation with the error.
 func (r *run[D]) fail(ctx context.Context, err error) {
@@ -28,7 +32,7 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. One that is to be canceled ends as canceled, whatever came of it.
+// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
@@ -42,14 +46,14 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.operation.WaitingFor, r.operation.Progress = "", ""
 	r.operation.StepBegan = time.Time{}
 	r.progress.Release = true
-	r.note(outcome, message)
+	r.addEvent(outcome, message)
 
 	if r.write(ctx) {
 		r.engine.Ended(r.operation.Record)
 	}
 }
 
-// release gives the lease back until the next run.
+// release returns the lease until the next run.
 func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.operation.NextRun = next
 	r.operation.StepBegan = time.Time{}
@@ -57,7 +61,7 @@ func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.write(ctx)
 }
 
-// checkpoint is Operation.Save.
+// checkpoint implements Operation.Save.
 func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing an intent: %w", err)
@@ -71,8 +75,8 @@ func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	return r.store(ctx)
 }
 
-// write stores what was done and reports whether the run may go on. A write that fails leaves the operation to whoever claims
-// it next: it goes on from the last write.
+// write stores the progress and reports whether the run may continue. After a failed write the next claim resumes from the last
+// successful one.
 func (r *run[D]) write(ctx context.Context) bool {
 	err := r.store(ctx)
 
@@ -81,17 +85,13 @@ func (r *run[D]) write(ctx context.Context) bool {
 		return true
 	case errors.Is(err, ErrLeaseLost):
 		r.engine.config.Observer.LeaseLost()
-		r.log.Warn("the lease was lost, another replica goes on")
+		r.log.Warn("lease lost, another replica continues the operation")
 	default:
-		r.log.WithError(err).Error("what was done could not be stored, it begins again once the lease is over")
+		r.log.WithError(err).Error("storing progress failed, the operation resumes when its lease expires")
 	}
 
 	return false
 }
-
-// errUncertain ends a run whose last write may or may not be stored. To write once more would tell the same lines twice; whoever
-// claims the operation next reads what is true.
-var errUncertain = errors.New("it is not known whether the last write was stored")
 
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
@@ -133,17 +133,27 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf is the part of an error that is stored and shown. What names no system arose in this one.
+// problemOf returns the part of an error that is stored and shown. An error without a component is this service's own.
 func (e *Engine[D]) problemOf(err error) Problem {
 	known := failure.Of(err)
 
 	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
-// longestText bounds what is stored of a text, in characters: it may come from another system.
-const longestText = 2000
+// timedOut returns the problem of something that exceeded its limit.
+func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
+	return Problem{
+		Message:   fmt.Sprintf("%s within %s", what, limit),
+		Reason:    failure.ReasonTimeout,
+		Component: e.config.Component,
+	}
+}
 
-// presentable is a text that any database stores and any terminal shows.
+// maxText bounds stored texts, in characters: they may come from another system.
+const maxText = 2000
+
+// presentable returns a text that every database stores and every terminal shows: valid UTF-8 without control characters, truncated
+// to maxText.
 func presentable(text string) string {
 	clean := strings.Map(func(char rune) rune {
 		if unicode.IsControl(char) && char != '\n' && char != '\t' {
@@ -153,18 +163,9 @@ func presentable(text string) string {
 		return char
 	}, strings.ToValidUTF8(text, "?"))
 
-	if characters := []rune(clean); len(characters) > longestText {
-		return string(characters[:longestText]) + "…"
+	if characters := []rune(clean); len(characters) > maxText {
+		return string(characters[:maxText]) + "…"
 	}
 
 	return clean
-}
-
-// timedOut is the problem of what took longer than it may.
-func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
-	return Problem{
-		Message:   fmt.Sprintf("%s within %s", what, limit),
-		Reason:    failure.ReasonTimeout,
-		Component: e.config.Component,
-	}
 }

@@ -21,8 +21,8 @@ func (s stores) bindingCalls() map[string]call {
 
 			return err
 		},
-		"bindings.KeepAccess": func(ctx context.Context) error {
-			_, err := s.bindings.KeepAccess(ctx, "b10", environment.Access{ExpiresAt: filledAt})
+		"bindings.SaveAccess": func(ctx context.Context) error {
+			_, err := s.bindings.SaveAccess(ctx, "b10", environment.Access{ExpiresAt: filledAt})
 
 			return err
 		},

@@ -289,7 +289,7 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
-		"instances.KeepFeedCursor": func(ctx context.Context) error { return s.instances.KeepFeedCursor(ctx, "place") },
+		"instances.SaveFeedCursor": func(ctx context.Context) error { return s.instances.SaveFeedCursor(ctx, "place") },
 		"instances.Delete":         func(ctx context.Context) error { return s.instances.Delete(ctx, process.Record{ID: "p10"}, known) },
 	}
 }

@@ -47,7 +47,7 @@ type Waker interface {
 type Place interface {
 	// FeedCursor returns the place that was kept last, or nothing.
 	FeedCursor(ctx context.Context) (string, error)
-	KeepFeedCursor(ctx context.Context, cursor string) error
+	SaveFeedCursor(ctx context.Context, cursor string) error
 }
 
 // Feed follows one Provisioner.
@@ -162,7 +162,7 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	}
 
 	if cursor == "" || len(changes.Operations) > 0 {
-		err = f.place.KeepFeedCursor(ctx, changes.Cursor)
+		err = f.place.SaveFeedCursor(ctx, changes.Cursor)
 	}
 
 	return changes.Cursor, err

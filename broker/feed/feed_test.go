@@ -51,7 +51,7 @@ type scene struct {
 
 func (s *scene) FeedCursor(context.Context) (string, error) { return s.place, nil }
 
-func (s *scene) KeepFeedCursor(_ context.Context, cursor string) error {
+func (s *scene) SaveFeedCursor(_ context.Context, cursor string) error {
 	s.place = cursor
 
 	return nil

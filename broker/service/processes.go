@@ -42,18 +42,18 @@ type Rows interface {
 
 // Processes are what the broker does with instances. Every kind of operation is registered here.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
-	turns := provisionerwait.NewTurns(config.Provisioner.PollLimit)
-	turn := func(operationID string) time.Duration {
+	limiter := provisionerwait.NewPollLimiter(config.Provisioner.PollLimit)
+	delay := func(operationID string) time.Duration {
 		if parts.Told() {
 			return 0
 		}
 
-		return turns.Wait(operationID)
+		return limiter.Delay(operationID)
 	}
 	waiter := provisionerwait.Waiter{
 		Operations: parts.Provisioner,
 		Pace:       parts.Pace,
-		Turn:       turn,
+		Delay:      delay,
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 

@@ -51,9 +51,9 @@ func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	return wanted, explain(err, "the binding")
 }
 
-// KeepAccess stores the credentials of the binding, if it still wants them.
-func (r rows) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
-	kept, err := r.bindings.KeepAccess(ctx, id, access)
+// SaveAccess stores the credentials of the binding, if it still wants them.
+func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+	kept, err := r.bindings.SaveAccess(ctx, id, access)
 
 	return kept, explain(err, "the access of the binding")
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// settling bounds what follows the making of an account, also where the replica has lost its lease meanwhile.
-const settling = 20 * time.Second
+// cleanupTimeout bounds the calls after the account is created. They also run when the replica has lost its lease meanwhile.
+const cleanupTimeout = 20 * time.Second
 
-// createAccess makes the account, whose intent is the binding's row, and stores its credentials there. When the binding was removed
-// meanwhile, what came too late goes at once: its removal may have passed.
+// createAccess creates the account and stores its credentials in the binding's row, which is the intent. If the binding was removed
+// meanwhile, createAccess removes the account at once, because the unbind operation may have finished already.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -25,7 +25,7 @@ func (createAccess) Name() string { return "Create_Access" }
 // Run implements process.Step.
 func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	binding := operation.Data.Binding
-	operation.Description = "Access is being made"
+	operation.Description = "Access is being created"
 
 	wanted, err := s.bindings.WantsBinding(ctx, binding.ID)
 	if err != nil {
@@ -33,24 +33,24 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	}
 
 	if !wanted {
-		return operation, 0, unwanted()
+		return operation, 0, errRemoved()
 	}
 
 	access, err := s.runtimes.Grant(ctx, operation.Data.Instance, binding)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 
 	if err != nil {
 		return operation, 0, s.failed(ctx, operation, err)
 	}
 
-	kept, err := s.bindings.KeepAccess(ctx, binding.ID, access)
+	saved, err := s.bindings.SaveAccess(ctx, binding.ID, access)
 	if err != nil {
 		return operation, 0, s.failed(ctx, operation, err)
 	}
 
-	if !kept {
+	if !saved {
 		return operation, 0, s.undo(ctx, operation)
 	}
 
@@ -59,8 +59,8 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	return operation, 0, nil
 }
 
-// failed looks whether the binding is wanted still: an attempt that failed may have made something all the same, and this replica may be
-// the only one that knows.
+// failed returns the cause, or removes the account if the binding was removed meanwhile: a failed attempt may have created an account
+// that only this replica knows of.
 func (s createAccess) failed(ctx context.Context, operation Operation, cause error) error {
 	wanted, err := s.bindings.WantsBinding(ctx, operation.Data.Binding.ID)
 	if err != nil || wanted {
@@ -70,17 +70,17 @@ func (s createAccess) failed(ctx context.Context, operation Operation, cause err
 	return s.undo(ctx, operation)
 }
 
-// undo removes what nobody wants any more.
+// undo removes the account of a removed binding.
 func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	err := s.runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)
 	if err != nil && !failure.Is(err, failure.NotFound) {
 		return err
 	}
 
-	return unwanted()
+	return errRemoved()
 }
 
-func unwanted() error {
-	return failure.New(failure.Permanent, "the binding was removed, or its instance was, before it was ready").
+func errRemoved() error {
+	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)
 }

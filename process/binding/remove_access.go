@@ -6,30 +6,37 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // removeAccess removes the account, unless its runtime is gone.
-type removeAccess struct {
-	runtimes Runtimes
-	bindings Bindings
+func removeAccess(runtimes Runtimes, bindings Bindings) Step {
+	return process.StepFunc("Remove_Access",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			operation.Description = "Access is being removed"
+
+			gone, err := runtimeGone(ctx, bindings, operation.Data.Binding)
+			if err != nil || gone {
+				return operation, 0, err
+			}
+
+			err = runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)
+			if err != nil && !failure.Is(err, failure.NotFound) {
+				return operation, 0, err
+			}
+
+			return operation, 0, nil
+		})
 }
 
-// Name implements process.Step.
-func (removeAccess) Name() string { return "Remove_Access" }
-
-// Run implements process.Step.
-func (s removeAccess) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	operation.Description = "Access is being removed"
-
-	gone, err := runtimeGone(ctx, s.bindings, operation.Data.Binding)
-	if err != nil || gone {
-		return operation, 0, err
+// runtimeGone reports whether the instance no longer has the runtime with the account. Nothing is left to remove then.
+func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
+	instance, err := bindings.Find(ctx, binding.InstanceID)
+	if failure.Of(err).Reason == failure.ReasonNotFound {
+		return true, nil
 	}
 
-	if err := s.runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding); err != nil && !failure.Is(err, failure.NotFound) {
-		return operation, 0, err
-	}
-
-	return operation, 0, nil
+	return err == nil && instance.RuntimeID != binding.RuntimeID, err
 }

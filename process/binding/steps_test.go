@@ -77,7 +77,7 @@ func (w *world) WantsBinding(ctx context.Context, _ string) (bool, error) {
 	return w.wanted("wants"), err
 }
 
-func (w *world) KeepAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
+func (w *world) SaveAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
 	err := w.call("keep")
 	if ctx.Err() != nil {
 		err = ctx.Err()

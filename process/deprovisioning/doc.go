@@ -1,3 +1,3 @@
-// Package deprovisioning is the broker's process that removes the runtime of a service instance and then the instance, and the one that
-// removes the runtime and keeps the instance: a step a file, a step a stage.
+// Package deprovisioning has the broker's process that removes a service instance with its runtime, and the one that suspends the
+// instance: it removes the runtime only. Each step is a file and a stage of its own; process.go orders them.
 package deprovisioning

@@ -7,23 +7,19 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeInstance removes the instance's row. Its operations stay, so that what happened can still be told.
-type removeInstance struct {
-	instances Instances
-}
+// removeInstance removes the instance's row. Its operations are kept as its history.
+func removeInstance(instances Instances) Step {
+	return process.StepFunc("Remove_Instance",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if err := instances.Delete(ctx, operation.Record, operation.Data.Instance); err != nil {
+				return operation, 0, failure.Wrap(failure.Transient, err, "removing the instance from the database failed")
+			}
 
-// Name implements process.Step.
-func (removeInstance) Name() string { return "Remove_Instance" }
+			operation.Description = "Runtime is removed"
 
-// Run implements process.Step.
-func (s removeInstance) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Delete(ctx, operation.Record, operation.Data.Instance); err != nil {
-		return operation, 0, failure.Wrap(failure.Transient, err, "the instance could not be removed from the database")
-	}
-
-	operation.Description = "Runtime is removed"
-
-	return operation, 0, nil
+			return operation, 0, nil
+		})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// removeRuntime has the Provisioner remove the runtime.
+// removeRuntime asks the Provisioner to remove the runtime. The id of the operation is the idempotency key of the request.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -26,7 +26,7 @@ func (removeRuntime) Name() string { return "Remove_Runtime" }
 // Run implements process.Step.
 func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
-	operation.Data.ProvisionerOperationID = "" // a retry brings that of the operation that failed
+	operation.Data.ProvisionerOperationID = "" // a retry inherits that of the failed operation
 
 	if instance.RuntimeID == "" {
 		if !operation.Data.Ordered {
@@ -48,11 +48,11 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 	switch {
 	case failure.Is(err, failure.NotFound):
-		log.WithField(logging.RuntimeID, instance.RuntimeID).Info("the Provisioner does not know the runtime, nothing is left to remove")
+		log.WithField(logging.RuntimeID, instance.RuntimeID).Info("the Provisioner does not know the runtime: nothing to remove")
 
 		return operation, 0, nil
 	case failure.Is(err, failure.Waiting):
-		return s.waiter.StandBack(operation)
+		return s.waiter.AwaitIdle(operation)
 	case err != nil:
 		return operation, 0, err
 	}
@@ -63,9 +63,9 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	return operation, 0, nil
 }
 
-// findRuntime learns the id of a runtime that was ordered and whose id never reached the broker. It sends the order again under
-// its key: whatever became of the first one, afterwards there is the runtime of that key and no other, or none when the order is
-// refused. A former Provisioner knows no keys; its refusal proves nothing, and people have to look.
+// findRuntime returns the id of an ordered runtime whose id never reached the broker, or "" if there is no runtime. It repeats the order
+// under its idempotency key: afterwards exactly the runtime of that key exists, or none if the order is rejected. Kyma Provisioner knows
+// no keys, so its rejection proves nothing and an operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),
@@ -77,7 +77,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 
 	switch {
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
-		return "", failure.Wrap(failure.Waiting, err, "the Provisioner refuses the order, and has not told yet whether it knows its key")
+		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejects the order, and it is not known yet whether it supports idempotency keys")
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
@@ -88,7 +88,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 	}
 
 	if err := s.instances.SetRuntime(ctx, operation.Record, operation.Data.Instance, ordered.RuntimeID); err != nil {
-		return "", failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
+		return "", failure.Wrap(failure.Transient, err, "recording the runtime failed")
 	}
 
 	return ordered.RuntimeID, nil

@@ -60,7 +60,7 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			step := initStep{provisionings: newWorld(c.past)}
+			step := start(newWorld(c.past))
 			first := done(t, step, newOperation(environment.Data{Instance: c.instance}))
 			again := done(t, step, newOperation(stored(t, first.Data)))
 
@@ -72,7 +72,7 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 		})
 	}
 
-	if _, _, err := run(t, initStep{provisionings: &world{broken: 1}}, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
+	if _, _, err := run(t, start(&world{broken: 1}), newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
 		t.Errorf("a database that is away gives %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestRemoveRuntime(t *testing.T) {
 		},
 		"Provisioner not known yet": {
 			reason: "a refusal says nothing before it is known whether keys count", data: ordered, provision: taken, unknown: true,
-			wantKind: failure.Waiting, wantText: "has not told yet",
+			wantKind: failure.Waiting, wantText: "not known yet",
 		},
 		"Provisioner away before the order": {
 			reason: "whether there is a runtime is not known until it answers", data: ordered, provision: away,
@@ -214,7 +214,7 @@ func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
 func TestCheckRuntimeRemoval(t *testing.T) {
 	w := newWorld(environment.Data{})
 	w.runtimes[provisioning], w.removals["r"] = "r", "removal"
-	step := checkRuntimeRemoval{waiter: w.waiter()}
+	step := checkRuntimeRemoval(w.waiter())
 	operation := newOperation(environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal"})
 
 	operation, wait, err := run(t, step, operation)
@@ -241,11 +241,11 @@ func TestRetriedRemoval(t *testing.T) {
 	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed"}
 
 	asked := done(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}, newOperation(failed))
-	done(t, checkRuntimeRemoval{waiter: w.waiter()}, asked)
+	done(t, checkRuntimeRemoval(w.waiter()), asked)
 
 	skipped := newOperation(failed)
 	skipped.SkippedSteps = []string{removeRuntime{}.Name()}
-	done(t, checkRuntimeRemoval{waiter: w.waiter()}, skipped)
+	done(t, checkRuntimeRemoval(w.waiter()), skipped)
 
 	if len(w.calls) != 0 {
 		t.Errorf("where nothing was asked to be removed, the removal that failed is waited for: %v", w.calls)
@@ -254,7 +254,7 @@ func TestRetriedRemoval(t *testing.T) {
 
 func TestRemoveInstance(t *testing.T) {
 	w := newWorld(environment.Data{})
-	step := removeInstance{instances: w}
+	step := removeInstance(w)
 
 	for range 2 {
 		if got := done(t, step, newOperation(environment.Data{})); got.Description != "Runtime is removed" || w.rows != 0 {

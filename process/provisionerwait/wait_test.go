@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// provisioner answers always the same and counts who asks.
+// provisioner always returns the same status and records its callers.
 type provisioner struct {
 	status provisionerclient.Operation
 	err    error
@@ -56,35 +56,35 @@ func TestAwait(t *testing.T) {
 		want     *failure.Error
 	}{
 		"succeeded":   {reason: "the step is done", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}, limit: time.Hour},
-		"pending":     {reason: "its turn has not come", status: provisionerclient.Operation{State: provisionerclient.StatePending}, limit: time.Hour, wantWait: pace},
-		"in progress": {reason: "it takes its time", status: provisionerclient.Operation{State: provisionerclient.StateInProgress}, limit: time.Hour, wantWait: pace},
-		"new state":   {reason: "a state of a later version is waited out", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
+		"pending":     {reason: "it has not started yet", status: provisionerclient.Operation{State: provisionerclient.StatePending}, limit: time.Hour, wantWait: pace},
+		"in progress": {reason: "it is still running", status: provisionerclient.Operation{State: provisionerclient.StateInProgress}, limit: time.Hour, wantWait: pace},
+		"new state":   {reason: "an unknown state of a later version counts as unfinished", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
 		"failed": {
-			reason: "reason, component and text reach the user", limit: time.Hour,
+			reason: "the reason, component and text are passed on", limit: time.Hour,
 			status: failed("all", provisionerclient.LastError{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}),
 			want:   &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no quota", Reason: "ERR_QUOTA", Component: "gardener"},
 		},
 		"failed with a message": {
-			reason: "a former Provisioner may tell only this much", limit: time.Hour, status: failed("timeout", provisionerclient.LastError{}),
+			reason: "Kyma Provisioner may return only a message", limit: time.Hour, status: failed("timeout", provisionerclient.LastError{}),
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: timeout", Component: "provisioner"},
 		},
 		"failed in silence": {
-			reason: "the text is never half a sentence", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
-			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: it does not say why", Component: "provisioner"},
+			reason: "the text is a full sentence without a message, too", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
+			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no reason given", Component: "provisioner"},
 		},
 		"no answer": {
-			reason: "an error is the retry policy's business", limit: time.Hour, err: failure.New(failure.Transient, "away"),
+			reason: "errors are left to the retry policy", limit: time.Hour, err: failure.New(failure.Transient, "away"),
 			want: &failure.Error{Kind: failure.Transient, Text: "away"},
 		},
 		"too long": {
-			reason: "nobody waits for ever", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
+			reason: "the wait is bounded", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: failure.ReasonTimeout,
-				Text: "the Provisioner works on it: at 90%: not done within 0s",
+				Text: "the Provisioner is working on it: at 90%: not done within 0s",
 			},
 		},
 		"done at the last moment": {
-			reason: "what is done has not taken too long", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
+			reason: "success wins over the limit", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
 		},
 	}
 
@@ -95,9 +95,9 @@ func TestAwait(t *testing.T) {
 			waiting.Limit = c.limit
 
 			for range 2 {
-				got, wait, err := waiting.Await(t.Context(), operation())
+				got, wait, err := waiting.Await(t.Context(), operation(), nil)
 				if wait != c.wantWait || (err == nil) != (c.want == nil) {
-					t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+					t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 				}
 
 				if err != nil {
@@ -107,7 +107,7 @@ func TestAwait(t *testing.T) {
 				}
 
 				if done := err == nil && wait == 0; done != (got.WaitingFor == "") {
-					t.Errorf("%s: done is %t, and it waits for %q", c.reason, done, got.WaitingFor)
+					t.Errorf("%s: done is %t, waiting for %q", c.reason, done, got.WaitingFor)
 				}
 			}
 
@@ -118,37 +118,37 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-func TestOneThatHasToWaitForItsTurnDoesNotAsk(t *testing.T) {
+func TestAwaitDoesNotPollDuringTheDelay(t *testing.T) {
 	p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}
 	waiting := waiter(p)
 
-	var turn time.Duration
+	var delay time.Duration
 
-	waiting.Turn = func(operationID string) time.Duration {
+	waiting.Delay = func(operationID string) time.Duration {
 		if operationID != "op-1" {
-			t.Errorf("the turn is that of %s", operationID)
+			t.Errorf("the delay is requested for %s", operationID)
 		}
 
-		return turn
+		return delay
 	}
 
-	for _, turn = range []time.Duration{3 * time.Second, 0} {
-		got, wait, err := waiting.Await(t.Context(), operation())
+	for _, delay = range []time.Duration{3 * time.Second, 0} {
+		got, wait, err := waiting.Await(t.Context(), operation(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if asked, done := len(p.asked) > 0, got.WaitingFor == ""; wait != turn || asked != (turn == 0) || done != asked {
-			t.Errorf("with a turn in %s it asks: %t, is done: %t, and comes back after %s", turn, asked, done, wait)
+		if asked, done := len(p.asked) > 0, got.WaitingFor == ""; wait != delay || asked != (delay == 0) || done != asked {
+			t.Errorf("with a delay of %s: polls %t, done %t, runs again after %s", delay, asked, done, wait)
 		}
 	}
 }
 
-func TestOneThatMayNotAskFailsInTheEnd(t *testing.T) {
+func TestDelayedOperationFailsAtTheLimit(t *testing.T) {
 	waiting := waiter(&provisioner{})
-	waiting.Turn, waiting.Limit = func(string) time.Duration { return time.Second }, 0
+	waiting.Delay, waiting.Limit = func(string) time.Duration { return time.Second }, 0
 
-	if _, _, err := waiting.Await(t.Context(), operation()); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
-		t.Errorf("got %v, want that it took too long", err)
+	if _, _, err := waiting.Await(t.Context(), operation(), nil); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
+		t.Errorf("got %v, want a timeout", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// createRuntime orders the runtime. That it may have done so is stored before the first try; the order carries the id of the
-// operation as its key, so an order that is sent again makes no second runtime.
+// createRuntime orders the runtime. It stores the intent before the first request. The id of the operation is the idempotency key of
+// the order, so a repeated order creates no second runtime.
 type createRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -28,7 +28,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	operation.Data.Ordered, operation.Data.Provisioning = true, operation.ID
 
 	if err := operation.Save(ctx); err != nil {
-		return operation, 0, failure.Wrap(failure.Transient, err, "the order could not be noted before it is sent")
+		return operation, 0, failure.Wrap(failure.Transient, err, "storing the order before sending it failed")
 	}
 
 	instance := operation.Data.Instance
@@ -40,7 +40,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}, instance, operation.Data.TargetSecret)
 	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
 		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
-			"remove it by hand if it is of no use, then delete the instance and order it anew", instance.ShootName).
+			"remove it by hand if nobody needs it, then delete the instance and create it again", instance.ShootName).
 			WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisioner)
 	}
 
@@ -49,11 +49,11 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}
 
 	if err := s.instances.SetRuntime(ctx, operation.Record, instance, ordered.RuntimeID); err != nil {
-		return operation, 0, failure.Wrap(failure.Transient, err, "the runtime could not be recorded")
+		return operation, 0, failure.Wrap(failure.Transient, err, "recording the runtime failed")
 	}
 
 	operation.Data.Instance.RuntimeID = ordered.RuntimeID
-	operation.Data.Instance.Request = environment.Request{} // nobody needs it from here on, and the instance keeps it
+	operation.Data.Instance.Request = environment.Request{} // no later step needs it, and the instance's row keeps it
 	operation.Data.ProvisionerOperationID = ordered.ID
 	operation.WaitingFor = provisionerwait.Event(ordered.ID)
 

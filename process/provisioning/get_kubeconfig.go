@@ -7,29 +7,25 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
 )
-
-// getKubeconfig proves that the runtime answers to whoever gets its kubeconfig. The kubeconfig itself is not kept.
-type getKubeconfig struct {
-	access RuntimeAccess
-}
 
 // RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
 
-// Name implements process.Step.
-func (getKubeconfig) Name() string { return "Get_Kubeconfig" }
+// getKubeconfig checks that the runtime answers to a client with its kubeconfig. The kubeconfig itself is not stored.
+func getKubeconfig(access RuntimeAccess) Step {
+	return process.StepFunc("Get_Kubeconfig",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if err := access.Probe(ctx, operation.Data.Instance); err != nil {
+				return operation, 0, err
+			}
 
-// Run implements process.Step.
-func (s getKubeconfig) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.access.Probe(ctx, operation.Data.Instance); err != nil {
-		return operation, 0, err
-	}
+			operation.Data.Instance.Request = environment.Request{} // no later step needs it, and the instance's row keeps it
+			operation.Description = "Runtime is ready"
 
-	operation.Data.Instance.Request = environment.Request{} // nobody needs it from here on, and the instance keeps it
-	operation.Description = "Runtime is ready"
-
-	return operation, 0, nil
+			return operation, 0, nil
+		})
 }

@@ -10,16 +10,19 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// Operation is what the steps get and give back.
+// Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
+// Step is a step of the process.
+type Step = process.Step[environment.Data]
+
+// Provisioner orders runtimes. Its errors are of package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances is where the runtime of an instance is recorded.
+// Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -27,25 +30,25 @@ type Instances interface {
 	Resume(ctx context.Context, by process.Record, instance environment.Instance) error
 }
 
-// Options are what the process needs.
+// Options are the dependencies of the process.
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
-	// TargetSecrets name the credentials of each provider in Gardener.
+	// TargetSecrets has the name of the Gardener credentials of each provider.
 	TargetSecrets map[string]string
 	Access        RuntimeAccess
-	// Waiter waits for the Provisioner.
-	Waiter provisionerwait.Waiter
-	Limit  time.Duration
+	Waiter        provisionerwait.Waiter
+	// Limit is the longest time that an operation may take.
+	Limit time.Duration
 }
 
-// made says that the runtime is the Provisioner's, and not one that the tenant brings.
-func made(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
+// managed reports whether the Provisioner creates the runtime, instead of the tenant.
+func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
-// ordered says that there is an order to wait for.
+// ordered reports whether the runtime was ordered.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
-// when has the tasks run under the condition only.
+// when makes the tasks conditional.
 func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
 	for i := range tasks {
 		tasks[i].When = condition
@@ -54,7 +57,7 @@ func when(condition func(Operation) bool, tasks []process.Task[environment.Data]
 	return tasks
 }
 
-// Process makes a runtime. For a cluster that the tenant brings it only looks whether that answers.
+// Process creates a runtime. For a cluster of the tenant's own it only checks that the cluster answers.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -63,30 +66,30 @@ func Process(options Options) process.Process[environment.Data] {
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
-				starting{instances: options.Instances},
+				start(options.Instances),
 			)},
-			{Name: "create_runtime", Retry: retry, Steps: when(made, process.Steps[environment.Data](
-				initialization{},
-				resolveTargetSecret{secrets: options.TargetSecrets},
+			{Name: "create_runtime", Retry: retry, Steps: when(managed, process.Steps[environment.Data](
+				checkOrder(),
+				resolveTargetSecret(options.TargetSecrets),
 				createRuntime{provisioner: options.Provisioner, instances: options.Instances},
 			))},
 			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: when(ordered, process.Steps[environment.Data](
-				checkRuntime{waiter: options.Waiter},
+				checkRuntime(options.Waiter),
 			))},
 			{Name: "post_actions", Retry: retry, Steps: process.Skippable[environment.Data](
-				getKubeconfig{access: options.Access},
+				getKubeconfig(options.Access),
 			)},
 		},
 	}
 }
 
-// Resumption makes the runtime of a suspended instance anew, of the same name.
+// Resumption creates the runtime of a suspended instance again, with the same name.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
 	resumption.Kind = environment.KindResume
 	resumption.Stages = append(resumption.Stages, process.Stage[environment.Data]{
 		Name: "resumed", Retry: process.DefaultRetry(),
-		Steps: process.Steps[environment.Data](resumeInstance{instances: options.Instances}),
+		Steps: process.Steps[environment.Data](resumeInstance(options.Instances)),
 	})
 
 	return resumption

@@ -7,29 +7,25 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
 )
 
-// resolveTargetSecret decides with which credentials the runtime is made. What was decided once stays.
-type resolveTargetSecret struct {
-	secrets map[string]string
-}
+// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The first choice is stored and never changes.
+func resolveTargetSecret(secrets map[string]string) Step {
+	return process.StepFunc("Resolve_Target_Secret",
+		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if operation.Data.TargetSecret == "" {
+				provider := operation.Data.Instance.Provider
 
-// Name implements process.Step.
-func (resolveTargetSecret) Name() string { return "Resolve_Target_Secret" }
+				secret, known := secrets[provider]
+				if !known {
+					return operation, 0, failure.New(failure.Permanent,
+						"no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", provider)
+				}
 
-// Run implements process.Step.
-func (s resolveTargetSecret) Run(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if operation.Data.TargetSecret == "" {
-		provider := operation.Data.Instance.Provider
+				operation.Data.TargetSecret = secret
+			}
 
-		secret, known := s.secrets[provider]
-		if !known {
-			return operation, 0, failure.New(failure.Permanent,
-				"there are no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", provider)
-		}
-
-		operation.Data.TargetSecret = secret
-	}
-
-	return operation, 0, nil
+			return operation, 0, nil
+		})
 }

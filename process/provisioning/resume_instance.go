@@ -5,23 +5,20 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // resumeInstance records that the instance has a runtime again.
-type resumeInstance struct {
-	instances Instances
-}
+func resumeInstance(instances Instances) Step {
+	return process.StepFunc("Resume_Instance",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if err := instances.Resume(ctx, operation.Record, operation.Data.Instance); err != nil {
+				return operation, 0, err
+			}
 
-// Name implements process.Step.
-func (resumeInstance) Name() string { return "Resume_Instance" }
+			operation.Description = "Instance is resumed, its runtime is ready"
 
-// Run implements process.Step.
-func (s resumeInstance) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Resume(ctx, operation.Record, operation.Data.Instance); err != nil {
-		return operation, 0, err
-	}
-
-	operation.Description = "Instance is resumed, its runtime is ready"
-
-	return operation, 0, nil
+			return operation, 0, nil
+		})
 }

@@ -116,8 +116,8 @@ func runStage(t *testing.T, operation Operation, steps ...process.Step[environme
 
 func createStage(provisioner *fakeProvisioner, instances *fakeInstances) []process.Step[environment.Data] {
 	return []process.Step[environment.Data]{
-		initialization{},
-		resolveTargetSecret{secrets: map[string]string{"aws": "aws-account"}},
+		checkOrder(),
+		resolveTargetSecret(map[string]string{"aws": "aws-account"}),
 		createRuntime{provisioner: provisioner, instances: instances},
 	}
 }
@@ -172,7 +172,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			operation := runStage(t, newOperation(), initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "s"}})
+			operation := runStage(t, newOperation(), checkOrder(), resolveTargetSecret(map[string]string{"aws": "s"}))
 
 			got, wait, err := createRuntime{provisioner: c.provisioner, instances: c.instances}.Run(t.Context(), operation, logging.Discard())
 			if !failure.Is(err, c.want) || wait != 0 {
@@ -187,14 +187,14 @@ func TestCreateRuntimeFailures(t *testing.T) {
 }
 
 func TestTargetSecretIsDecidedOnce(t *testing.T) {
-	operation := runStage(t, newOperation(), initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "old"}})
-	operation = runStage(t, operation, initialization{}, resolveTargetSecret{secrets: map[string]string{"aws": "new"}})
+	operation := runStage(t, newOperation(), checkOrder(), resolveTargetSecret(map[string]string{"aws": "old"}))
+	operation = runStage(t, operation, checkOrder(), resolveTargetSecret(map[string]string{"aws": "new"}))
 
 	if operation.Data.TargetSecret != "old" {
 		t.Errorf("the credentials changed to %q", operation.Data.TargetSecret)
 	}
 
-	_, _, err := resolveTargetSecret{}.Run(t.Context(), newOperation(), logging.Discard())
+	_, _, err := resolveTargetSecret(nil).Run(t.Context(), newOperation(), logging.Discard())
 	if !failure.Is(err, failure.Permanent) {
 		t.Errorf("a provider without credentials gives %v", err)
 	}
@@ -234,10 +234,10 @@ func TestCheckRuntime(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			step := checkRuntime{waiter: provisionerwait.Waiter{
+			step := checkRuntime(provisionerwait.Waiter{
 				Operations: &fakeProvisioner{status: c.status, err: c.err}, Limit: time.Hour,
 				Pace: func(time.Duration) time.Duration { return 7 * time.Second },
-			}}
+			})
 
 			_, wait, err := step.Run(t.Context(), newOperation(), logging.Discard())
 			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
@@ -255,12 +255,12 @@ func TestStartingTakesTheInstanceAsItIsNow(t *testing.T) {
 	now := instance()
 	now.Name = "renamed"
 
-	operation := runStage(t, newOperation(), starting{instances: &fakeInstances{instance: now}})
+	operation := runStage(t, newOperation(), start(&fakeInstances{instance: now}))
 	if diff := cmp.Diff(now, operation.Data.Instance); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	if _, _, err := (starting{instances: &fakeInstances{err: errAway}}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
+	if _, _, err := start(&fakeInstances{err: errAway}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
 		t.Error("an instance that cannot be read is no error")
 	}
 }

@@ -5,20 +5,17 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
 )
 
-// checkOwnCluster looks whether a cluster that the tenant brings answers to the kubeconfig that it has afterwards.
-type checkOwnCluster struct {
-	access RuntimeAccess
-}
+// checkOwnCluster checks that the tenant's own cluster answers to the kubeconfig that it has after the update.
+func checkOwnCluster(access RuntimeAccess) Step {
+	return process.StepFunc("Check_Own_Cluster",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			updated := operation.Data.Instance
+			updated.Request.Cluster = operation.Data.Update.Cluster
 
-// Name implements process.Step.
-func (checkOwnCluster) Name() string { return "Check_Own_Cluster" }
-
-// Run implements process.Step.
-func (s checkOwnCluster) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	afterwards := operation.Data.Instance
-	afterwards.Request.Cluster = operation.Data.Update.Cluster
-
-	return operation, 0, s.access.Probe(ctx, afterwards)
+			return operation, 0, access.Probe(ctx, updated)
+		})
 }

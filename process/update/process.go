@@ -10,19 +10,22 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// Operation is what the steps get and give back.
+// Operation is the input and the result of the steps.
 type Operation = process.Operation[environment.Data]
 
-// Provisioner is what the steps need of the Provisioner. Its errors are of package failure.
+// Step is a step of the process.
+type Step = process.Step[environment.Data]
+
+// Provisioner changes runtimes. Its errors are of package failure.
 type Provisioner interface {
 	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances is where instances are recorded. Its errors are of package failure.
+// Instances reads and records instances. Its errors are of package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// Update records what an update made of the instance.
+	// Update applies the change to the instance.
 	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
 }
 
@@ -31,25 +34,25 @@ type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
 
-// Options are what the process needs.
+// Options are the dependencies of the process.
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
 	Access      RuntimeAccess
-	// Waiter waits for the Provisioner.
-	Waiter provisionerwait.Waiter
-	Limit  time.Duration
+	Waiter      provisionerwait.Waiter
+	// Limit is the longest time that an operation may take.
+	Limit time.Duration
 }
 
-// brought says that the tenant brings the runtime: the Provisioner knows nothing of it.
-func brought(operation Operation) bool {
+// ownCluster reports whether the cluster is the tenant's own, which the Provisioner does not know.
+func ownCluster(operation Operation) bool {
 	return operation.Data.Update != nil && operation.Data.Update.Cluster.Own != nil
 }
 
-// made says that the runtime is the Provisioner's.
-func made(operation Operation) bool { return !brought(operation) }
+// managed reports whether the runtime was created by the Provisioner.
+func managed(operation Operation) bool { return !ownCluster(operation) }
 
-// Process changes a runtime. Of one that the tenant brings it only looks whether it answers as it is afterwards.
+// Process changes a runtime. For a cluster of the tenant's own it only checks that it answers with the changed access.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -58,15 +61,15 @@ func Process(options Options) process.Process[environment.Data] {
 		Limit: options.Limit,
 		Stages: []process.Stage[environment.Data]{
 			{Name: "cluster", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: initialization{instances: options.Instances}},
-				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: made},
+				{Step: start(options.Instances)},
+				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: managed},
 			}},
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-				{Step: checkRuntime{waiter: options.Waiter}, When: made},
-				{Step: checkOwnCluster{access: options.Access}, When: brought},
+				{Step: checkRuntime(options.Waiter), When: managed},
+				{Step: checkOwnCluster(options.Access), When: ownCluster},
 			}},
 			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
-				recordUpdate{instances: options.Instances},
+				recordUpdate(options.Instances),
 			)},
 		},
 	}

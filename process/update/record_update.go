@@ -5,23 +5,20 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
 )
 
-// recordUpdate makes the instance what its runtime is now.
-type recordUpdate struct {
-	instances Instances
-}
+// recordUpdate applies the change to the instance's row.
+func recordUpdate(instances Instances) Step {
+	return process.StepFunc("Record_Update",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			if err := instances.Update(ctx, operation.Record, operation.Data.Instance, *operation.Data.Update); err != nil {
+				return operation, 0, err
+			}
 
-// Name implements process.Step.
-func (recordUpdate) Name() string { return "Record_Update" }
+			operation.Description = "Runtime is updated"
 
-// Run implements process.Step.
-func (s recordUpdate) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-	if err := s.instances.Update(ctx, operation.Record, operation.Data.Instance, *operation.Data.Update); err != nil {
-		return operation, 0, err
-	}
-
-	operation.Description = "Runtime is updated"
-
-	return operation, 0, nil
+			return operation, 0, nil
+		})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// upgradeShoot has the Provisioner change the runtime. The id of the operation is the key of the order: one that is sent again is
-// carried out once. A former Provisioner, which knows no keys, carries it out twice; the second time changes nothing.
+// upgradeShoot asks the Provisioner to change the runtime. The id of the operation is the idempotency key, so a repeated request runs
+// once. Kyma Provisioner knows no keys and runs it twice; the second run changes nothing.
 type upgradeShoot struct {
 	provisioner Provisioner
 	waiter      provisionerwait.Waiter
@@ -25,7 +25,7 @@ func (upgradeShoot) Name() string { return "Upgrade_Shoot" }
 func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
 	if instance.RuntimeID == "" {
-		return operation, 0, failure.New(failure.Permanent, "instance %s has no runtime that could be changed", instance.ID).
+		return operation, 0, failure.New(failure.Permanent, "instance %s has no runtime to change", instance.ID).
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
@@ -35,7 +35,7 @@ func (s upgradeShoot) Run(ctx context.Context, operation Operation, _ logrus.Fie
 
 	switch {
 	case failure.Is(err, failure.Waiting):
-		return s.waiter.StandBack(operation)
+		return s.waiter.AwaitIdle(operation)
 	case err != nil:
 		return operation, 0, err
 	}

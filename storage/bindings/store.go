@@ -83,9 +83,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// KeepAccess stores the credentials of a binding that is being made, which is ready with that. It reports false when the binding is
+// SaveAccess stores the credentials of a binding that is being made, which is ready with that. It reports false when the binding is
 // gone or is to go: then nobody will ever remove the account but the caller. Credentials that are there already stay.
-func (s *Store) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
 	if err != nil {
 		return false, err

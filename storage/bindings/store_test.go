@@ -118,7 +118,7 @@ func TestABindingIsKeptAsItWas(t *testing.T) {
 
 		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
 		for range 2 {
-			if kept, err := s.bindings.KeepAccess(s.Context(), "one", access); err != nil || !kept {
+			if kept, err := s.bindings.SaveAccess(s.Context(), "one", access); err != nil || !kept {
 				s.Errorf("the access is not kept: %v", err)
 			}
 
@@ -176,7 +176,7 @@ func TestAnIDIsFreeWhileTheFormerBindingIsRemoved(t *testing.T) {
 			s.Errorf("it is to go, and wanted: %v", err)
 		}
 
-		if kept, err := s.bindings.KeepAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
 			s.Errorf("what is to go keeps access: %v", err)
 		}
 
@@ -217,7 +217,7 @@ func TestBindingsGoWithTheirInstance(t *testing.T) {
 			s.Errorf("the binding is still there: %v", err)
 		}
 
-		if kept, err := s.bindings.KeepAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
 			s.Errorf("what is gone keeps access: %v", err)
 		}
 

@@ -18,8 +18,8 @@ func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 	return cursor, nil
 }
 
-// KeepFeedCursor keeps how far the broker has followed the Provisioner's changes.
-func (s *Store) KeepFeedCursor(ctx context.Context, cursor string) error {
+// SaveFeedCursor keeps how far the broker has followed the Provisioner's changes.
+func (s *Store) SaveFeedCursor(ctx context.Context, cursor string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
 		ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)
 	if err != nil {

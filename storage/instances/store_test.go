@@ -235,7 +235,7 @@ func TestThePlaceInTheFeedIsKept(t *testing.T) {
 	each(t, func(s shelf) {
 		for _, want := range []string{"", "c-1", "c-2"} {
 			if want != "" {
-				if err := s.store.KeepFeedCursor(s.Context(), want); err != nil {
+				if err := s.store.SaveFeedCursor(s.Context(), want); err != nil {
 					s.Fatal(err)
 				}
 			}

@@ -109,13 +109,13 @@ func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	return wanted, err
 }
 
-func (r rows) KeepAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	var kept bool
 
-	err := r.call(ctx, "KeepAccess", func(ctx context.Context) error {
+	err := r.call(ctx, "SaveAccess", func(ctx context.Context) error {
 		var err error
 
-		kept, err = r.Rows.KeepAccess(ctx, id, access)
+		kept, err = r.Rows.SaveAccess(ctx, id, access)
 
 		return err
 	})

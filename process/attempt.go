@@ -1,0 +1,235 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+var errPanic = errors.New("step panicked")
+
+// runStep runs a step once, records the result, and reports whether the step is done.
+func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool {
+	attempt := r.begin(stage.Name, step.Name())
+
+	log := r.log.WithFields(logrus.Fields{
+		logging.Stage: stage.Name, logging.Step: step.Name(), logging.Attempt: attempt.Number,
+	})
+
+	traced, end := r.engine.config.Tracer.Attempt(ctx, r.operation.Record, attempt)
+	r.endTrace = end
+
+	result, wait, err := call(traced, step, r.operation, log)
+	if ctx.Err() != nil && err != nil {
+		// The replica stops, or the lease was lost.
+		r.addEntry(attempt, HandedBack, "interrupted, runs again", r.engine.clock.Now())
+		r.release(ctx, r.engine.clock.Now())
+
+		return false
+	}
+
+	// The result of a step that panicked or broke its contract is discarded; data that it saved is kept.
+	if violation := checkResult(r.operation, result, wait, err); violation != nil {
+		r.stepFailed(ctx, log, attempt, violation)
+
+		return false
+	}
+
+	// The engine owns the record: a step may change only these two fields.
+	record := r.operation.Record
+	record.Description, record.WaitingFor = result.Description, result.WaitingFor
+	r.operation = result
+	r.operation.Record = record
+
+	switch {
+	case err != nil && failure.MappingOf(failure.KindOf(err)).Retry:
+		r.retry(ctx, log, stage, attempt, err)
+	case err != nil:
+		r.stepFailed(ctx, log, attempt, err)
+	case wait > 0:
+		r.wait(ctx, log, attempt, wait)
+	default:
+		r.done(log, attempt)
+
+		return true
+	}
+
+	return false
+}
+
+// begin counts the attempt and publishes it to the lease renewal.
+func (r *run[D]) begin(stage, step string) Attempt {
+	now := r.engine.clock.Now()
+
+	attempt, again := r.attempts[step]
+	if !again {
+		attempt = Attempt{Stage: stage, Step: step, First: now}
+	}
+
+	attempt.Number++
+	attempt.Last = now
+
+	r.operation.Stage, r.operation.Step, r.operation.StepBegan = stage, step, now
+	r.operation.attempt, r.operation.now, r.operation.note = attempt, now, note{}
+	r.operation.save = r.checkpoint
+
+	r.engine.mutex.Lock()
+	r.lease.Stage, r.lease.Step, r.lease.StepBegan = stage, step, now
+	r.engine.mutex.Unlock()
+
+	return attempt
+}
+
+// call runs the step and turns a panic into an error.
+func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
+) (result Operation[D], wait time.Duration, err error) {
+	panicked := guard(log, func() { result, wait, err = step.Run(ctx, operation, log) })
+	if panicked != nil {
+		return operation, 0, panicked
+	}
+
+	return result, wait, err
+}
+
+// guard turns a panic in work into an internal failure of this operation only, with the stack in the log.
+func guard(log logrus.FieldLogger, work func()) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			log.WithField(logging.Stack, string(debug.Stack())).Errorf("step panicked: %v", value)
+
+			err = failure.Wrap(failure.Internal, errPanic, "internal error")
+		}
+	}()
+
+	work()
+
+	return nil
+}
+
+// checkResult rejects results that break the contract of Step. The operation fails, because continuing would lose data or hide an error.
+func checkResult[D any](before, after Operation[D], wait time.Duration, err error) error {
+	var violation string
+
+	switch {
+	case errors.Is(err, errPanic):
+		return err
+	case err != nil && wait != 0:
+		violation = fmt.Sprintf("a duration (%s) beside an error", wait)
+	case wait < 0:
+		violation = fmt.Sprintf("a negative duration (%s)", wait)
+	case after.ID != before.ID:
+		violation = "an operation other than its input"
+	default:
+		return nil
+	}
+
+	return failure.Wrap(failure.Internal, errors.Join(fmt.Errorf("the step returned %s", violation), err), "internal error")
+}
+
+// done records a step that succeeded, or that gave up without failing the operation.
+func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
+	outcome, message := Done, r.operation.note.message
+
+	if r.operation.note.notCompleted {
+		outcome = NotCompleted
+		r.operation.SkippedSteps = append(r.operation.SkippedSteps, attempt.Step)
+
+		log.WithField(logging.Reason, message).Warn("step not completed, continuing without it")
+	}
+
+	if attempt.Number > 1 {
+		r.progress.Cleared = append(r.progress.Cleared, attempt)
+		delete(r.attempts, attempt.Step)
+	}
+
+	r.operation.Problem, r.operation.Progress = Problem{}, ""
+	r.addEntry(attempt, outcome, message, time.Time{})
+}
+
+// wait records a step that asks to run again.
+func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
+	outcome, next := Waiting, r.nextRun(wait)
+
+	r.operation.Problem, r.operation.Progress = Problem{}, r.operation.note.message
+	if r.operation.note.failed {
+		outcome = Retrying
+		r.operation.Problem, r.operation.Progress = Problem{Message: r.operation.note.message}, ""
+		attempt = attempt.failing()
+		attempt.LastError = r.operation.note.message
+	} else {
+		attempt.Failures, attempt.FailingSince = 0, time.Time{}
+	}
+
+	log.WithFields(logrus.Fields{logging.Reason: r.operation.note.message, logging.NextRun: next}).Debug("step runs again later")
+	r.runAgain(ctx, attempt, outcome, r.operation.note.message, next)
+}
+
+// retry records a retryable error, or fails the operation when the stage's retry window has passed.
+func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
+	if attempt.failingFor() >= stage.Retry.Window {
+		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
+
+		return
+	}
+
+	attempt = attempt.failing()
+	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
+	r.operation.Problem, r.operation.Progress = r.engine.problemOf(err), ""
+	attempt.LastError = r.operation.Problem.Message
+
+	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed, will be retried")
+	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
+}
+
+// nextRun returns the time after the wait, capped at the limit of the operation so that it ends on time.
+func (r *run[D]) nextRun(wait time.Duration) time.Time {
+	next := r.engine.clock.Now().Add(wait)
+	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {
+		return end
+	}
+
+	return next
+}
+
+// runAgain stores the attempt and returns the lease until the next run.
+func (r *run[D]) runAgain(ctx context.Context, attempt Attempt, outcome Outcome, message string, next time.Time) {
+	r.progress.Failed = append(r.progress.Failed, attempt)
+	r.addEntry(attempt, outcome, message, next)
+	r.release(ctx, next)
+}
+
+// stepFailed records a permanent error and fails the operation.
+func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt Attempt, err error) {
+	log.WithError(err).Error("step failed")
+	r.addEntry(attempt, StepFailed, failure.Of(err).Text, time.Time{})
+	r.fail(ctx, err)
+}
+
+// addEntry adds an attempt to the timeline.
+func (r *run[D]) addEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
+	now := r.engine.clock.Now()
+	r.progress.Timeline = append(r.progress.Timeline, Entry{
+		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
+		Began: attempt.Last, End: now, Outcome: outcome, Message: presentable(message), NextRun: next,
+	})
+	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, now.Sub(attempt.Last))
+
+	end := r.endTrace
+	r.endTrace = func(Outcome, string) {} // a skipped step has no attempt to trace
+	end(outcome, presentable(message))
+}
+
+// addEvent adds an event of the operation as a whole to the timeline.
+func (r *run[D]) addEvent(outcome Outcome, message string) {
+	now := r.engine.clock.Now()
+	r.progress.Timeline = append(r.progress.Timeline, Entry{
+		Began: now, End: now, Outcome: outcome, Message: presentable(message),
+	})
+}

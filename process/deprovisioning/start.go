@@ -1,0 +1,32 @@
+package deprovisioning
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// start takes over the data of the provisioning, whether it succeeded, failed or was canceled, because its order is to be removed.
+func start(provisionings Provisionings) Step {
+	return process.StepFunc("Init_Step",
+		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+			provisioning, err := provisionings.LastProvisioning(ctx, operation.InstanceID)
+			if err != nil {
+				return operation, 0, err
+			}
+
+			if runtimeID := provisioning.Instance.RuntimeID; runtimeID != "" {
+				operation.Data.Instance.RuntimeID = runtimeID
+			}
+
+			operation.Data.Provisioning = provisioning.Provisioning
+			operation.Data.Ordered = provisioning.Ordered
+			operation.Data.TargetSecret = provisioning.TargetSecret
+			operation.Description = "Runtime is being removed"
+
+			return operation, 0, nil
+		})
+}

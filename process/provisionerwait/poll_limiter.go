@@ -1,0 +1,53 @@
+package provisionerwait
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// maxReservations bounds the memory of a PollLimiter. Most unused reservations belong to operations that ended, or were woken, before
+// their time.
+const maxReservations = 50_000
+
+// PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a
+// reserved time, so it runs again once and not repeatedly until it succeeds. Each replica has its own limiter.
+type PollLimiter struct {
+	limiter *rate.Limiter
+
+	mu       sync.Mutex
+	reserved map[string]time.Time
+}
+
+// NewPollLimiter returns a limiter of perSecond polls, with bursts of the same size.
+func NewPollLimiter(perSecond int) *PollLimiter {
+	return &PollLimiter{limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), reserved: map[string]time.Time{}}
+}
+
+// Delay returns how long the operation must wait before it may poll. With 0 it may poll now, which uses up its reservation.
+func (l *PollLimiter) Delay(operationID string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	now := time.Now()
+
+	at, reserved := l.reserved[operationID]
+	if !reserved {
+		at = now.Add(l.limiter.ReserveN(now, 1).DelayFrom(now))
+	}
+
+	if !at.After(now) {
+		delete(l.reserved, operationID)
+
+		return 0
+	}
+
+	if len(l.reserved) >= maxReservations {
+		clear(l.reserved)
+	}
+
+	l.reserved[operationID] = at
+
+	return at.Sub(now)
+}
