@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/director"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -119,14 +119,14 @@ func (o Options) stages(when func(operation.Operation) bool) []process.Stage[ope
 }
 
 // PlaceOf finds the agent of a runtime by its order, if it was ordered with one.
-func PlaceOf(shootName string, order model.ProvisionRuntimeInput) (Place, bool) {
+func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	if order.KymaConfig == nil {
 		return Place{}, false
 	}
 
 	components := order.KymaConfig.Components
 
-	found := slices.IndexFunc(components, func(each *model.ComponentConfigurationInput) bool {
+	found := slices.IndexFunc(components, func(each *spec.Component) bool {
 		return each != nil && each.Component == Component
 	})
 	if found < 0 {

@@ -1,9 +1,5 @@
 package agent
 
-import (
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
-)
-
 // The states of a CompassConnection.
 const (
 	Connected                   = "Connected"
@@ -35,28 +31,36 @@ func (c Connection) broken() bool {
 	return c.State == ConnectionFailed || c.State == ConnectionMaintenanceFailed
 }
 
-// status tells the connection in the words of the API.
-func (c *Connection) status() *model.RuntimeConnectionStatus {
+// State is a state of the connection of an agent, as the API names it.
+type State string
+
+// The states of connections.
+const (
+	StatusPending      State = "Pending"
+	StatusConnected    State = "Connected"
+	StatusDisconnected State = "Disconnected"
+)
+
+// Status reports how the agent of a runtime is connected, and the problems that it has.
+type Status struct {
+	State    State
+	Problems []string
+}
+
+// status returns the status of the connection; that of a missing connection is pending.
+func (c *Connection) status() Status {
 	if c == nil || c.State == "" {
-		return told(model.RuntimeAgentConnectionStatusPending)
+		return Status{State: StatusPending}
 	}
 
 	switch c.State {
 	case Connected, Synchronized, SynchronizationFailed, ResourceApplicationFailed, MetadataUpdateFailed:
-		return told(model.RuntimeAgentConnectionStatusConnected, c.Problems...)
+		return Status{State: StatusConnected, Problems: c.Problems}
 	case ConnectionFailed, ConnectionMaintenanceFailed:
-		return told(model.RuntimeAgentConnectionStatusDisconnected, c.Problems...)
+		return Status{State: StatusDisconnected, Problems: c.Problems}
 	}
 
-	return told(model.RuntimeAgentConnectionStatusPending, append([]string{"the runtime agent is in a state that is not known: " + c.State},
-		c.Problems...)...)
+	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
-func told(status model.RuntimeAgentConnectionStatus, problems ...string) *model.RuntimeConnectionStatus {
-	answer := &model.RuntimeConnectionStatus{Status: status}
-	for _, problem := range problems {
-		answer.Errors = append(answer.Errors, &model.Error{Message: &problem})
-	}
-
-	return answer
-}
+func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

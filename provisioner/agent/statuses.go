@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -46,7 +45,7 @@ type Statuses struct {
 type answer struct {
 	done   chan struct{}
 	until  time.Time
-	status *model.RuntimeConnectionStatus
+	status Status
 }
 
 // NewStatuses returns statuses that nobody has asked for yet.
@@ -57,15 +56,15 @@ func NewStatuses(clusters Clusters, shoots Shoots, clock clock.Clock) *Statuses 
 }
 
 // Status tells how the agent of a runtime with a cluster is connected. It always answers: what cannot be told stands among the errors.
-func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) *model.RuntimeConnectionStatus {
+func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
-		return told(model.RuntimeAgentConnectionStatusPending, failure.Of(err).Text)
+		return pending(failure.Of(err).Text)
 	}
 
 	at, found := PlaceOf(runtime.ShootName, order)
 	if !found {
-		return told(model.RuntimeAgentConnectionStatusPending)
+		return pending()
 	}
 
 	asked, first := s.answer(at)
@@ -78,7 +77,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) *model.
 	case <-asked.done:
 		return asked.status
 	case <-ctx.Done():
-		return told(model.RuntimeAgentConnectionStatusPending, "the cluster has not answered yet")
+		return pending("the cluster has not answered yet")
 	}
 }
 
@@ -118,12 +117,12 @@ func (s *Statuses) ask(ctx context.Context, at Place, into *answer) {
 }
 
 // told asks the cluster, if it is awake.
-func (s *Statuses) told(ctx context.Context, at Place) *model.RuntimeConnectionStatus {
+func (s *Statuses) told(ctx context.Context, at Place) Status {
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	case <-s.clock.After(turnTimeout):
-		return told(model.RuntimeAgentConnectionStatusPending, "too many clusters are asked at the same time: ask again")
+		return pending("too many clusters are asked at the same time: ask again")
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -133,11 +132,11 @@ func (s *Statuses) told(ctx context.Context, at Place) *model.RuntimeConnectionS
 
 	switch {
 	case failure.Is(err, failure.NotFound):
-		return told(model.RuntimeAgentConnectionStatusPending)
+		return pending()
 	case err != nil:
-		return told(model.RuntimeAgentConnectionStatusPending, failure.Of(err).Text)
+		return pending(failure.Of(err).Text)
 	case shoot.Asleep(existing):
-		return told(model.RuntimeAgentConnectionStatusPending)
+		return pending()
 	}
 
 	found, err := s.clusters.Agent(ctx, at)
@@ -148,8 +147,8 @@ func (s *Statuses) told(ctx context.Context, at Place) *model.RuntimeConnectionS
 	// Of an agent whose cluster does not answer nobody hears. When it is Gardener that does not answer, that says nothing of the agent.
 	known := failure.Of(err)
 	if known.Component == failure.ComponentRuntime {
-		return told(model.RuntimeAgentConnectionStatusDisconnected, known.Text)
+		return Status{State: StatusDisconnected, Problems: []string{known.Text}}
 	}
 
-	return told(model.RuntimeAgentConnectionStatusPending, known.Text)
+	return pending(known.Text)
 }

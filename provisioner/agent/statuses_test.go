@@ -14,15 +14,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-const (
-	pending      = model.RuntimeAgentConnectionStatusPending
-	connected    = model.RuntimeAgentConnectionStatusConnected
-	disconnected = model.RuntimeAgentConnectionStatusDisconnected
-)
+func status(state State, problems ...string) Status { return Status{State: state, Problems: problems} }
 
 func row(shootName, configuration string) runtimes.Runtime {
 	return runtimes.Runtime{ID: runtimeID, ShootName: shootName, Configuration: json.RawMessage(configuration)}
@@ -41,26 +36,26 @@ func TestStatus(t *testing.T) {
 		reason string
 		world  world
 		order  string
-		want   *model.RuntimeConnectionStatus
+		want   Status
 	}{
-		"synchronized":  {"all is well", in(Synchronized), ordered, told(connected)},
-		"connected":     {"it has a certificate", in(Connected), ordered, told(connected)},
-		"unsynced":      {"connected, and what it lacks is told", in(SynchronizationFailed, "Director said no"), ordered, told(connected, "Director said no")},
-		"unapplied":     {"the same", in(ResourceApplicationFailed, "no room"), ordered, told(connected, "no room")},
-		"unlabelled":    {"the same", in(MetadataUpdateFailed), ordered, told(connected)},
-		"failed":        {"its words say why", in(ConnectionFailed, "bad token"), ordered, told(disconnected, "bad token")},
-		"expired":       {"its words say why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, told(disconnected, "a", "b")},
-		"unknown":       {"what is not known is not guessed", in("Pondering"), ordered, told(pending, "the runtime agent is in a state that is not known: Pondering")},
-		"silent":        {"it has begun", in(""), ordered, told(pending)},
-		"absent":        {"it has not begun", world{}, ordered, told(pending)},
-		"without agent": {"nobody will connect", in(Synchronized), `{}`, told(pending)},
-		"asleep":        {"it sleeps with its cluster", world{shoot: asleep, unread: away(failure.ComponentRuntime)}, ordered, told(pending)},
-		"falling":       {"it will sleep in a moment", world{shoot: falling, unread: away(failure.ComponentRuntime)}, ordered, told(pending)},
-		"no cluster":    {"it is gone or not there yet", world{noShoot: failure.New(failure.NotFound, "no Shoot")}, ordered, told(pending)},
-		"cluster away":  {"of its agent nobody hears", world{unread: away(failure.ComponentRuntime)}, ordered, told(disconnected, "nobody answers")},
-		"no kubeconfig": {"that says nothing of the agent", world{unread: away(failure.ComponentGardener)}, ordered, told(pending, "nobody answers")},
-		"Gardener away": {"that says nothing of the agent", world{noShoot: away(failure.ComponentGardener)}, ordered, told(pending, "nobody answers")},
-		"no order":      {"a fault of ours hides nothing else of the runtime", world{}, `{`, told(pending, "the configuration of runtime runtime-1 cannot be read")},
+		"synchronized":  {"all is well", in(Synchronized), ordered, status(StatusConnected)},
+		"connected":     {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
+		"unsynced":      {"connected, and what it lacks is told", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
+		"unapplied":     {"the same", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
+		"unlabelled":    {"the same", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
+		"failed":        {"its words say why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
+		"expired":       {"its words say why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
+		"unknown":       {"what is not known is not guessed", in("Pondering"), ordered, status(StatusPending, "the runtime agent is in an unknown state: Pondering")},
+		"silent":        {"it has begun", in(""), ordered, status(StatusPending)},
+		"absent":        {"it has not begun", world{}, ordered, status(StatusPending)},
+		"without agent": {"nobody will connect", in(Synchronized), `{}`, status(StatusPending)},
+		"asleep":        {"it sleeps with its cluster", world{shoot: asleep, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"falling":       {"it will sleep in a moment", world{shoot: falling, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"no cluster":    {"it is gone or not there yet", world{noShoot: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
+		"cluster away":  {"of its agent nobody hears", world{unread: away(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "nobody answers")},
+		"no kubeconfig": {"that says nothing of the agent", world{unread: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
+		"Gardener away": {"that says nothing of the agent", world{noShoot: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
+		"no order":      {"a fault of ours hides nothing else of the runtime", world{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &c.world
@@ -126,7 +121,7 @@ func TestManyAskOneCluster(t *testing.T) {
 
 			for range 100 {
 				asking.Go(func() {
-					if got := statuses.Status(t.Context(), row("c-first", ordered)); got.Status != connected {
+					if got := statuses.Status(t.Context(), row("c-first", ordered)); got.State != StatusConnected {
 						t.Errorf("told %v", got)
 					}
 				})
@@ -157,26 +152,26 @@ func TestManyClustersAreAsked(t *testing.T) {
 
 		var asking sync.WaitGroup
 
-		states := make([]model.RuntimeAgentConnectionStatus, 200)
+		states := make([]State, 200)
 
 		for i := range states {
-			asking.Go(func() { states[i] = statuses.Status(t.Context(), row(fmt.Sprintf("c-%d", i), ordered)).Status })
+			asking.Go(func() { states[i] = statuses.Status(t.Context(), row(fmt.Sprintf("c-%d", i), ordered)).State })
 		}
 
 		asking.Wait()
 
-		counts := map[model.RuntimeAgentConnectionStatus]int{}
+		counts := map[State]int{}
 		for _, state := range states {
 			counts[state]++
 		}
 
-		if c.peak != most || counts[disconnected] > 0 || counts[pending] == 0 || counts[connected] < 4*most {
+		if c.peak != most || counts[StatusDisconnected] > 0 || counts[StatusPending] == 0 || counts[StatusConnected] < 4*most {
 			t.Errorf("some have to ask again, but of none is told what is not true: %d were asked at the same time, told %v", c.peak, counts)
 		}
 
 		time.Sleep(fresh)
 
-		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.Status != connected || len(statuses.answers) != 1 {
+		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || len(statuses.answers) != 1 {
 			t.Errorf("what is not fresh is forgotten: %d answers are kept, told %v", len(statuses.answers), got)
 		}
 	})
@@ -189,7 +184,7 @@ func TestNobodyWaitsLongerThanItsCaller(t *testing.T) {
 		var first sync.WaitGroup
 
 		first.Go(func() {
-			if got := statuses.Status(t.Context(), row("c-first", ordered)); got.Status != disconnected {
+			if got := statuses.Status(t.Context(), row("c-first", ordered)); got.State != StatusDisconnected {
 				t.Errorf("the cluster has %s to answer, told %v", answerTimeout, got)
 			}
 		})
@@ -198,7 +193,7 @@ func TestNobodyWaitsLongerThanItsCaller(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 
-		if diff := cmp.Diff(told(pending, "the cluster has not answered yet"), statuses.Status(impatient, row("c-first", ordered))); diff != "" {
+		if diff := cmp.Diff(status(StatusPending, "the cluster has not answered yet"), statuses.Status(impatient, row("c-first", ordered))); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 

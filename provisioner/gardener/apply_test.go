@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // trusting is what the cluster of a runtime is made of that trusts an identity provider.
 func (b bench) trusting(issuer string) *shoot.Objects {
 	b.Helper()
 
-	return b.orderWith(runtimeID, func(config *model.GardenerConfigInput) {
-		config.OIDCConfig = &model.OIDCConfigInput{ClientID: "client", IssuerURL: issuer, UsernameClaim: "sub", UsernamePrefix: "-"}
+	return b.orderWith(runtimeID, func(config *spec.Cluster) {
+		config.OIDCConfig = &spec.OIDC{ClientID: "client", IssuerURL: issuer, UsernameClaim: "sub", UsernamePrefix: "-"}
 	})
 }
 
@@ -79,8 +79,8 @@ func TestChange(t *testing.T) {
 // same way.
 func TestPoolThatIsNotOrderedAnyMoreGoes(t *testing.T) {
 	b := newBench(t)
-	more := func(config *model.GardenerConfigInput) {
-		config.AdditionalWorkers = []*model.WorkerPoolInput{{
+	more := func(config *spec.Cluster) {
+		config.AdditionalWorkers = []*spec.WorkerPool{{
 			Name: "batch", MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 2, MaxSurge: 1, DiskType: new("gp3"), VolumeSizeGB: new(50),
 		}}
 	}

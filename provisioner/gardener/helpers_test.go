@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -43,20 +43,20 @@ func newBench(t *testing.T) bench {
 func (b bench) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 
-	return b.orderWith(runtimeID, func(*model.GardenerConfigInput) {})
+	return b.orderWith(runtimeID, func(*spec.Cluster) {})
 }
 
 // orderWith is order with a change of what is asked for.
-func (b bench) orderWith(runtimeID string, change func(config *model.GardenerConfigInput)) *shoot.Objects {
+func (b bench) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
 	b.Helper()
 
-	config := &model.GardenerConfigInput{
+	config := &spec.Cluster{
 		Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
 		MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
 		AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
-		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+		ProviderSpecificConfig: &spec.Provider{AWSConfig: &spec.AWS{
 			VpcCIDR: "10.250.0.0/16",
-			AWSZones: []*model.AWSZoneInput{{
+			AWSZones: []*spec.AWSZone{{
 				Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 			}},
 		}},

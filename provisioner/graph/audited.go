@@ -9,12 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Trail is told of changes that are refused.
+// Trail records refused mutations.
 type Trail interface {
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited tells the trail of mutations that are refused, under the names that they have in the API.
+// audited records refused mutations under their names in the API.
 func audited(trail Trail) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -46,10 +47,10 @@ func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
 		var told refusals
 
 		server := httptest.NewServer(graph.NewHandler(graph.Options{
-			Runtimes: runtimes{
-				deprovision: func(graph.Caller, string) (string, error) { return "", unknown },
-				operationStatus: func(graph.Caller, string) (model.OperationStatus, error) {
-					return model.OperationStatus{}, unknown
+			Service: runtimes{
+				deprovision: func(orders.Caller, string) (string, error) { return "", unknown },
+				operationStatus: func(orders.Caller, string) (operation.Status, error) {
+					return operation.Status{}, unknown
 				},
 			},
 			Log: logging.Discard(), Trail: &told, Endpoint: "/graphql",

@@ -8,67 +8,67 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The headers that say who calls.
+// The headers that identify the caller, with orders.HeaderIdempotencyKey.
 const (
-	HeaderTenant         = "tenant"
-	HeaderSubAccount     = "sub-account"
-	HeaderIdempotencyKey = "Idempotency-Key"
+	HeaderTenant     = "tenant"
+	HeaderSubAccount = "sub-account"
 )
 
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the headers that count for a query.
-func queryingCaller(ctx context.Context) (Caller, error) {
+// queryingCaller reads the caller of a query from the headers.
+func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
-	caller := Caller{Tenant: headers.Get(HeaderTenant), SubAccount: headers.Get(HeaderSubAccount)}
+	caller := orders.Caller{Tenant: headers.Get(HeaderTenant), SubAccount: headers.Get(HeaderSubAccount)}
 
 	if caller.Tenant == "" {
-		return Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
+		return orders.Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
 	}
 
 	// Both become labels of the Shoot.
 	for _, header := range []string{HeaderTenant, HeaderSubAccount} {
 		if problems := validation.IsValidLabelValue(headers.Get(header)); len(problems) > 0 {
-			return Caller{}, invalid("the header %s cannot be used as a label: %s", header, problems[0])
+			return orders.Caller{}, invalid("the header %s cannot be used as a label: %s", header, problems[0])
 		}
 	}
 
 	return caller, nil
 }
 
-// mutatingCaller reads the headers that count for a mutation.
-func mutatingCaller(ctx context.Context) (Caller, error) {
+// mutatingCaller reads the caller of a mutation from the headers.
+func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
-		return Caller{}, err
+		return orders.Caller{}, err
 	}
 
 	operation := graphql.GetOperationContext(ctx)
 
 	caller.IdempotencyKey, err = idempotencyKey(operation.Headers)
 	if err != nil {
-		return Caller{}, err
+		return orders.Caller{}, err
 	}
 
 	mutations := graphql.CollectFields(operation, operation.Operation.SelectionSet, []string{"Mutation"})
 	if caller.IdempotencyKey != "" && len(mutations) > 1 {
-		return Caller{}, invalid("the header %s stands for one mutation, the request has %d", HeaderIdempotencyKey, len(mutations))
+		return orders.Caller{}, invalid("the header %s identifies one mutation, the request has %d", orders.HeaderIdempotencyKey, len(mutations))
 	}
 
 	return caller, nil
 }
 
 func idempotencyKey(headers http.Header) (string, error) {
-	key := headers.Get(HeaderIdempotencyKey)
+	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {
-		return "", invalid("the header %s has more than %d characters", HeaderIdempotencyKey, maxIdempotencyKey)
+		return "", invalid("the header %s has more than %d characters", orders.HeaderIdempotencyKey, maxIdempotencyKey)
 	}
 
 	for _, char := range key {
 		if char < ' ' || char > '~' {
-			return "", invalid("the header %s holds a character that is not printable ASCII", HeaderIdempotencyKey)
+			return "", invalid("the header %s contains a character that is not printable ASCII", orders.HeaderIdempotencyKey)
 		}
 	}
 

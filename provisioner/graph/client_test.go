@@ -11,48 +11,51 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // TestClient lets the broker's client talk to this server: both are made from the schema, and this is where they meet.
 func TestClient(t *testing.T) {
 	t.Parallel()
 
-	status := model.OperationStatus{
-		ID: new("op-1"), RuntimeID: new("rt-1"), Operation: model.OperationTypeProvisionNoInstall,
-		State: model.OperationStateFailed, Message: new("m"),
-		LastError: &model.LastError{ErrMessage: "quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
+	status := operation.Status{
+		ID: "op-1", RuntimeID: "rt-1", Kind: operation.KindProvisionNoInstall,
+		State: process.Failed, Message: "m",
+		Problem: process.Problem{Message: "quota", Reason: "ERR_INFRA_QUOTA_EXCEEDED", Component: "gardener"},
 	}
 
 	var (
-		gotCallers []graph.Caller
-		gotInput   model.ProvisionRuntimeInput
-		gotWant    []graph.RuntimeFields
+		gotCallers []orders.Caller
+		gotInput   spec.Runtime
+		gotWant    []orders.RuntimeFields
 	)
 
 	client := clientOf(t, runtimes{
-		provision: func(caller graph.Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+		provision: func(caller orders.Caller, input spec.Runtime) (operation.Status, error) {
 			gotCallers, gotInput = append(gotCallers, caller), input
 
 			return status, nil
 		},
-		deprovision: func(caller graph.Caller, runtimeID string) (string, error) {
+		deprovision: func(caller orders.Caller, runtimeID string) (string, error) {
 			gotCallers = append(gotCallers, caller)
 
 			return "op-2-" + runtimeID, nil
 		},
-		operationStatus: func(graph.Caller, string) (model.OperationStatus, error) { return status, nil },
-		runtimeStatus: func(_ graph.Caller, _ string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+		operationStatus: func(orders.Caller, string) (operation.Status, error) { return status, nil },
+		runtimeStatus: func(_ orders.Caller, _ string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
 			gotWant = append(gotWant, want)
 
-			return model.RuntimeStatus{
-				LastOperationStatus: &status, RuntimeConfiguration: &model.RuntimeConfig{Kubeconfig: new("kind: Config")},
+			return orders.RuntimeStatus{
+				Operation: &status, Kubeconfig: new("kind: Config"),
 			}, nil
 		},
-		changes: func(_ context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
-			return after + "+" + wait.String(), []model.OperationChange{{
-				ID: "op-1", RuntimeID: "rt-1", Operation: model.OperationTypeDeprovision, State: model.OperationStatePending,
+		changes: func(_ context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
+			return after + "+" + wait.String(), []orders.Change{{
+				ID: "op-1", RuntimeID: "rt-1", Kind: operation.KindDeprovision, State: process.Pending,
 			}}, nil
 		},
 	})
@@ -84,12 +87,12 @@ func TestClient(t *testing.T) {
 		{OperationID: "op-1", RuntimeID: "rt-1", Type: "Deprovision", State: "Pending"},
 	}}, changes, err)
 
-	wantCaller := graph.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
-	assertAnswer(t, "callers", []graph.Caller{wantCaller, wantCaller}, gotCallers, nil)
-	assertAnswer(t, "wanted fields", []graph.RuntimeFields{{}, {Kubeconfig: true}}, gotWant, nil)
-	assertAnswer(t, "order", &model.AWSProviderConfigInput{
+	wantCaller := orders.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
+	assertAnswer(t, "callers", []orders.Caller{wantCaller, wantCaller}, gotCallers, nil)
+	assertAnswer(t, "wanted fields", []orders.RuntimeFields{{}, {Kubeconfig: true}}, gotWant, nil)
+	assertAnswer(t, "order", &spec.AWS{
 		VpcCIDR: "10.250.0.0/16",
-		AWSZones: []*model.AWSZoneInput{{
+		AWSZones: []*spec.AWSZone{{
 			Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 		}},
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
@@ -142,8 +145,8 @@ func TestClientErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			client := clientOf(t, runtimes{operationStatus: func(graph.Caller, string) (model.OperationStatus, error) {
-				return model.OperationStatus{}, tc.err
+			client := clientOf(t, runtimes{operationStatus: func(orders.Caller, string) (operation.Status, error) {
+				return operation.Status{}, tc.err
 			}})
 
 			_, err := client.OperationStatus(t.Context(), "acme", "op-1")
@@ -160,7 +163,7 @@ func TestClientLeavesFeed(t *testing.T) {
 
 	waiting, left := make(chan struct{}), make(chan struct{})
 	client := clientOf(t, runtimes{
-		changes: func(ctx context.Context, _ string, _ time.Duration) (string, []model.OperationChange, error) {
+		changes: func(ctx context.Context, _ string, _ time.Duration) (string, []orders.Change, error) {
 			close(waiting)
 			<-ctx.Done()
 			close(left)
@@ -196,7 +199,7 @@ func assertAnswer(t *testing.T, what string, want, got any, err error) {
 	}
 }
 
-func clientOf(t *testing.T, runtimes graph.Runtimes) *provisionerclient.Client {
+func clientOf(t *testing.T, runtimes graph.Service) *provisionerclient.Client {
 	t.Helper()
 
 	client, err := provisionerclient.New(provisionerclient.Options{URL: startServer(t, runtimes).URL + "/graphql"})

@@ -12,95 +12,99 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// runtimes is a graph.Runtimes that does what its functions do.
+// runtimes is a graph.Service made of functions. As the real one, it validates orders unless it knows their key.
 type runtimes struct {
 	// known are the operations that keys stand for.
-	known           map[string]model.OperationStatus
-	provision       func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error)
-	upgradeShoot    func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error)
-	upgradeRuntime  func(graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error)
-	rollBack        func(graph.Caller, string) (model.OperationStatus, error)
-	hibernate       func(graph.Caller, string) (model.OperationStatus, error)
-	wakeUp          func(graph.Caller, string) (model.OperationStatus, error)
-	reconnectAgent  func(graph.Caller, string) (string, error)
-	deprovision     func(graph.Caller, string) (string, error)
-	runtimeStatus   func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error)
-	operationStatus func(graph.Caller, string) (model.OperationStatus, error)
-	changes         func(context.Context, string, time.Duration) (string, []model.OperationChange, error)
+	known           map[string]operation.Status
+	provision       func(orders.Caller, spec.Runtime) (operation.Status, error)
+	upgradeShoot    func(orders.Caller, string, spec.Upgrade) (operation.Status, error)
+	upgradeRuntime  func(orders.Caller, string, spec.KymaUpgrade) (operation.Status, error)
+	rollBack        func(orders.Caller, string) (operation.Status, error)
+	hibernate       func(orders.Caller, string) (operation.Status, error)
+	wakeUp          func(orders.Caller, string) (operation.Status, error)
+	reconnectAgent  func(orders.Caller, string) (string, error)
+	deprovision     func(orders.Caller, string) (string, error)
+	runtimeStatus   func(orders.Caller, string, orders.RuntimeFields) (orders.RuntimeStatus, error)
+	operationStatus func(orders.Caller, string) (operation.Status, error)
+	changes         func(context.Context, string, time.Duration) (string, []orders.Change, error)
 }
 
-var _ graph.Runtimes = runtimes{}
-
-func (r runtimes) Known(_ context.Context, caller graph.Caller) (model.OperationStatus, bool, error) {
-	status, found := r.known[caller.IdempotencyKey]
-
-	return status, found, nil
-}
+var _ graph.Service = runtimes{}
 
 func (r runtimes) Provision(
-	_ context.Context, caller graph.Caller, input model.ProvisionRuntimeInput,
-) (model.OperationStatus, error) {
+	_ context.Context, caller orders.Caller, input spec.Runtime,
+) (operation.Status, error) {
+	if status, found := r.known[caller.IdempotencyKey]; found {
+		return status, nil
+	}
+
+	if err := validation.Provision(input, validation.Rules{Project: "kyma"}); err != nil {
+		return operation.Status{}, err
+	}
+
 	return r.provision(caller, input)
 }
 
 func (r runtimes) UpgradeShoot(
-	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput,
-) (model.OperationStatus, error) {
+	_ context.Context, caller orders.Caller, runtimeID string, upgrade spec.Upgrade,
+) (operation.Status, error) {
 	return r.upgradeShoot(caller, runtimeID, upgrade)
 }
 
 func (r runtimes) UpgradeRuntime(
-	_ context.Context, caller graph.Caller, runtimeID string, upgrade model.UpgradeRuntimeInput,
-) (model.OperationStatus, error) {
+	_ context.Context, caller orders.Caller, runtimeID string, upgrade spec.KymaUpgrade,
+) (operation.Status, error) {
 	return r.upgradeRuntime(caller, runtimeID, upgrade)
 }
 
-func (r runtimes) RollBackUpgrade(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+func (r runtimes) RollBackUpgrade(_ context.Context, caller orders.Caller, runtimeID string) (operation.Status, error) {
 	return r.rollBack(caller, runtimeID)
 }
 
-func (r runtimes) Hibernate(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+func (r runtimes) Hibernate(_ context.Context, caller orders.Caller, runtimeID string) (operation.Status, error) {
 	return r.hibernate(caller, runtimeID)
 }
 
-func (r runtimes) WakeUp(_ context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
+func (r runtimes) WakeUp(_ context.Context, caller orders.Caller, runtimeID string) (operation.Status, error) {
 	return r.wakeUp(caller, runtimeID)
 }
 
-func (r runtimes) ReconnectAgent(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {
+func (r runtimes) ReconnectAgent(_ context.Context, caller orders.Caller, runtimeID string) (string, error) {
 	return r.reconnectAgent(caller, runtimeID)
 }
 
-func (r runtimes) Deprovision(_ context.Context, caller graph.Caller, runtimeID string) (string, error) {
+func (r runtimes) Deprovision(_ context.Context, caller orders.Caller, runtimeID string) (string, error) {
 	return r.deprovision(caller, runtimeID)
 }
 
 func (r runtimes) RuntimeStatus(
-	_ context.Context, caller graph.Caller, runtimeID string, want graph.RuntimeFields,
-) (model.RuntimeStatus, error) {
+	_ context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
+) (orders.RuntimeStatus, error) {
 	return r.runtimeStatus(caller, runtimeID, want)
 }
 
-func (r runtimes) OperationStatus(_ context.Context, caller graph.Caller, operationID string) (model.OperationStatus, error) {
+func (r runtimes) OperationStatus(_ context.Context, caller orders.Caller, operationID string) (operation.Status, error) {
 	return r.operationStatus(caller, operationID)
 }
 
 func (r runtimes) Changes(
 	ctx context.Context, after string, wait time.Duration,
-) (string, []model.OperationChange, error) {
+) (string, []orders.Change, error) {
 	return r.changes(ctx, after, wait)
 }
 
-// startServer starts a server before the runtimes and returns its address.
-func startServer(t *testing.T, runtimes graph.Runtimes) *httptest.Server {
+// startServer starts a server of the API of the runtimes.
+func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	t.Helper()
 
 	server := httptest.NewServer(graph.NewHandler(graph.Options{
-		Runtimes: runtimes, Rules: validation.Rules{Project: "kyma"}, Log: logging.Discard(),
+		Service: runtimes, Log: logging.Discard(),
 		Endpoint: "/graphql", PlaygroundEndpoint: "/behind/a/proxy/graphql",
 	}))
 	t.Cleanup(server.Close)

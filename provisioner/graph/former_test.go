@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // TestFormerClients sends every field that clients of the former Provisioner know. A field that went missing from the schema,
@@ -15,22 +16,22 @@ import (
 func TestFormerClients(t *testing.T) {
 	t.Parallel()
 
-	accepted := func(id string) (model.OperationStatus, error) { return model.OperationStatus{ID: &id}, nil }
+	accepted := func(id string) (operation.Status, error) { return operation.Status{ID: id}, nil }
 
 	server := startServer(t, runtimes{
-		provision: func(graph.Caller, model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+		provision: func(orders.Caller, spec.Runtime) (operation.Status, error) {
 			return accepted("op-1")
 		},
-		upgradeShoot: func(graph.Caller, string, model.UpgradeShootInput) (model.OperationStatus, error) {
+		upgradeShoot: func(orders.Caller, string, spec.Upgrade) (operation.Status, error) {
 			return accepted("op-2")
 		},
-		upgradeRuntime: func(graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error) {
+		upgradeRuntime: func(orders.Caller, string, spec.KymaUpgrade) (operation.Status, error) {
 			return accepted("op-3")
 		},
-		hibernate: func(graph.Caller, string) (model.OperationStatus, error) { return accepted("op-4") },
-		rollBack:  func(graph.Caller, string) (model.OperationStatus, error) { return accepted("op-5") },
-		runtimeStatus: func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error) {
-			return model.RuntimeStatus{}, nil
+		hibernate: func(orders.Caller, string) (operation.Status, error) { return accepted("op-4") },
+		rollBack:  func(orders.Caller, string) (operation.Status, error) { return accepted("op-5") },
+		runtimeStatus: func(orders.Caller, string, orders.RuntimeFields) (orders.RuntimeStatus, error) {
+			return orders.RuntimeStatus{}, nil
 		},
 	})
 

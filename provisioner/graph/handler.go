@@ -13,11 +13,10 @@ import (
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/generated"
 	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
-	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// What a request may be at most. Queries of the schema nest six fields at most; the playground's introspection nests 13 and
-// selects some 200.
+// The limits of a request. The schema allows queries of depth six; the introspection of the playground has depth 13 and selects about
+// 200 fields.
 const (
 	maxBody   = 1 << 20
 	maxTokens = 10_000
@@ -30,23 +29,21 @@ const (
 
 // Options are what a handler needs.
 type Options struct {
-	Runtimes Runtimes
-	// Rules are what orders have to obey in this landscape.
-	Rules validation.Rules
-	Log   logrus.FieldLogger
-	// Trail is told of changes that are refused; nil for nobody.
+	Service Service
+	Log     logrus.FieldLogger
+	// Trail records mutations that are refused, unless it is nil.
 	Trail Trail
 	// Endpoint is the path of the API.
 	Endpoint string
-	// PlaygroundEndpoint is where the playground, at /, finds the API: the path that a browser sees, which differs from
-	// Endpoint behind a proxy that rewrites paths.
+	// PlaygroundEndpoint is the path under which a browser reaches the API from the playground at /. It differs from Endpoint behind a
+	// proxy that rewrites paths.
 	PlaygroundEndpoint string
 }
 
-// NewHandler returns a handler that answers GraphQL requests at the endpoint and shows a playground at the root.
+// NewHandler returns a handler that answers GraphQL requests at the endpoint and serves a playground at the root.
 //
-// An error of an operation is answered with HTTP status 200, as clients expect; only what is no valid GraphQL request has
-// 400, 413 or 422. A request for changes takes half a minute: write time-outs of the server have to be longer.
+// Failed operations are answered with HTTP status 200, as clients expect; invalid GraphQL requests with 400, 413 or 422. A request for
+// changes may take half a minute: write timeouts of the server must be longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), bounded(newServer(options), errorPresenter(options.Log)))
@@ -57,10 +54,7 @@ func NewHandler(options Options) http.Handler {
 
 func newServer(options Options) *handler.Server {
 	server := handler.New(generated.NewExecutableSchema(generated.Config{
-		Resolvers: root{
-			mutation: mutation{runtimes: options.Runtimes, rules: options.Rules},
-			query:    query{runtimes: options.Runtimes},
-		},
+		Resolvers: root{service: options.Service},
 	}))
 
 	server.AddTransport(transport.GET{})
@@ -80,14 +74,14 @@ func newServer(options Options) *handler.Server {
 	return server
 }
 
-// root hands gqlgen the resolvers.
-type root struct {
-	mutation mutation
-	query    query
-}
+// root gives gqlgen the resolvers.
+type root struct{ service Service }
 
 // Mutation returns the resolvers of type Mutation.
-func (r root) Mutation() generated.MutationResolver { return r.mutation }
+func (r root) Mutation() generated.MutationResolver { return mutation{r.service} }
 
 // Query returns the resolvers of type Query.
-func (r root) Query() generated.QueryResolver { return r.query }
+func (r root) Query() generated.QueryResolver { return query(r) }
+
+// GardenerConfig returns the resolvers of type GardenerConfig.
+func (root) GardenerConfig() generated.GardenerConfigResolver { return cluster{} }

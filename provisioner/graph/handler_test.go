@@ -16,7 +16,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
 const askOperation = `{ result: runtimeOperationStatus(id: "op") { id } }`
@@ -253,8 +254,8 @@ func TestGet(t *testing.T) {
 	t.Parallel()
 
 	server := startServer(t, runtimes{
-		operationStatus: func(_ graph.Caller, id string) (model.OperationStatus, error) {
-			return model.OperationStatus{ID: &id}, nil
+		operationStatus: func(_ orders.Caller, id string) (operation.Status, error) {
+			return operation.Status{ID: id}, nil
 		},
 	})
 
@@ -314,8 +315,8 @@ func startLoggedServer(t *testing.T, log *bytes.Buffer, fail func() error) *http
 	logger.SetOutput(log)
 
 	server := httptest.NewServer(graph.NewHandler(graph.Options{
-		Runtimes: runtimes{operationStatus: func(graph.Caller, string) (model.OperationStatus, error) {
-			return model.OperationStatus{}, fail()
+		Service: runtimes{operationStatus: func(orders.Caller, string) (operation.Status, error) {
+			return operation.Status{}, fail()
 		}},
 		Log: logger, Endpoint: "graphql", PlaygroundEndpoint: "/graphql",
 	}))

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
 // many repeats a field under many aliases.
@@ -24,8 +24,8 @@ func many(count int, field string) string {
 func TestWhatCostsEnough(t *testing.T) {
 	t.Parallel()
 
-	server := startServer(t, runtimes{operationStatus: func(_ graph.Caller, id string) (model.OperationStatus, error) {
-		return model.OperationStatus{ID: &id}, nil
+	server := startServer(t, runtimes{operationStatus: func(_ orders.Caller, id string) (operation.Status, error) {
+		return operation.Status{ID: id}, nil
 	}})
 
 	if _, got := post(t, server, asTenant("{"+many(100, `a%d: runtimeOperationStatus(id: "op") { id }`)+"}")); strings.Contains(got, "errors") {

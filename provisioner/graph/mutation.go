@@ -4,119 +4,90 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
-	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// mutation resolves the fields of type Mutation.
-type mutation struct {
-	runtimes Runtimes
-	rules    validation.Rules
+// mutation resolves the fields of type Mutation: it reads the caller from the headers and calls the service.
+type mutation struct{ Service }
+
+// ProvisionRuntime resolves Mutation.provisionRuntime.
+func (m mutation) ProvisionRuntime(ctx context.Context, config spec.Runtime) (*model.OperationStatus, error) {
+	return operationOf(ctx, func(caller orders.Caller) (operation.Status, error) { return m.Provision(ctx, caller, config) })
 }
 
-// ProvisionRuntime checks the order and has it accepted.
-func (m mutation) ProvisionRuntime(ctx context.Context, config model.ProvisionRuntimeInput) (*model.OperationStatus, error) {
-	caller, err := mutatingCaller(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	// An order that is sent again finds its runtime, also where the rules have become stricter since.
-	known, found, err := m.runtimes.Known(ctx, caller)
-	if err != nil {
-		return nil, explained(ctx, err)
-	}
-
-	if found {
-		return withLastError(&known), nil
-	}
-
-	if err := validation.Provision(config, m.rules); err != nil {
-		return nil, explained(ctx, err)
-	}
-
-	status, err := m.runtimes.Provision(ctx, caller, config)
-	if err != nil {
-		return nil, explained(ctx, err)
-	}
-
-	return withLastError(&status), nil
-}
-
-// UpgradeShoot has the change of a cluster accepted.
-func (m mutation) UpgradeShoot(ctx context.Context, id string, config model.UpgradeShootInput) (*model.OperationStatus, error) {
-	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) {
-		return m.runtimes.UpgradeShoot(ctx, caller, id, config)
+// UpgradeShoot resolves Mutation.upgradeShoot.
+func (m mutation) UpgradeShoot(ctx context.Context, id string, config spec.Upgrade) (*model.OperationStatus, error) {
+	return operationOf(ctx, func(caller orders.Caller) (operation.Status, error) {
+		return m.Service.UpgradeShoot(ctx, caller, id, config)
 	})
 }
 
-// HibernateRuntime has the hibernation of a cluster accepted.
+// HibernateRuntime resolves Mutation.hibernateRuntime.
 func (m mutation) HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error) {
-	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) { return m.runtimes.Hibernate(ctx, caller, id) })
+	return operationOf(ctx, func(caller orders.Caller) (operation.Status, error) { return m.Hibernate(ctx, caller, id) })
 }
 
-// WakeUpRuntime has the waking of a cluster accepted.
+// WakeUpRuntime resolves Mutation.wakeUpRuntime.
 func (m mutation) WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error) {
-	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) { return m.runtimes.WakeUp(ctx, caller, id) })
+	return operationOf(ctx, func(caller orders.Caller) (operation.Status, error) { return m.WakeUp(ctx, caller, id) })
 }
 
-// accepted has a change of a runtime accepted on behalf of the request's caller.
-func accepted(ctx context.Context, change func(caller Caller) (model.OperationStatus, error)) (*model.OperationStatus, error) {
-	caller, err := mutatingCaller(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	status, err := change(caller)
-	if err != nil {
-		return nil, explained(ctx, err)
-	}
-
-	return withLastError(&status), nil
-}
-
-// DeprovisionRuntime has the removal of a runtime accepted.
-func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
-	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.Deprovision(ctx, caller, id) })
-}
-
-// ReconnectRuntimeAgent has a new connection of a runtime's agent accepted.
-func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string, error) {
-	return acceptedAs(ctx, func(caller Caller) (string, error) { return m.runtimes.ReconnectAgent(ctx, caller, id) })
-}
-
-// acceptedAs is accepted for mutations that answer with the id of the operation alone.
-func acceptedAs(ctx context.Context, change func(caller Caller) (operationID string, err error)) (string, error) {
-	caller, err := mutatingCaller(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	operationID, err := change(caller)
-
-	return operationID, explained(ctx, err)
-}
-
-// UpgradeRuntime has the change of a runtime's Kyma accepted.
-func (m mutation) UpgradeRuntime(ctx context.Context, id string, config model.UpgradeRuntimeInput) (*model.OperationStatus, error) {
-	return accepted(ctx, func(caller Caller) (model.OperationStatus, error) {
-		return m.runtimes.UpgradeRuntime(ctx, caller, id, config)
+// UpgradeRuntime resolves Mutation.upgradeRuntime.
+func (m mutation) UpgradeRuntime(ctx context.Context, id string, config spec.KymaUpgrade) (*model.OperationStatus, error) {
+	return operationOf(ctx, func(caller orders.Caller) (operation.Status, error) {
+		return m.Service.UpgradeRuntime(ctx, caller, id, config)
 	})
 }
 
-// RollBackUpgradeOperation has the return to a runtime's former Kyma accepted, and describes the runtime.
+// DeprovisionRuntime resolves Mutation.deprovisionRuntime.
+func (m mutation) DeprovisionRuntime(ctx context.Context, id string) (string, error) {
+	return mutate(ctx, func(caller orders.Caller) (string, error) { return m.Deprovision(ctx, caller, id) })
+}
+
+// ReconnectRuntimeAgent resolves Mutation.reconnectRuntimeAgent.
+func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string, error) {
+	return mutate(ctx, func(caller orders.Caller) (string, error) { return m.ReconnectAgent(ctx, caller, id) })
+}
+
+// RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. It answers with the runtime and the accepted operation.
 func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
+	return mutate(ctx, func(caller orders.Caller) (*model.RuntimeStatus, error) {
+		accepted, err := m.RollBackUpgrade(ctx, caller, id)
+		if err != nil {
+			return nil, err
+		}
+
+		status, err := m.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
+		status.Operation = &accepted
+
+		return partial(ctx, status, err)
+	})
+}
+
+// mutate calls the service on behalf of the caller.
+func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
+	var none T
+
 	caller, err := mutatingCaller(ctx)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 
-	operation, err := m.runtimes.RollBackUpgrade(ctx, caller, id)
+	answer, err := call(caller)
 	if err != nil {
-		return nil, explained(ctx, err)
+		return none, explained(ctx, err)
 	}
 
-	status, err := m.runtimes.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
-	status.LastOperationStatus = &operation
+	return answer, nil
+}
 
-	return described(ctx, status, err)
+// operationOf is mutate for calls that return an operation.
+func operationOf(ctx context.Context, call func(caller orders.Caller) (operation.Status, error)) (*model.OperationStatus, error) {
+	return mutate(ctx, func(caller orders.Caller) (*model.OperationStatus, error) {
+		status, err := call(caller)
+
+		return operationStatus(&status), err
+	})
 }

@@ -7,8 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // order is the smallest order that is valid, as a client writes it.
@@ -29,17 +31,17 @@ func TestProvisionRuntime(t *testing.T) {
 	t.Parallel()
 
 	var (
-		gotCaller graph.Caller
-		gotInput  model.ProvisionRuntimeInput
+		gotCaller orders.Caller
+		gotInput  spec.Runtime
 	)
 
 	server := startServer(t, runtimes{
-		provision: func(caller graph.Caller, input model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+		provision: func(caller orders.Caller, input spec.Runtime) (operation.Status, error) {
 			gotCaller, gotInput = caller, input
 
-			return model.OperationStatus{
-				ID: new("op-1"), Operation: model.OperationTypeProvisionNoInstall, State: model.OperationStateInProgress,
-				Message: new("Provisioning started"), RuntimeID: new("rt-1"),
+			return operation.Status{
+				ID: "op-1", Kind: operation.KindProvisionNoInstall, State: process.InProgress,
+				Message: "Provisioning started", RuntimeID: "rt-1",
 			}, nil
 		},
 	})
@@ -55,7 +57,7 @@ func TestProvisionRuntime(t *testing.T) {
 		t.Errorf("lastError is an object even when the Runtimes says nothing of it: -want +got:\n%s", diff)
 	}
 
-	wantCaller := graph.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
+	wantCaller := orders.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
 	if diff := cmp.Diff(wantCaller, gotCaller); diff != "" {
 		t.Errorf("the three headers say who calls: -want +got:\n%s", diff)
 	}
@@ -69,8 +71,8 @@ func TestProvisionRuntime(t *testing.T) {
 func TestOrderSentAgainFindsItsRuntime(t *testing.T) {
 	t.Parallel()
 
-	server := startServer(t, runtimes{known: map[string]model.OperationStatus{"op-1/create": {
-		ID: new("op-1"), Operation: model.OperationTypeProvisionNoInstall, State: model.OperationStateSucceeded, RuntimeID: new("rt-1"),
+	server := startServer(t, runtimes{known: map[string]operation.Status{"op-1/create": {
+		ID: "op-1", Kind: operation.KindProvisionNoInstall, State: process.Succeeded, RuntimeID: "rt-1",
 	}}})
 	refused := strings.ReplaceAll(provision, `"c-1234567"`, `"a-name-that-is-far-too-long"`)
 
@@ -133,7 +135,7 @@ func TestMutationsRefused(t *testing.T) {
 			reason:  "The idempotency key is printable ASCII, so that it can be stored and logged everywhere.",
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
-			message: "the header Idempotency-Key holds a character that is not printable ASCII",
+			message: "the header Idempotency-Key contains a character that is not printable ASCII",
 		},
 		"UpgradeRuntime": {
 			reason: "Whose runtime it is must be known.", query: upgradeRuntime, message: headless,
@@ -197,15 +199,15 @@ func TestUpgradeShoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var got model.UpgradeShootInput
+			var got spec.Upgrade
 
 			server := startServer(t, runtimes{
-				upgradeShoot: func(caller graph.Caller, runtimeID string, upgrade model.UpgradeShootInput) (model.OperationStatus, error) {
+				upgradeShoot: func(caller orders.Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error) {
 					got = upgrade
 
-					return model.OperationStatus{
-						ID: new(caller.IdempotencyKey), RuntimeID: &runtimeID, Operation: model.OperationTypeUpgradeShoot,
-						State: model.OperationStatePending,
+					return operation.Status{
+						ID: caller.IdempotencyKey, RuntimeID: runtimeID, Kind: operation.KindUpgradeShoot,
+						State: process.Pending,
 					}, nil
 				},
 			})
@@ -221,8 +223,8 @@ func TestUpgradeShoot(t *testing.T) {
 				t.Errorf("%s\nanswer: -want +got:\n%s", tc.reason, diff)
 			}
 
-			wantInput := model.UpgradeShootInput{
-				GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(5)}, Administrators: tc.want,
+			wantInput := spec.Upgrade{
+				GardenerConfig: &spec.ClusterUpgrade{AutoScalerMax: new(5)}, Administrators: tc.want,
 			}
 			if diff := cmp.Diff(wantInput, got); diff != "" {
 				t.Errorf("%s\ninput: -want +got:\n%s", tc.reason, diff)
@@ -234,9 +236,9 @@ func TestUpgradeShoot(t *testing.T) {
 func TestHibernateAndWakeUp(t *testing.T) {
 	t.Parallel()
 
-	ordered := func(what string) func(graph.Caller, string) (model.OperationStatus, error) {
-		return func(caller graph.Caller, runtimeID string) (model.OperationStatus, error) {
-			return model.OperationStatus{ID: new(what + " " + runtimeID + " of " + caller.Tenant)}, nil
+	ordered := func(what string) func(orders.Caller, string) (operation.Status, error) {
+		return func(caller orders.Caller, runtimeID string) (operation.Status, error) {
+			return operation.Status{ID: what + " " + runtimeID + " of " + caller.Tenant}, nil
 		}
 	}
 	server := startServer(t, runtimes{hibernate: ordered("sleep"), wakeUp: ordered("wake")})
@@ -250,14 +252,14 @@ func TestHibernateAndWakeUp(t *testing.T) {
 func TestUpgradeRuntime(t *testing.T) {
 	t.Parallel()
 
-	var got model.UpgradeRuntimeInput
+	var got spec.KymaUpgrade
 
 	server := startServer(t, runtimes{
-		upgradeRuntime: func(caller graph.Caller, runtimeID string, upgrade model.UpgradeRuntimeInput) (model.OperationStatus, error) {
+		upgradeRuntime: func(caller orders.Caller, runtimeID string, upgrade spec.KymaUpgrade) (operation.Status, error) {
 			got = upgrade
 
-			return model.OperationStatus{
-				ID: new(caller.IdempotencyKey), RuntimeID: &runtimeID, Operation: model.OperationTypeUpgrade, State: model.OperationStatePending,
+			return operation.Status{
+				ID: caller.IdempotencyKey, RuntimeID: runtimeID, Kind: operation.KindUpgrade, State: process.Pending,
 			}, nil
 		},
 	})
@@ -273,7 +275,7 @@ func TestUpgradeRuntime(t *testing.T) {
 		t.Errorf("answer: -want +got:\n%s", diff)
 	}
 
-	wantInput := model.UpgradeRuntimeInput{KymaConfig: &model.KymaConfigInput{Version: "2", Components: []*model.ComponentConfigurationInput{nil}}}
+	wantInput := spec.KymaUpgrade{KymaConfig: &spec.Kyma{Version: "2", Components: []*spec.Component{nil}}}
 	if diff := cmp.Diff(wantInput, got); diff != "" {
 		t.Errorf("what the schema allows arrives, to be refused with its field: -want +got:\n%s", diff)
 	}
@@ -314,15 +316,15 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 			t.Parallel()
 
 			server := startServer(t, runtimes{
-				rollBack: func(graph.Caller, string) (model.OperationStatus, error) {
-					return model.OperationStatus{ID: new("op-2"), Operation: model.OperationTypeUpgrade}, tc.refused
+				rollBack: func(orders.Caller, string) (operation.Status, error) {
+					return operation.Status{ID: "op-2", Kind: operation.KindUpgrade}, tc.refused
 				},
-				runtimeStatus: func(_ graph.Caller, _ string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+				runtimeStatus: func(_ orders.Caller, _ string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
 					if tc.unread != nil || !want.Hibernation {
-						return model.RuntimeStatus{}, tc.unread
+						return orders.RuntimeStatus{}, tc.unread
 					}
 
-					return model.RuntimeStatus{HibernationStatus: &model.HibernationStatus{Hibernated: new(true)}}, nil
+					return orders.RuntimeStatus{Hibernation: &orders.Hibernation{Hibernated: true}}, nil
 				},
 			})
 
@@ -337,7 +339,7 @@ func TestReconnectRuntimeAgent(t *testing.T) {
 	t.Parallel()
 
 	server := startServer(t, runtimes{
-		reconnectAgent: func(caller graph.Caller, runtimeID string) (string, error) {
+		reconnectAgent: func(caller orders.Caller, runtimeID string) (string, error) {
 			return caller.Tenant + "/" + runtimeID + "/" + caller.IdempotencyKey, nil
 		},
 	})
@@ -355,7 +357,7 @@ func TestDeprovisionRuntime(t *testing.T) {
 	t.Parallel()
 
 	server := startServer(t, runtimes{
-		deprovision: func(caller graph.Caller, runtimeID string) (string, error) {
+		deprovision: func(caller orders.Caller, runtimeID string) (string, error) {
 			return caller.Tenant + "/" + runtimeID + "/" + caller.IdempotencyKey, nil
 		},
 	})
@@ -369,7 +371,7 @@ func TestDeprovisionRuntime(t *testing.T) {
 	keyed.headers["Idempotency-Key"] = "k"
 
 	_, got = post(t, server, keyed)
-	if !strings.Contains(got, "the header Idempotency-Key stands for one mutation, the request has 2") {
+	if !strings.Contains(got, "the header Idempotency-Key identifies one mutation, the request has 2") {
 		t.Errorf("one key cannot stand for two mutations: got %s", got)
 	}
 }

@@ -7,82 +7,85 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// How long operationChanges may wait.
+// The wait of operationChanges.
 const (
 	maxWait     = 30 * time.Second
 	defaultWait = 20 * time.Second
 )
 
 // query resolves the fields of type Query.
-type query struct {
-	runtimes Runtimes
-}
+type query struct{ service Service }
 
-// RuntimeStatus describes a runtime. When only a part of it can be had, the answer holds that part and the error.
+// RuntimeStatus resolves Query.runtimeStatus.
 func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStatus, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	status, err := q.runtimes.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
+	status, err := q.service.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
 
-	return described(ctx, status, err)
+	answer, err := partial(ctx, status, err)
+
+	return answer, explained(ctx, err)
 }
 
-// described is what is told of a runtime, beside the error that kept the rest back.
-func described(ctx context.Context, status model.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
-	if err != nil && status.LastOperationStatus == nil {
-		return nil, explained(ctx, err)
+// partial returns what is known of a runtime and adds the error that hides the rest to the answer.
+func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
+	if err != nil && status.Operation == nil {
+		return nil, err
 	}
 
 	if err != nil {
 		graphql.AddError(ctx, explained(ctx, err))
 	}
 
-	return completed(status), nil
+	return runtimeStatus(status), nil
 }
 
-// RuntimeOperationStatus tells how far an operation is.
+// RuntimeOperationStatus resolves Query.runtimeOperationStatus.
 func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.OperationStatus, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	status, err := q.runtimes.OperationStatus(ctx, caller, id)
+	status, err := q.service.OperationStatus(ctx, caller, id)
 	if err != nil {
 		return nil, explained(ctx, err)
 	}
 
-	return withLastError(&status), nil
+	return operationStatus(&status), nil
 }
 
-// OperationChanges waits for changes of any tenant's operations.
+// OperationChanges resolves Query.operationChanges.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {
 		wait = min(max(time.Duration(*waitSeconds)*time.Second, 0), maxWait)
 	}
 
-	cursor, changes, err := q.runtimes.Changes(ctx, valueOf(after), wait)
+	cursor, changes, err := q.service.Changes(ctx, valueOf(after), wait)
 	if err != nil {
 		return nil, explained(ctx, err)
 	}
 
 	answer := &model.OperationChanges{Cursor: cursor, Operations: make([]*model.OperationChange, 0, len(changes))}
 	for _, change := range changes {
-		answer.Operations = append(answer.Operations, &change)
+		answer.Operations = append(answer.Operations, &model.OperationChange{
+			ID: change.ID, RuntimeID: change.RuntimeID, Operation: model.OperationType(change.Kind), State: stateOf(change.State),
+		})
 	}
 
 	return answer, nil
 }
 
-// wantedFields tells which costly parts the query selects.
-func wantedFields(ctx context.Context) RuntimeFields {
-	var want RuntimeFields
+// wantedFields returns which costly parts the request selects.
+func wantedFields(ctx context.Context) orders.RuntimeFields {
+	var want orders.RuntimeFields
 
 	operation := graphql.GetOperationContext(ctx)
 

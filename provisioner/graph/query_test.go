@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 func TestRuntimeStatusSelection(t *testing.T) {
@@ -18,7 +20,7 @@ func TestRuntimeStatusSelection(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		query  string
-		want   graph.RuntimeFields
+		want   orders.RuntimeFields
 	}{
 		"Nothing": {
 			reason: "The last operation costs nothing but our own database.",
@@ -27,17 +29,17 @@ func TestRuntimeStatusSelection(t *testing.T) {
 		"Kubeconfig": {
 			reason: "A kubeconfig is wanted only when it is selected.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig } } }`,
-			want:   graph.RuntimeFields{Kubeconfig: true},
+			want:   orders.RuntimeFields{Kubeconfig: true},
 		},
 		"Cluster": {
 			reason: "The configuration of the cluster does not bring a kubeconfig with it.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { clusterConfig { name } } } }`,
-			want:   graph.RuntimeFields{ClusterConfig: true},
+			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Skipped": {
 			reason: "What a directive leaves out is not selected.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig @skip(if: true) clusterConfig { name } } } }`,
-			want:   graph.RuntimeFields{ClusterConfig: true},
+			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Everything": {
 			reason: "Aliases and fragments select as well.",
@@ -46,7 +48,7 @@ func TestRuntimeStatusSelection(t *testing.T) {
 					hibernationStatus { hibernated } runtimeConnectionStatus { status }
 					... on RuntimeStatus { b: runtimeConfiguration { ... on RuntimeConfig { k: clusterConfig { name } } } }
 				}`,
-			want: graph.RuntimeFields{Kubeconfig: true, ClusterConfig: true, ConnectionStatus: true, Hibernation: true},
+			want: orders.RuntimeFields{Kubeconfig: true, ClusterConfig: true, ConnectionStatus: true, Hibernation: true},
 		},
 	}
 
@@ -54,13 +56,13 @@ func TestRuntimeStatusSelection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var got graph.RuntimeFields
+			var got orders.RuntimeFields
 
 			server := startServer(t, runtimes{
-				runtimeStatus: func(_ graph.Caller, _ string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+				runtimeStatus: func(_ orders.Caller, _ string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
 					got = want
 
-					return model.RuntimeStatus{}, nil
+					return orders.RuntimeStatus{}, nil
 				},
 			})
 
@@ -83,23 +85,20 @@ func TestRuntimeStatus(t *testing.T) {
 		hibernationStatus { hibernated }
 	} }`
 
-	operation := &model.OperationStatus{ID: new("op"), Operation: model.OperationTypeProvision, State: model.OperationStateFailed}
+	failed := &operation.Status{ID: "op", Kind: operation.KindProvision, State: process.Failed}
 
 	cases := map[string]struct {
 		reason string
-		status model.RuntimeStatus
+		status orders.RuntimeStatus
 		err    error
 		want   string
 	}{
 		"Whole": {
-			reason: "Where the former Provisioner answered with empty objects, we do.",
-			status: model.RuntimeStatus{
-				LastOperationStatus: operation,
-				RuntimeConfiguration: &model.RuntimeConfig{
-					Kubeconfig: new("apiVersion: v1"),
-					ClusterConfig: &model.GardenerConfig{
-						Name: new("c-1"), Provider: new("gcp"), ProviderSpecificConfig: model.GCPProviderConfig{Zones: []string{"a"}},
-					},
+			reason: "Where Kyma Provisioner answered with empty objects, we do.",
+			status: orders.RuntimeStatus{
+				Operation: failed, Kubeconfig: new("apiVersion: v1"),
+				Cluster: &spec.Cluster{
+					Name: "c-1", Provider: "gcp", ProviderSpecificConfig: &spec.Provider{GCPConfig: &spec.GCP{Zones: []string{"a"}}},
 				},
 			},
 			want: `{"data":{"result":{"lastOperationStatus":{"id":"op","state":"Failed","lastError":{"errMessage":""}},` +
@@ -108,13 +107,13 @@ func TestRuntimeStatus(t *testing.T) {
 				`"hibernationStatus":null}}}`,
 		},
 		"Partial": {
-			reason: "What can be told is told beside the error for the rest.",
-			status: model.RuntimeStatus{LastOperationStatus: operation},
+			reason: "Known parts are answered next to the error for the rest.",
+			status: orders.RuntimeStatus{Operation: failed},
 			err:    failure.New(failure.Transient, "Gardener does not answer").WithReason("err_gardener", failure.ComponentGardener),
 			want: `{"errors":[{"message":"Gardener does not answer","path":["result"],"extensions":{"error_code":503,` +
 				`"error_component":"gardener","error_reason":"err_gardener"}}],` +
 				`"data":{"result":{"lastOperationStatus":{"id":"op","state":"Failed","lastError":{"errMessage":""}},` +
-				`"runtimeConfiguration":null,"hibernationStatus":null}}}`,
+				`"runtimeConfiguration":{"kubeconfig":null,"clusterConfig":null,"kymaConfig":null},"hibernationStatus":null}}}`,
 		},
 		"NotFound": {
 			reason: "A runtime that does not exist has no status.",
@@ -130,7 +129,7 @@ func TestRuntimeStatus(t *testing.T) {
 			t.Parallel()
 
 			server := startServer(t, runtimes{
-				runtimeStatus: func(graph.Caller, string, graph.RuntimeFields) (model.RuntimeStatus, error) {
+				runtimeStatus: func(orders.Caller, string, orders.RuntimeFields) (orders.RuntimeStatus, error) {
 					return tc.status, tc.err
 				},
 			})
@@ -140,8 +139,8 @@ func TestRuntimeStatus(t *testing.T) {
 				t.Errorf("%s\nanswer: -want +got:\n%s", tc.reason, diff)
 			}
 
-			if operation.LastError != nil {
-				t.Errorf("%s\nThe Runtimes' own object must not be changed.", tc.reason)
+			if tc.status.Cluster != nil && tc.status.Cluster.OIDCConfig != nil {
+				t.Errorf("%s\nThe object of the service must not be changed.", tc.reason)
 			}
 		})
 	}
@@ -150,8 +149,8 @@ func TestRuntimeStatus(t *testing.T) {
 func TestOperationChanges(t *testing.T) {
 	t.Parallel()
 
-	change := model.OperationChange{
-		ID: "op", RuntimeID: "rt", Operation: model.OperationTypeDeprovision, State: model.OperationStateSucceeded,
+	change := orders.Change{
+		ID: "op", RuntimeID: "rt", Kind: operation.KindDeprovision, State: process.Succeeded,
 	}
 
 	cases := map[string]struct {
@@ -159,7 +158,7 @@ func TestOperationChanges(t *testing.T) {
 		arguments string
 		after     string
 		wait      time.Duration
-		changes   []model.OperationChange
+		changes   []orders.Change
 		want      string
 	}{
 		"First": {
@@ -169,7 +168,7 @@ func TestOperationChanges(t *testing.T) {
 		},
 		"Changes": {
 			reason:    "Changes are told with what everybody may know of an operation.",
-			arguments: `(after: "6", waitSeconds: 5)`, after: "6", wait: 5 * time.Second, changes: []model.OperationChange{change},
+			arguments: `(after: "6", waitSeconds: 5)`, after: "6", wait: 5 * time.Second, changes: []orders.Change{change},
 			want: `{"data":{"operationChanges":{"cursor":"7","operations":[` +
 				`{"id":"op","runtimeID":"rt","operation":"Deprovision","state":"Succeeded"}]}}}`,
 		},
@@ -190,7 +189,7 @@ func TestOperationChanges(t *testing.T) {
 			t.Parallel()
 
 			server := startServer(t, runtimes{
-				changes: func(_ context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
+				changes: func(_ context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
 					if after != tc.after || wait != tc.wait {
 						t.Errorf("%s\nwant after %q wait %s, got %q %s", tc.reason, tc.after, tc.wait, after, wait)
 					}

@@ -15,8 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -26,10 +27,10 @@ func TestRulesOverHTTP(t *testing.T) {
 
 	present := orderOf(t, provisionOf(pools(poolFields()), nil))
 	server := startServer(t, runtimes{
-		upgradeShoot: func(_ graph.Caller, _ string, upgrade model.UpgradeShootInput) (model.OperationStatus, error) {
+		upgradeShoot: func(_ orders.Caller, _ string, upgrade spec.Upgrade) (operation.Status, error) {
 			_, err := validation.UpgradeShoot(*present.ClusterConfig, upgrade)
 
-			return model.OperationStatus{}, err
+			return operation.Status{}, err
 		},
 	})
 
@@ -95,7 +96,7 @@ func TestVariableThatDoesNotFit(t *testing.T) {
 }
 
 // orderOf is a request as the server reads it.
-func orderOf(t *testing.T, config fields) model.ProvisionRuntimeInput {
+func orderOf(t *testing.T, config fields) spec.Runtime {
 	t.Helper()
 
 	text, err := json.Marshal(config)
@@ -103,7 +104,7 @@ func orderOf(t *testing.T, config fields) model.ProvisionRuntimeInput {
 		t.Fatal(err)
 	}
 
-	var read model.ProvisionRuntimeInput
+	var read spec.Runtime
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}

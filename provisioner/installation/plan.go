@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // Plan is what is to be installed, in order. Secret values stand in it in clear: it is never stored but sealed, never logged.
@@ -39,5 +39,5 @@ func (c Component) Format(state fmt.State, _ rune) {
 // Releases finds the release that an order names and makes the plan of it. Its errors are of package failure, kind Invalid where the
 // order is wrong.
 type Releases interface {
-	Plan(ctx context.Context, order model.KymaConfigInput) (Plan, error)
+	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }

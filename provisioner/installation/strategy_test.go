@@ -5,39 +5,39 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-func entry(key, value string) *model.ConfigEntryInput {
-	return &model.ConfigEntryInput{Key: key, Value: value}
+func entry(key, value string) *spec.Entry {
+	return &spec.Entry{Key: key, Value: value}
 }
 
-func order(strategy model.ConflictStrategy, configuration []*model.ConfigEntryInput, components ...*model.ComponentConfigurationInput) model.KymaConfigInput {
-	wanted := model.KymaConfigInput{Version: "2.0.0", Configuration: configuration, Components: components}
+func order(strategy spec.ConflictStrategy, configuration []*spec.Entry, components ...*spec.Component) spec.Kyma {
+	wanted := spec.Kyma{Version: "2.0.0", Configuration: configuration, Components: components}
 	if strategy != "" {
 		wanted.ConflictStrategy = &strategy
 	}
 	return wanted
 }
 
-func component(name string, strategy model.ConflictStrategy, configuration ...*model.ConfigEntryInput) *model.ComponentConfigurationInput {
-	wanted := &model.ComponentConfigurationInput{Component: name, Namespace: "n", Configuration: configuration}
+func component(name string, strategy spec.ConflictStrategy, configuration ...*spec.Entry) *spec.Component {
+	wanted := &spec.Component{Component: name, Namespace: "n", Configuration: configuration}
 	if strategy != "" {
 		wanted.ConflictStrategy = &strategy
 	}
 	return wanted
 }
 
-type entries = []*model.ConfigEntryInput
+type entries = []*spec.Entry
 
 func TestUpgraded(t *testing.T) {
-	merge, replace := model.ConflictStrategyMerge, model.ConflictStrategyReplace
+	merge, replace := spec.ConflictStrategyMerge, spec.ConflictStrategyReplace
 	former := order("", entries{entry("a", "1"), entry("b", "1")}, component("x", "", entry("c", "1"), entry("d", "1")))
 	for name, tc := range map[string]struct {
 		reason string
-		wanted model.KymaConfigInput
-		want   model.KymaConfigInput
+		wanted spec.Kyma
+		want   spec.Kyma
 	}{
 		"nothing said": {
 			"what was configured stays, as a client sends only what it wants to change",

@@ -15,9 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -62,7 +62,7 @@ func (c *cluster) call(name string, effect func()) error {
 }
 
 // Plan implements installation.Releases.
-func (c *cluster) Plan(_ context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+func (c *cluster) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
 	plan := installation.Plan{Version: order.Version}
 	for _, component := range order.Components {
 		plan.Components = append(plan.Components, installation.Component{Name: component.Component})

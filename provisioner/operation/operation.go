@@ -1,17 +1,16 @@
-// Package operation holds what the Provisioner's processes share: the kinds of operations and the data that the steps work on.
+// Package operation defines what the processes of the Provisioner share: the kinds of operations, the data that steps work on, and the
+// status that clients see.
 package operation
 
 import (
-	"encoding/json"
-
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, named as in the API but for two that clients of the former Provisioner do not know: WakeUp is told as
-// UpgradeShoot, RollBack as Upgrade.
+// The kinds of operations. They are stored, and named as in the API. Clients of Kyma Provisioner do not know two of them: the API shows
+// WakeUp as UpgradeShoot and RollBack as Upgrade; see PublicKind.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -25,7 +24,7 @@ const (
 	KindReconnectRuntime     = "ReconnectRuntime"
 )
 
-// Provisions reports whether operations of the kind make runtimes.
+// Provisions reports whether operations of the kind create runtimes.
 func Provisions(kind string) bool { return kind == KindProvision || kind == KindProvisionNoInstall }
 
 // Deprovisions reports whether operations of the kind remove runtimes.
@@ -33,33 +32,45 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// Data is stored with the operation.
+// PublicKind returns the kind under which the API shows operations of the kind.
+func PublicKind(kind string) string {
+	switch kind {
+	case KindWakeUp:
+		return KindUpgradeShoot
+	case KindRollBack:
+		return KindUpgrade
+	default:
+		return kind
+	}
+}
+
+// Data is stored with the operation as JSON. A field may be added; an operation that an older replica accepted lacks it.
 type Data struct {
-	// Runtime is the runtime as the operation is to leave it. Its row is brought up to that when the operation has done its work.
+	// Runtime is the runtime as the operation will leave it. A step at the end of the process copies it to the row of the runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
-	// Asleep says that the cluster is hibernated when the operation has done its work: nobody answers in it.
+	// Asleep reports whether the cluster is hibernated after the operation: its API server does not answer.
 	Asleep bool `json:"asleep,omitempty"`
-	// FormerKyma is what an upgrade found installed, so that a later RollBack can put it back: whether the upgrade succeeds or not.
-	FormerKyma *model.KymaConfigInput `json:"formerKyma,omitempty"`
-	// Registered says that the runtime was registered in Director when the operation was accepted.
+	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. It is kept whether or not the upgrade succeeds.
+	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
+	// Registered reports whether the runtime was registered in Director when the operation was accepted.
 	Registered bool `json:"registered,omitempty"`
 }
 
-// Order is what the runtime was, or is to be, ordered as.
-func (d Data) Order() (model.ProvisionRuntimeInput, error) { return OrderOf(d.Runtime) }
+// Order returns the order that the operation carries out.
+func (d Data) Order() (spec.Runtime, error) { return OrderOf(d.Runtime) }
 
-// OrderOf reads the order of a runtime.
-func OrderOf(runtime runtimes.Runtime) (model.ProvisionRuntimeInput, error) {
-	var order model.ProvisionRuntimeInput
-	if err := json.Unmarshal(runtime.Configuration, &order); err != nil {
+// OrderOf returns the order of a runtime.
+func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
+	order, err := spec.Decode(runtime.Configuration)
+	if err != nil {
 		return order, failure.Wrap(failure.Internal, err, "the configuration of runtime %s cannot be read", runtime.ID)
 	}
 
 	return order, nil
 }
 
-// Operation is what the Provisioner's steps get and give back.
+// Operation is what the steps of the Provisioner receive and return.
 type Operation = process.Operation[Data]
 
-// ShootEvent is the event that a change of a Shoot is. An operation that waits for it is due when the Shoot changes.
+// ShootEvent returns the event that a change of the Shoot triggers. Operations that wait for it become due.
 func ShootEvent(shootName string) string { return "shoot " + shootName }

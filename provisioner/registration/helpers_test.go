@@ -18,13 +18,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/director"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -53,12 +52,12 @@ type bench struct {
 
 	director  *simulator.Director
 	client    *director.Client
-	service   *runtimes.Service
+	service   *orders.Service
 	registrar *registration.Registrar
 	caretaker registration.Caretaker
 	clock     *clocktesting.FakeClock
 	db        *storage.DB
-	rows      *stored.Store
+	rows      *runtimes.Store
 
 	refused error // what Check says
 }
@@ -89,15 +88,15 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	if b.rows, err = stored.Open(t.Context(), db, keys); err != nil {
+	if b.rows, err = runtimes.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 
 	b.registrar = &registration.Registrar{Director: b.client, Rows: b.rows, Project: "project", Clock: b.clock, Log: logging.Discard()}
 	b.caretaker = registration.Caretaker{Director: b.client, Rows: b.rows, Clock: b.clock, Log: logging.Discard()}
-	b.service = runtimes.New(runtimes.Options{
+	b.service = orders.New(orders.Options{
 		DB: db, Operations: ops, Runtimes: b.rows, Clock: b.clock, Registrar: b.registrar, Wake: func() {}, Shoots: b,
-		Check: func(stored.Runtime) error { return b.refused },
+		Check: func(runtimes.Runtime) error { return b.refused },
 	})
 
 	return b
@@ -131,15 +130,15 @@ func each(t *testing.T, test func(b *bench)) {
 func (b *bench) provision(caller, key, name string) (string, error) {
 	b.Helper()
 
-	status, err := b.service.Provision(b.Context(), graph.Caller{Tenant: caller, IdempotencyKey: key}, model.ProvisionRuntimeInput{
-		RuntimeInput:  &model.RuntimeInput{Name: name, Labels: model.Labels{"theirs": "kept"}},
-		ClusterConfig: &model.ClusterConfigInput{GardenerConfig: &model.GardenerConfigInput{Name: name, Provider: "aws"}},
+	status, err := b.service.Provision(b.Context(), orders.Caller{Tenant: caller, IdempotencyKey: key}, spec.Runtime{
+		Metadata:      &spec.Metadata{Name: name, Labels: map[string]any{"theirs": "kept"}},
+		ClusterConfig: &spec.ClusterConfig{GardenerConfig: &spec.Cluster{Name: name, Provider: "aws"}},
 	})
 	if err != nil {
 		return "", err
 	}
 
-	return *status.RuntimeID, nil
+	return status.RuntimeID, nil
 }
 
 func (b *bench) care() {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // told takes down what Director is told.
@@ -74,7 +74,7 @@ func TestStages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &told{}
 			stage := c.stage(d)
-			data := operation.Data{Runtime: stored.Runtime{ID: "runtime", Tenant: tenant, ShootName: "c-first"}}
+			data := operation.Data{Runtime: runtimes.Runtime{ID: "runtime", Tenant: tenant, ShootName: "c-first"}}
 			op := process.NewOperation(process.Record{ID: "operation"}, data, time.Now())
 			task := stage.Steps[0]
 

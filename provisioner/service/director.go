@@ -14,10 +14,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // directory is Director, with what stands between it and the Provisioner. Without Director it is nil, and so are its parts.
@@ -123,7 +123,7 @@ func (d *directory) asTokens() agent.Tokens {
 }
 
 // registrar gives runtimes their ids, or is nil.
-func (d *directory) registrar(rows *stored.Store) runtimes.Registrar {
+func (d *directory) registrar(rows *runtimes.Store) orders.Registrar {
 	if d == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (d *directory) collectors() []prometheus.Collector {
 }
 
 // parts are what runs for it.
-func (d *directory) parts(rows *stored.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
+func (d *directory) parts(rows *runtimes.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
 	if d == nil {
 		return nil
 	}

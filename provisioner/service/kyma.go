@@ -5,9 +5,9 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // Kyma is what can be installed on clusters: the releases of a folder, or of a repository.
@@ -25,7 +25,7 @@ type Kyma struct {
 type noReleases struct{}
 
 // Plan implements installation.Releases.
-func (noReleases) Plan(context.Context, model.KymaConfigInput) (installation.Plan, error) {
+func (noReleases) Plan(context.Context, spec.Kyma) (installation.Plan, error) {
 	return installation.Plan{}, errNoReleases()
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 func TestWhereReleasesComeFrom(t *testing.T) {
@@ -57,7 +57,7 @@ func TestOrdersOfKymaWithoutReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = none.known.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.0"})
+	_, err = none.known.Plan(t.Context(), spec.Kyma{Version: "1.0.0"})
 	for _, variable := range []string{"APP_KYMA_RELEASES_PATH", "APP_KYMA_RELEASES_REPOSITORY"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("the refusal does not name %s: %v", variable, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 const (
@@ -24,14 +24,14 @@ const (
 // orphanRemover removes Shoots whose runtime is recorded as gone. There are none unless an order took effect late: the request of a
 // replica that was frozen, or a commit of the API server whose answer was lost.
 type orphanRemover struct {
-	runtimes *stored.Store
+	runtimes *runtimes.Store
 	shoots   *gardener.Client
 	clock    clock.WithTicker
 	log      logrus.FieldLogger
 }
 
 // RemoveOrphans looks for orphans, at once and then every ten minutes, until the context ends.
-func RemoveOrphans(ctx context.Context, runtimes *stored.Store, shoots *gardener.Client, log logrus.FieldLogger) error {
+func RemoveOrphans(ctx context.Context, runtimes *runtimes.Store, shoots *gardener.Client, log logrus.FieldLogger) error {
 	return orphanRemover{runtimes: runtimes, shoots: shoots, clock: clock.RealClock{}, log: log}.run(ctx)
 }
 

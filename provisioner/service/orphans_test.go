@@ -15,10 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/storage"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -27,7 +27,7 @@ type orphanage struct {
 	*testing.T
 
 	garden *fakegarden.Memory
-	rows   *stored.Store
+	rows   *runtimes.Store
 	db     *storage.DB
 }
 
@@ -41,7 +41,7 @@ func newOrphanage(t *testing.T, names ...string) orphanage {
 
 	db := storagetest.Volatile(t)
 
-	rows, err := stored.Open(t.Context(), db, storagetest.Keys(t))
+	rows, err := runtimes.Open(t.Context(), db, storagetest.Keys(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +57,10 @@ func newOrphanage(t *testing.T, names ...string) orphanage {
 func (o orphanage) add(name string) {
 	o.Helper()
 
-	built, err := shoot.Build(shoot.Runtime{ID: name, OperationID: "op", Tenant: "acme", Config: &model.GardenerConfigInput{
+	built, err := shoot.Build(shoot.Runtime{ID: name, OperationID: "op", Tenant: "acme", Config: &spec.Cluster{
 		Name: name, KubernetesVersion: "1.35.4", Provider: "gcp", TargetSecret: "gcp", Region: "europe-west3", MachineType: "n2-standard-4",
 		DiskType: new("pd-balanced"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
-		ProviderSpecificConfig: &model.ProviderSpecificInput{GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a"}}},
+		ProviderSpecificConfig: &spec.Provider{GCPConfig: &spec.GCP{Zones: []string{"europe-west3-a"}}},
 	}}, shoot.Options{Namespace: o.garden.Namespace()})
 	if err != nil {
 		o.Fatal(err)
@@ -71,7 +71,7 @@ func (o orphanage) add(name string) {
 	}
 
 	if err := o.db.InTx(o.Context(), func(tx storage.Tx) error {
-		_, err := o.rows.Insert(o.Context(), tx, stored.Runtime{ID: name, ShootName: name, Configuration: []byte("{}"), CreatedAt: time.Now()})
+		_, err := o.rows.Insert(o.Context(), tx, runtimes.Runtime{ID: name, ShootName: name, Configuration: []byte("{}"), CreatedAt: time.Now()})
 
 		return err
 	}); err != nil {

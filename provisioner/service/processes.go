@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/provisioning"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Parts are what the processes reach the outside by.
@@ -43,7 +43,7 @@ type Parts struct {
 }
 
 // statuses tell how agents are connected. Without Director there are none, for no agent is.
-func (p Parts) statuses() runtimes.Agents {
+func (p Parts) statuses() orders.Agents {
 	if p.Tokens == nil {
 		return nil
 	}
@@ -143,10 +143,10 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder makes the Shoots of the landscape.
-func shootBuilder(config Config, landscape Landscape) func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+func shootBuilder(config Config, landscape Landscape) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 
-	return func(runtime stored.Runtime, operationID string) (*shoot.Objects, error) {
+	return func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)
 		if err != nil {
 			return nil, err

@@ -26,13 +26,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // Service is a Provisioner that is ready to run: its addresses are bound, its database is open and up to date.
@@ -73,7 +74,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 // stores are the Provisioner's tables.
 type stores struct {
 	operations *operations.Store
-	runtimes   *stored.Store
+	runtimes   *runtimes.Store
 	entries    *auditlog.Store
 }
 
@@ -83,7 +84,7 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 		return stores{}, err
 	}
 
-	runtimeStore, err := stored.Open(ctx, s.DB, s.Keys)
+	runtimeStore, err := runtimes.Open(ctx, s.DB, s.Keys)
 	if err != nil {
 		return stores{}, err
 	}
@@ -168,7 +169,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
 		}},
 		keyrotation.New(keyrotation.Options{
-			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), stored.Sealed()},
+			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
 		operations.Retention{
@@ -187,17 +188,19 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 	build := shootBuilder(config, parts.Landscape)
 
 	api := graph.NewHandler(graph.Options{
-		Runtimes: runtimes.New(runtimes.Options{
+		Service: orders.New(orders.Options{
 			DB: s.DB, Operations: stores.operations, Runtimes: stores.runtimes, Kubeconfigs: parts.Shoots, Shoots: parts.Shoots,
 			Registrar: directory.registrar(stores.runtimes), Agents: parts.statuses(), Trail: kept,
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: parts.Releases,
-			Check: func(runtime stored.Runtime) error {
+			Validate: func(order spec.Runtime) error {
+				return validation.Provision(order, validation.Rules{Project: config.Gardener.Project})
+			},
+			Check: func(runtime runtimes.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
 				return err
 			},
 		}),
-		Rules:              validation.Rules{Project: config.Gardener.Project},
 		Log:                s.Log,
 		Trail:              kept,
 		Endpoint:           config.APIEndpoint,

@@ -3,7 +3,7 @@ package shoot
 import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 	assuredWorkload = "ksa-assured-workload"
 )
 
-func accessRestrictionsOf(config *model.GardenerConfigInput) []gardencorev1beta1.AccessRestrictionWithOptions {
+func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
 	if !valueOr(config.EUAccess, false) {
 		return nil
 	}
@@ -28,7 +28,7 @@ func accessRestrictionsOf(config *model.GardenerConfigInput) []gardencorev1beta1
 	}}
 }
 
-func tolerationsOf(config *model.GardenerConfigInput) []gardencorev1beta1.Toleration {
+func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	if config.Region != assuredRegion {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -37,7 +37,7 @@ type auditLogConfig struct {
 
 // of returns where the audit log of a cluster goes, or nil. The Seed is taken to be of the Shoot's own provider: Gardener chooses no
 // other one, unless a cloud profile says so.
-func (a AuditLogs) of(config *model.GardenerConfigInput) *AuditLog {
+func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {
 		return nil

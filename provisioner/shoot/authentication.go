@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -89,13 +89,13 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 
 // HasIdentityProvider reports whether an order names one. An object whose texts are all empty names none: that is how clients read
 // that there is none.
-func HasIdentityProvider(order *model.OIDCConfigInput) bool {
+func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
 // usernamePrefix keeps what the flags of kube-apiserver meant: without a prefix, names are told apart by their issuer, but for e-mail
 // addresses.
-func usernamePrefix(order *model.OIDCConfigInput) string {
+func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:
 		return ""
@@ -106,7 +106,7 @@ func usernamePrefix(order *model.OIDCConfigInput) string {
 	}
 }
 
-func groupsOf(order *model.OIDCConfigInput) *prefixedClaim {
+func groupsOf(order *spec.OIDC) *prefixedClaim {
 	if order.GroupsClaim == "" {
 		return nil
 	}

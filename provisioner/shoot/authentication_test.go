@@ -6,12 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-func identityProvider() *model.OIDCConfigInput {
-	return &model.OIDCConfigInput{
+func identityProvider() *spec.OIDC {
+	return &spec.OIDC{
 		ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "groups",
 		SigningAlgs: []string{"RS256"},
 	}
@@ -24,39 +24,39 @@ func TestAuthentication(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		change func(order *model.OIDCConfigInput)
+		change func(order *spec.OIDC)
 		want   mapping
 	}{
 		"NoPrefix": {
 			reason: "A hyphen stands for no prefix, as it does in the flag of the API server.",
-			change: func(*model.OIDCConfigInput) {},
+			change: func(*spec.OIDC) {},
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"Prefix": {
 			reason: "A prefix stays as it is.",
-			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix = "corp:" },
+			change: func(order *spec.OIDC) { order.UsernamePrefix = "corp:" },
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": "corp:"}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"PrefixLeftOut": {
 			reason: "Without a prefix the issuer is one, so that no user of it takes the name of another.",
-			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix = "" },
+			change: func(order *spec.OIDC) { order.UsernamePrefix = "" },
 			want: mapping{
 				"username": mapping{"claim": "sub", "prefix": "https://issuer.example.com#"}, "groups": mapping{"claim": "groups", "prefix": ""},
 			},
 		},
 		"Email": {
 			reason: "Addresses have no prefix unless one is ordered.",
-			change: func(order *model.OIDCConfigInput) { order.UsernamePrefix, order.UsernameClaim = "", "email" },
+			change: func(order *spec.OIDC) { order.UsernamePrefix, order.UsernameClaim = "", "email" },
 			want:   mapping{"username": mapping{"claim": "email", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"NoGroups": {
 			reason: "Without a claim for them there are no groups.",
-			change: func(order *model.OIDCConfigInput) { order.GroupsClaim = "" },
+			change: func(order *spec.OIDC) { order.GroupsClaim = "" },
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}},
 		},
 		"Nobody": {
 			reason: "Clients read an empty object where there is no identity provider, and may send it.",
-			change: func(order *model.OIDCConfigInput) { *order = model.OIDCConfigInput{SigningAlgs: []string{}} },
+			change: func(order *spec.OIDC) { *order = spec.OIDC{SigningAlgs: []string{}} },
 		},
 	}
 

@@ -3,7 +3,7 @@ package shoot
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupAWS = "aws.provider"
@@ -45,7 +45,7 @@ type network struct {
 	CIDR string `json:"cidr"`
 }
 
-func awsCloud(config *model.AWSProviderConfigInput, options Options) *cloud {
+func awsCloud(config *spec.AWS, options Options) *cloud {
 	var (
 		names []string
 		zones []awsZone

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupAzure = "azure.provider"
@@ -39,7 +39,7 @@ type azureNATGateway struct {
 	IdleConnectionTimeoutMinutes int  `json:"idleConnectionTimeoutMinutes"`
 }
 
-func azureCloud(config *model.AzureProviderConfigInput, workers string) *cloud {
+func azureCloud(config *spec.Azure, workers string) *cloud {
 	names := slices.Clone(config.Zones)
 	networks := azureNetworks{VNet: network{CIDR: config.VnetCIDR}}
 
@@ -65,7 +65,7 @@ func azureCloud(config *model.AzureProviderConfigInput, workers string) *cloud {
 	}
 }
 
-func natGateway(config *model.AzureProviderConfigInput) *azureNATGateway {
+func natGateway(config *spec.Azure) *azureNATGateway {
 	if !valueOr(config.EnableNATGateway, false) {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const networkType = "calico"
@@ -72,7 +72,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 	}}, nil
 }
 
-func kubernetesOf(config *model.GardenerConfigInput, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
+func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
 	if options.AuditPolicyConfigMap == "" && authentication == nil {
 		return kubernetes
@@ -93,13 +93,13 @@ func kubernetesOf(config *model.GardenerConfigInput, options Options, authentica
 	return kubernetes
 }
 
-func networkingOf(config *model.GardenerConfigInput, cloud *cloud) *gardencorev1beta1.Networking {
+func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Networking {
 	return &gardencorev1beta1.Networking{
 		Type: new(networkType), Nodes: &cloud.nodes, Pods: given(config.PodsCIDR), Services: given(config.ServicesCIDR),
 	}
 }
 
-func maintenanceOf(config *model.GardenerConfigInput, options Options) *gardencorev1beta1.Maintenance {
+func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Maintenance {
 	maintenance := &gardencorev1beta1.Maintenance{AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{
 		KubernetesVersion:   valueOr(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
 		MachineImageVersion: new(valueOr(config.EnableMachineImageVersionAutoUpdate, options.AutoUpdateMachineImage)),
@@ -113,7 +113,7 @@ func maintenanceOf(config *model.GardenerConfigInput, options Options) *gardenco
 	return maintenance
 }
 
-func controlPlaneOf(config *model.GardenerConfigInput) *gardencorev1beta1.ControlPlane {
+func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	tolerance := given(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {
 		return nil

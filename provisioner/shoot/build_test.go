@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // goldenCase is an order whose Shoot stands in a golden file.
 type goldenCase struct {
 	reason  string
-	config  func() *model.GardenerConfigInput
+	config  func() *spec.Cluster
 	options shoot.Options
 }
 
@@ -42,7 +42,7 @@ func TestBuild(t *testing.T) {
 		},
 		"aws-without-imdsv2": {
 			reason: "What the order says wins over the options.",
-			config: func() *model.GardenerConfigInput {
+			config: func() *spec.Cluster {
 				order := awsOrder()
 				order.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = new(false)
 				order.EnableKubernetesVersionAutoUpdate = new(false)
@@ -59,7 +59,7 @@ func TestBuild(t *testing.T) {
 		},
 		"azure-without-nat": {
 			reason: "A NAT gateway is made only when it is ordered.",
-			config: func() *model.GardenerConfigInput {
+			config: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = nil
 
@@ -69,7 +69,7 @@ func TestBuild(t *testing.T) {
 		},
 		"azure-shared-range": {
 			reason: "Zones without ranges share the workers' range and one NAT gateway.",
-			config: func() *model.GardenerConfigInput {
+			config: func() *spec.Cluster {
 				order := azureOrder()
 				azure := order.ProviderSpecificConfig.AzureConfig
 				azure.AzureZones, azure.Zones, azure.IdleConnectionTimeoutMinutes = nil, []string{"1", "2"}, nil
@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 		},
 		"azure-without-zones": {
 			reason: "Machines in no zone have no NAT gateway, as Azure has it.",
-			config: func() *model.GardenerConfigInput {
+			config: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.AzureZones = nil
 
@@ -94,7 +94,7 @@ func TestBuild(t *testing.T) {
 		},
 		"gcp-assured": {
 			reason: "A reserved region needs a toleration.",
-			config: func() *model.GardenerConfigInput {
+			config: func() *spec.Cluster {
 				order := gcpOrder()
 				order.Region, order.ProviderSpecificConfig.GCPConfig.Zones = "me-central2", []string{"me-central2-b"}
 
@@ -106,7 +106,7 @@ func TestBuild(t *testing.T) {
 
 	cases["aws-identity-provider"] = goldenCase{
 		reason: "The API server trusts the ordered identity provider, by a ConfigMap that stands before the Shoot.",
-		config: func() *model.GardenerConfigInput {
+		config: func() *spec.Cluster {
 			order := awsOrder()
 			order.OIDCConfig = identityProvider()
 
@@ -116,10 +116,10 @@ func TestBuild(t *testing.T) {
 	}
 	cases["gcp-domain"] = goldenCase{
 		reason: "A domain of one's own is served by the DNS provider whose Secret the order names.",
-		config: func() *model.GardenerConfigInput {
+		config: func() *spec.Cluster {
 			order := gcpOrder()
 			order.KubernetesVersion = "1.36.3"
-			order.DNSConfig = &model.DNSConfigInput{Domain: "c.example.com", Providers: []*model.DNSProviderInput{
+			order.DNSConfig = &spec.DNS{Domain: "c.example.com", Providers: []*spec.DNSProvider{
 				{DomainsInclude: []string{"c.example.com"}, Primary: true, SecretName: "dns", Type: "aws-route53"},
 				{DomainsInclude: []string{}, SecretName: "other", Type: "google-clouddns"},
 			}}
@@ -130,9 +130,9 @@ func TestBuild(t *testing.T) {
 	}
 	cases["aws-worker-pools"] = goldenCase{
 		reason: "Further pools have machines and zones of their own, and the image of the first one unless they name another.",
-		config: func() *model.GardenerConfigInput {
+		config: func() *spec.Cluster {
 			order := awsOrder()
-			order.AdditionalWorkers = []*model.WorkerPoolInput{
+			order.AdditionalWorkers = []*spec.WorkerPool{
 				{
 					Name: "gpu", MachineType: "m6i.4xlarge", DiskType: new("io1"), VolumeSizeGB: new(200), Zones: []string{"eu-central-1b"},
 					AutoScalerMax: 5, MaxUnavailable: 1,
@@ -153,7 +153,7 @@ func TestBuild(t *testing.T) {
 	}
 	cases["openstack-named"] = goldenCase{
 		reason: "What the order names wins over what such orders used to get.",
-		config: func() *model.GardenerConfigInput {
+		config: func() *spec.Cluster {
 			order := openStackOrder()
 			openStack := order.ProviderSpecificConfig.OpenStackConfig
 			openStack.CloudProfileName, openStack.FloatingPoolName = new("converged-cloud-cp"), new("FloatingIP-external-cp-kyma")
@@ -177,7 +177,7 @@ func TestBuild(t *testing.T) {
 func TestBuildForEachVersion(t *testing.T) {
 	t.Parallel()
 
-	orders := map[string]func() *model.GardenerConfigInput{"aws": awsOrder, "azure": azureOrder, "gcp": gcpOrder, "openstack": openStackOrder}
+	orders := map[string]func() *spec.Cluster{"aws": awsOrder, "azure": azureOrder, "gcp": gcpOrder, "openstack": openStackOrder}
 
 	for provider, order := range orders {
 		for minor, version := range map[string]string{
@@ -188,7 +188,7 @@ func TestBuildForEachVersion(t *testing.T) {
 
 				assertShoot(t, goldenCase{
 					reason: "Gardener takes the same fields for all versions that it supports.",
-					config: func() *model.GardenerConfigInput {
+					config: func() *spec.Cluster {
 						config := order()
 						config.KubernetesVersion, config.OIDCConfig, config.Purpose = version, identityProvider(), new("production")
 
@@ -251,17 +251,17 @@ func TestBuildRefuses(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		change func(config *model.GardenerConfigInput)
+		change func(config *spec.Cluster)
 		want   string
 	}{
 		"OtherPart": {
 			reason: "An order that was not validated is no panic.",
-			change: func(config *model.GardenerConfigInput) { config.Provider = "aws" },
+			change: func(config *spec.Cluster) { config.Provider = "aws" },
 			want:   "providerSpecificConfig has no part for provider aws",
 		},
 		"NoPart": {
 			reason: "An order that was not validated is no panic.",
-			change: func(config *model.GardenerConfigInput) { config.ProviderSpecificConfig = nil },
+			change: func(config *spec.Cluster) { config.ProviderSpecificConfig = nil },
 			want:   "providerSpecificConfig is missing",
 		},
 	}
@@ -285,12 +285,12 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-func runtimeOf(config *model.GardenerConfigInput) shoot.Runtime {
+func runtimeOf(config *spec.Cluster) shoot.Runtime {
 	return shoot.Runtime{ID: "rt-1", OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev", Config: config}
 }
 
-func awsOrder() *model.GardenerConfigInput {
-	return &model.GardenerConfigInput{
+func awsOrder() *spec.Cluster {
+	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.34.7", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
 		MachineType: "m6i.xlarge", MachineImage: new("gardenlinux"), MachineImageVersion: new("1592.14.0"),
 		DiskType: new("gp3"), VolumeSizeGB: new(80),
@@ -298,9 +298,9 @@ func awsOrder() *model.GardenerConfigInput {
 		AutoScalerMin: 3, AutoScalerMax: 20, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
 		LicenceType:                  new("TestDevelopmentAndDemo"),
 		ControlPlaneFailureTolerance: new("zone"), EUAccess: new(true),
-		ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+		ProviderSpecificConfig: &spec.Provider{AWSConfig: &spec.AWS{
 			VpcCIDR: "10.250.0.0/16",
-			AWSZones: []*model.AWSZoneInput{
+			AWSZones: []*spec.AWSZone{
 				{Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20"},
 				{Name: "eu-central-1b", WorkerCIDR: "10.250.64.0/19", PublicCIDR: "10.250.96.0/20", InternalCIDR: "10.250.112.0/20"},
 			},
@@ -308,36 +308,36 @@ func awsOrder() *model.GardenerConfigInput {
 	}
 }
 
-func azureOrder() *model.GardenerConfigInput {
-	return &model.GardenerConfigInput{
+func azureOrder() *spec.Cluster {
+	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.33", Provider: "azure", TargetSecret: "azure", Region: "westeurope",
 		MachineType: "Standard_D4s_v5", WorkerCIDR: "10.250.0.0/16",
 		AutoScalerMin: 3, AutoScalerMax: 10, MaxSurge: 3, MaxUnavailable: 1, Purpose: new("evaluation"),
-		ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: &model.AzureProviderConfigInput{
+		ProviderSpecificConfig: &spec.Provider{AzureConfig: &spec.Azure{
 			VnetCIDR: "10.250.0.0/16", EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(10),
-			AzureZones: []*model.AzureZoneInput{{Name: 2, CIDR: "10.250.0.0/19"}, {Name: 3, CIDR: "10.250.32.0/19"}},
+			AzureZones: []*spec.AzureZone{{Name: 2, CIDR: "10.250.0.0/19"}, {Name: 3, CIDR: "10.250.32.0/19"}},
 		}},
 	}
 }
 
-func gcpOrder() *model.GardenerConfigInput {
-	return &model.GardenerConfigInput{
+func gcpOrder() *spec.Cluster {
+	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.34.7", Provider: "gcp", TargetSecret: "gcp", Region: "europe-west3",
 		MachineType: "n2-standard-4", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1,
 		Purpose: new(""), Seed: new(""), MachineImage: new(""), PodsCIDR: new(""), LicenceType: new(""),
 		ControlPlaneFailureTolerance: new(""), ExposureClassName: new(""), EUAccess: new(false),
-		ProviderSpecificConfig: &model.ProviderSpecificInput{
-			GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a", "europe-west3-b"}},
+		ProviderSpecificConfig: &spec.Provider{
+			GCPConfig: &spec.GCP{Zones: []string{"europe-west3-a", "europe-west3-b"}},
 		},
 	}
 }
 
-func openStackOrder() *model.GardenerConfigInput {
-	return &model.GardenerConfigInput{
+func openStackOrder() *spec.Cluster {
+	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.35.4", Provider: "openstack", TargetSecret: "openstack", Region: "eu-de-1",
 		MachineType: "g_c4_m16", WorkerCIDR: "10.250.0.0/16", AutoScalerMin: 3, AutoScalerMax: 8, MaxSurge: 1,
-		ProviderSpecificConfig: &model.ProviderSpecificInput{
-			OpenStackConfig: &model.OpenStackProviderConfigInput{Zones: []string{"eu-de-1a", "eu-de-1b"}, LoadBalancerProvider: "f5"},
+		ProviderSpecificConfig: &spec.Provider{
+			OpenStackConfig: &spec.OpenStack{Zones: []string{"eu-de-1a", "eu-de-1b"}, LoadBalancerProvider: "f5"},
 		},
 	}
 }

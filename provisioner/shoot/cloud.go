@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // cloud is what differs between providers. To add one, write a function that returns its cloud and call it in cloudOf.
@@ -28,7 +28,7 @@ type cloud struct {
 	worker         any
 }
 
-func cloudOf(config *model.GardenerConfigInput, options Options) (*cloud, error) {
+func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 
 	switch {

@@ -5,11 +5,11 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // dnsOf returns nil when Gardener is to choose the domain.
-func dnsOf(order *model.DNSConfigInput) *gardencorev1beta1.DNS {
+func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	if order == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func dnsOf(order *model.DNSConfigInput) *gardencorev1beta1.DNS {
 	return dns
 }
 
-func domainsOf(provider *model.DNSProviderInput) *gardencorev1beta1.DNSIncludeExclude {
+func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude {
 	if len(provider.DomainsInclude) == 0 {
 		return nil
 	}

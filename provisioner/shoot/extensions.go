@@ -6,7 +6,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // The extensions that need more than their type. Others may be listed in Options as well.
@@ -40,7 +40,7 @@ type enabled struct {
 
 // extensionsOf returns the extensions ordered by type, so that the order of a configuration changes nothing, and that for audit logs
 // behind them.
-func extensionsOf(config *model.GardenerConfigInput, options Options) ([]gardencorev1beta1.Extension, error) {
+func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
 	for _, extensionType := range slices.Compact(slices.Sorted(slices.Values(options.Extensions))) {

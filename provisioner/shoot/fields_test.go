@@ -10,8 +10,8 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // TestEachFieldHasItsPlace goes through what the former Provisioner made of an order, and of its variables, and through what takes
@@ -19,7 +19,7 @@ import (
 func TestEachFieldHasItsPlace(t *testing.T) {
 	t.Parallel()
 
-	type order = model.GardenerConfigInput
+	type order = spec.Cluster
 
 	const worker = "spec/provider/workers/0/"
 
@@ -195,7 +195,7 @@ func TestPageTellsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for field := range reflect.TypeFor[model.GardenerConfigInput]().Fields() {
+	for field := range reflect.TypeFor[spec.Cluster]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the page does not tell of %s", name)
@@ -224,8 +224,8 @@ func at(value any, path string) any {
 	return value
 }
 
-func domainOf(provider string) *model.DNSConfigInput {
-	return &model.DNSConfigInput{Domain: "c.example.com", Providers: []*model.DNSProviderInput{
+func domainOf(provider string) *spec.DNS {
+	return &spec.DNS{Domain: "c.example.com", Providers: []*spec.DNSProvider{
 		{DomainsInclude: []string{"c.example.com"}, Primary: true, SecretName: "dns", Type: provider},
 	}}
 }

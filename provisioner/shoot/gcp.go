@@ -3,7 +3,7 @@ package shoot
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupGCP = "gcp.provider"
@@ -27,7 +27,7 @@ type gcpControlPlane struct {
 	Zone string `json:"zone"`
 }
 
-func gcpCloud(config *model.GCPProviderConfigInput, workers string) *cloud {
+func gcpCloud(config *spec.GCP, workers string) *cloud {
 	return &cloud{
 		profile: "gcp", nodes: workers, zones: config.Zones,
 		infrastructure: gcpInfrastructure{

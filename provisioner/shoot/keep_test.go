@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 func TestKeep(t *testing.T) {
@@ -177,7 +177,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 
 	cases := map[string]struct {
 		reason      string
-		order       func() *model.GardenerConfigInput
+		order       func() *spec.Cluster
 		present     func(provider *gardencorev1beta1.Provider)
 		part        func(provider *gardencorev1beta1.Provider) *runtime.RawExtension
 		wantWithout string
@@ -211,7 +211,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 		},
 		"GatewayNoMore": {
 			reason: "A gateway that is not ordered any more goes.",
-			order: func() *model.GardenerConfigInput {
+			order: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = new(false)
 

@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupOpenStack = "openstack.provider"
@@ -35,7 +35,7 @@ type openStackControlPlane struct {
 	LoadBalancerProvider string `json:"loadBalancerProvider"`
 }
 
-func openStackCloud(config *model.OpenStackProviderConfigInput, workers string) *cloud {
+func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
 		profile: cmp.Or(valueOr(config.CloudProfileName, ""), openStackProfile),
 		nodes:   workers, zones: config.Zones, exposureClass: openStackExposureClass,

@@ -3,7 +3,7 @@ package shoot
 import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // Runtime is what is ordered and to whom it belongs.
@@ -13,7 +13,7 @@ type Runtime struct {
 	// Tenant and SubAccount have to fit into labels.
 	Tenant     string
 	SubAccount string
-	Config     *model.GardenerConfigInput
+	Config     *spec.Cluster
 }
 
 // Options are what all Shoots of a landscape have in common.

@@ -3,10 +3,10 @@ package shoot
 import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-func providerOf(config *model.GardenerConfigInput, cloud *cloud) (*gardencorev1beta1.Provider, error) {
+func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
 	infrastructure, err := raw(cloud.infrastructure)
 	if err != nil {
 		return nil, err

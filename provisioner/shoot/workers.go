@@ -6,15 +6,15 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // WorkerPool is the name of the first pool of machines.
 const WorkerPool = "cpu-worker-0"
 
 // FirstPool returns the pool of machines that the order itself describes.
-func FirstPool(config *model.GardenerConfigInput) *model.WorkerPoolInput {
-	return &model.WorkerPoolInput{
+func FirstPool(config *spec.Cluster) *spec.WorkerPool {
+	return &spec.WorkerPool{
 		Name: WorkerPool, MachineType: config.MachineType,
 		MachineImage: config.MachineImage, MachineImageVersion: config.MachineImageVersion,
 		DiskType: config.DiskType, VolumeSizeGB: config.VolumeSizeGB,
@@ -24,8 +24,8 @@ func FirstPool(config *model.GardenerConfigInput) *model.WorkerPoolInput {
 }
 
 // pools returns the first pool and those beside it.
-func pools(config *model.GardenerConfigInput) []*model.WorkerPoolInput {
-	pools := []*model.WorkerPoolInput{FirstPool(config)}
+func pools(config *spec.Cluster) []*spec.WorkerPool {
+	pools := []*spec.WorkerPool{FirstPool(config)}
 
 	for _, pool := range config.AdditionalWorkers {
 		whole := *pool
@@ -40,7 +40,7 @@ func pools(config *model.GardenerConfigInput) []*model.WorkerPoolInput {
 }
 
 // Zones returns the zones of a cluster as its pools name them; nil if the order has no part for its provider.
-func Zones(config *model.GardenerConfigInput) []string {
+func Zones(config *spec.Cluster) []string {
 	cloud, err := cloudOf(config, Options{})
 	if err != nil {
 		return nil
@@ -49,7 +49,7 @@ func Zones(config *model.GardenerConfigInput) []string {
 	return cloud.zones
 }
 
-func workerOf(pool *model.WorkerPoolInput, cloud *cloud) (*gardencorev1beta1.Worker, error) {
+func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
 	providerConfig, err := raw(cloud.worker)
 	if err != nil {
 		return nil, err

@@ -6,15 +6,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // maxNames is how long the names of Shoot and project may be together: Gardener builds the names of cloud resources of them.
 const maxNames = 21
 
 // cluster finds what is wrong with the Shoot. Its fields stand in clusterConfig.gardenerConfig, which the messages leave out.
-func (p *problems) cluster(config *model.GardenerConfigInput, rules Rules) {
+func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.within = "clusterConfig.gardenerConfig."
 	defer func() { p.within = "" }()
 

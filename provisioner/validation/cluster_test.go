@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -13,78 +13,78 @@ func TestProvisionCluster(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		change func(config *model.GardenerConfigInput)
+		change func(config *spec.Cluster)
 		want   string
 	}{
 		"NameTooLong": {
 			reason: "Gardener refuses names that are too long together with the project's.",
-			change: func(config *model.GardenerConfigInput) { config.Name = "c-012345678901234567" },
+			change: func(config *spec.Cluster) { config.Name = "c-012345678901234567" },
 			want:   `name has, with the project's name "kyma", 24 characters, at most 21 are allowed`,
 		},
 		"NameLongest": {
 			reason: "21 characters together are still allowed.",
-			change: func(config *model.GardenerConfigInput) { config.Name = "c-012345678901234" },
+			change: func(config *spec.Cluster) { config.Name = "c-012345678901234" },
 		},
 		"NameSyntax": {
 			reason: "The name becomes a part of domain names.",
-			change: func(config *model.GardenerConfigInput) { config.Name = "My_Shoot" },
+			change: func(config *spec.Cluster) { config.Name = "My_Shoot" },
 			want: `name "My_Shoot" cannot name a Shoot: a lowercase RFC 1123 label must consist of lower case alphanumeric ` +
 				`characters or '-', and must start and end with an alphanumeric character ` +
 				`(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 		},
 		"NameHyphens": {
 			reason: "Two hyphens separate the project's name from the Shoot's in cloud resources.",
-			change: func(config *model.GardenerConfigInput) { config.Name = "a--b" },
+			change: func(config *spec.Cluster) { config.Name = "a--b" },
 			want:   "name must not hold two hyphens in a row",
 		},
 		"VersionMinor": {
 			reason: "A version without its patch lets Gardener choose the newest patch.",
-			change: func(config *model.GardenerConfigInput) { config.KubernetesVersion = "1.33" },
+			change: func(config *spec.Cluster) { config.KubernetesVersion = "1.33" },
 		},
 		"VersionSyntax": {
 			reason: "A version with a letter in front is not one that Gardener knows.",
-			change: func(config *model.GardenerConfigInput) { config.KubernetesVersion = "v1.33.2" },
+			change: func(config *spec.Cluster) { config.KubernetesVersion = "v1.33.2" },
 			want:   `kubernetesVersion must look like 1.33 or 1.33.2, not "v1.33.2"`,
 		},
 		"Empty": {
 			reason: "Required texts must hold something.",
-			change: func(config *model.GardenerConfigInput) { config.Region, config.MachineType = "", "" },
+			change: func(config *spec.Cluster) { config.Region, config.MachineType = "", "" },
 			want:   "region must not be empty; machineType must not be empty",
 		},
 		"Binding": {
 			reason: "The target secret names a Kubernetes object.",
-			change: func(config *model.GardenerConfigInput) { config.TargetSecret = "-" },
+			change: func(config *spec.Cluster) { config.TargetSecret = "-" },
 			want: `targetSecret "-" cannot name a credentials binding: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
 				`characters, '-' or '.', and must start and end with an alphanumeric character ` +
 				`(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
 		"ImageVersionAlone": {
 			reason: "A version of no image says nothing.",
-			change: func(config *model.GardenerConfigInput) { config.MachineImage = nil },
+			change: func(config *spec.Cluster) { config.MachineImage = nil },
 			want:   "machineImageVersion needs machineImage",
 		},
 		"DiskTypeAlone": {
 			reason: "A disk needs type and size; the former Provisioner dropped a half-given one silently.",
-			change: func(config *model.GardenerConfigInput) { config.VolumeSizeGB = nil },
+			change: func(config *spec.Cluster) { config.VolumeSizeGB = nil },
 			want:   "diskType and volumeSizeGB need each other",
 		},
 		"DiskSize": {
 			reason: "A disk holds at least one gigabyte.",
-			change: func(config *model.GardenerConfigInput) { config.VolumeSizeGB = new(0) },
+			change: func(config *spec.Cluster) { config.VolumeSizeGB = new(0) },
 			want:   "volumeSizeGB must be between 1 and 2147483647",
 		},
 		"NoDisk": {
 			reason: "Without type and size the machine type decides.",
-			change: func(config *model.GardenerConfigInput) { config.DiskType, config.VolumeSizeGB = nil, nil },
+			change: func(config *spec.Cluster) { config.DiskType, config.VolumeSizeGB = nil, nil },
 		},
 		"MinAboveMax": {
 			reason: "There cannot be fewer machines at most than at least.",
-			change: func(config *model.GardenerConfigInput) { config.AutoScalerMin = 11 },
+			change: func(config *spec.Cluster) { config.AutoScalerMin = 11 },
 			want:   "autoScalerMin must not be more than autoScalerMax",
 		},
 		"NegativeCounts": {
 			reason: "There are no negative machines.",
-			change: func(config *model.GardenerConfigInput) {
+			change: func(config *spec.Cluster) {
 				config.AutoScalerMin, config.MaxSurge, config.MaxUnavailable = -1, -1, -1
 			},
 			want: "autoScalerMin must be between 0 and 2147483647; maxSurge must be between 0 and 2147483647; " +
@@ -92,51 +92,51 @@ func TestProvisionCluster(t *testing.T) {
 		},
 		"NoMachines": {
 			reason: "A pool that never has a machine cannot run what every cluster needs.",
-			change: func(config *model.GardenerConfigInput) { config.AutoScalerMin, config.AutoScalerMax = 0, 0 },
+			change: func(config *spec.Cluster) { config.AutoScalerMin, config.AutoScalerMax = 0, 0 },
 			want:   "autoScalerMax must be between 1 and 2147483647",
 		},
 		"HugeCount": {
 			reason: "Gardener's numbers have 32 bits.",
-			change: func(config *model.GardenerConfigInput) { config.AutoScalerMax = math.MaxInt32 + 1 },
+			change: func(config *spec.Cluster) { config.AutoScalerMax = math.MaxInt32 + 1 },
 			want:   "autoScalerMax must be between 1 and 2147483647",
 		},
 		"FewerMachinesThanZones": {
 			reason: "Gardener wants to be able to place a machine in each zone.",
-			change: func(config *model.GardenerConfigInput) { config.AutoScalerMin, config.AutoScalerMax = 1, 1 },
+			change: func(config *spec.Cluster) { config.AutoScalerMin, config.AutoScalerMax = 1, 1 },
 			want:   "autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"NoRoomForUpdates": {
 			reason: "An update must be able to add a machine or take one away.",
-			change: func(config *model.GardenerConfigInput) { config.MaxSurge, config.MaxUnavailable = 0, 0 },
+			change: func(config *spec.Cluster) { config.MaxSurge, config.MaxUnavailable = 0, 0 },
 			want:   "maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
 		},
 		"Purpose": {
 			reason: "Gardener knows four purposes for Shoots of users.",
-			change: func(config *model.GardenerConfigInput) { config.Purpose = new("infrastructure") },
+			change: func(config *spec.Cluster) { config.Purpose = new("infrastructure") },
 			want:   `purpose must be one of evaluation, testing, development, production, not "infrastructure"`,
 		},
 		"EmptyPurpose": {
 			reason: "An empty purpose counts as left out, as it always did.",
-			change: func(config *model.GardenerConfigInput) { config.Purpose = new("") },
+			change: func(config *spec.Cluster) { config.Purpose = new("") },
 		},
 		"IdentityProvider": {
 			reason: "An identity provider needs a client, and tokens of an issuer that can be trusted.",
-			change: func(config *model.GardenerConfigInput) {
-				config.OIDCConfig = &model.OIDCConfigInput{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
+			change: func(config *spec.Cluster) {
+				config.OIDCConfig = &spec.OIDC{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
 			},
 			want: "oidcConfig.clientID must not be empty; " +
 				`oidcConfig.issuerURL must be an https address without user, query and fragment, not "https://user@issuer.example.com"`,
 		},
 		"NoIdentityProvider": {
 			reason: "An empty object is how clients read that there is none.",
-			change: func(config *model.GardenerConfigInput) {
-				config.OIDCConfig = &model.OIDCConfigInput{SigningAlgs: []string{}}
+			change: func(config *spec.Cluster) {
+				config.OIDCConfig = &spec.OIDC{SigningAlgs: []string{}}
 			},
 		},
 		"Domain": {
 			reason: "A domain is served by one primary provider, whose credentials are named.",
-			change: func(config *model.GardenerConfigInput) {
-				config.DNSConfig = &model.DNSConfigInput{Domain: "no domain", Providers: []*model.DNSProviderInput{{}, nil}}
+			change: func(config *spec.Cluster) {
+				config.DNSConfig = &spec.DNS{Domain: "no domain", Providers: []*spec.DNSProvider{{}, nil}}
 			},
 			want: `dnsConfig.domain "no domain" is no domain: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
 				"characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for " +
@@ -146,7 +146,7 @@ func TestProvisionCluster(t *testing.T) {
 		},
 		"FailureTolerance": {
 			reason: "A control plane survives the loss of a node or of a zone.",
-			change: func(config *model.GardenerConfigInput) { config.ControlPlaneFailureTolerance = new("region") },
+			change: func(config *spec.Cluster) { config.ControlPlaneFailureTolerance = new("region") },
 			want:   `controlPlaneFailureTolerance must be one of node, zone, not "region"`,
 		},
 	}
@@ -163,17 +163,17 @@ func TestProvisionCluster(t *testing.T) {
 }
 
 // azureCluster returns a valid order with all that is optional and supported by every provider.
-func azureCluster() *model.GardenerConfigInput {
-	return &model.GardenerConfigInput{
+func azureCluster() *spec.Cluster {
+	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.33.2", Provider: "azure", TargetSecret: "azure-pool-1", Region: "westeurope",
 		MachineType: "Standard_D4s_v5", MachineImage: new("gardenlinux"), MachineImageVersion: new("1592.1.0"),
 		DiskType: new("Standard_LRS"), VolumeSizeGB: new(80),
 		WorkerCIDR: "10.250.0.0/16", PodsCIDR: new("10.96.0.0/13"), ServicesCIDR: new("10.104.0.0/13"),
 		AutoScalerMin: 3, AutoScalerMax: 10, MaxSurge: 1, MaxUnavailable: 0, Purpose: new("production"),
 		ControlPlaneFailureTolerance: new("zone"),
-		ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: &model.AzureProviderConfigInput{
+		ProviderSpecificConfig: &spec.Provider{AzureConfig: &spec.Azure{
 			VnetCIDR:         "10.250.0.0/16",
-			AzureZones:       []*model.AzureZoneInput{{Name: 1, CIDR: "10.250.0.0/19"}, {Name: 2, CIDR: "10.250.32.0/19"}},
+			AzureZones:       []*spec.AzureZone{{Name: 1, CIDR: "10.250.0.0/19"}, {Name: 2, CIDR: "10.250.32.0/19"}},
 			EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(4),
 		}},
 	}

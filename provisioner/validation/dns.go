@@ -5,11 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // domain finds what cannot be the cluster's own domain.
-func (p *problems) domain(config *model.DNSConfigInput) {
+func (p *problems) domain(config *spec.DNS) {
 	if config == nil {
 		return
 	}

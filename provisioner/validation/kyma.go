@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // UpgradeRuntime returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
-func UpgradeRuntime(input model.UpgradeRuntimeInput) error {
+func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{what: "the runtime cannot be upgraded like this"}
 
 	if input.KymaConfig == nil {
@@ -30,7 +30,7 @@ func UpgradeRuntime(input model.UpgradeRuntimeInput) error {
 	return found.err()
 }
 
-func (p *problems) kyma(config *model.KymaConfigInput) {
+func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 
 	p.present("kymaConfig.version", config.Version)
@@ -59,7 +59,7 @@ func (p *problems) kyma(config *model.KymaConfigInput) {
 }
 
 // component finds what is wrong with one, and notes its name among those seen.
-func (p *problems) component(field string, component *model.ComponentConfigurationInput, seen map[string]bool) {
+func (p *problems) component(field string, component *spec.Component, seen map[string]bool) {
 	if component == nil {
 		p.add(field, "must not be null")
 
@@ -86,7 +86,7 @@ func (p *problems) component(field string, component *model.ComponentConfigurati
 }
 
 // entries finds entries that are missing, have no key, or the key of another one. A text of theirs may be secret and is not told.
-func (p *problems) entries(field string, entries []*model.ConfigEntryInput) {
+func (p *problems) entries(field string, entries []*spec.Entry) {
 	if len(entries) > maxEntries {
 		p.add(field, "has %d entries, at most %d are allowed", len(entries), maxEntries)
 

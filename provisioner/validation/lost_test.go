@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -15,26 +15,26 @@ import (
 func TestUpgradeLosesNothing(t *testing.T) {
 	t.Parallel()
 
-	cases := map[string]func(cluster model.ClusterConfigInput, objects *shoot.Objects) any{
-		"ControlPlaneFailureTolerance": func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.ControlPlane },
-		"DNSConfig":                    func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.DNS },
-		"EUAccess":                     func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.AccessRestrictions },
-		"IdentityProvider":             func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Authentication },
-		"NetworkingFilter":             func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.Extensions },
-		"Pools":                        func(_ model.ClusterConfigInput, o *shoot.Objects) any { return o.Shoot.Spec.Provider.Workers[1:] },
-		"Administrators":               func(cluster model.ClusterConfigInput, _ *shoot.Objects) any { return cluster.Administrators },
+	cases := map[string]func(cluster spec.ClusterConfig, objects *shoot.Objects) any{
+		"ControlPlaneFailureTolerance": func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Shoot.Spec.ControlPlane },
+		"DNSConfig":                    func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Shoot.Spec.DNS },
+		"EUAccess":                     func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Shoot.Spec.AccessRestrictions },
+		"IdentityProvider":             func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Authentication },
+		"NetworkingFilter":             func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Shoot.Spec.Extensions },
+		"Pools":                        func(_ spec.ClusterConfig, o *shoot.Objects) any { return o.Shoot.Spec.Provider.Workers[1:] },
+		"Administrators":               func(cluster spec.ClusterConfig, _ *shoot.Objects) any { return cluster.Administrators },
 	}
 
 	before := present(azureCluster())
 	before.GardenerConfig.ShootNetworkingFilterDisabled = new(false)
-	before.GardenerConfig.AdditionalWorkers = []*model.WorkerPoolInput{gpuPool()}
+	before.GardenerConfig.AdditionalWorkers = []*spec.WorkerPool{gpuPool()}
 
-	after, err := validation.UpgradeShoot(before, model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(11)}})
+	after, err := validation.UpgradeShoot(before, spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{AutoScalerMax: new(11)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	build := func(cluster model.ClusterConfigInput) *shoot.Objects {
+	build := func(cluster spec.ClusterConfig) *shoot.Objects {
 		objects, err := shoot.Build(shoot.Runtime{Config: cluster.GardenerConfig}, shoot.Options{Extensions: shoot.DefaultExtensions()})
 		if err != nil {
 			t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // signingAlgorithms are what API servers accept. They take them all: an order may name them, and restricts nothing by it.
@@ -16,7 +16,7 @@ func signingAlgorithms() []string {
 }
 
 // identityProvider finds what kube-apiserver could not use.
-func (p *problems) identityProvider(config *model.OIDCConfigInput) {
+func (p *problems) identityProvider(config *spec.OIDC) {
 	if !shoot.HasIdentityProvider(config) {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // machines finds what is wrong with the machines of a pool. The names of its fields begin with at.
-func (p *problems) machines(at string, pool *model.WorkerPoolInput, provider string) {
+func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
 	if given(pool.MachineImageVersion) && !given(pool.MachineImage) {
@@ -45,7 +45,7 @@ func (p *problems) machines(at string, pool *model.WorkerPoolInput, provider str
 }
 
 // workers finds what is wrong with the number of machines of a pool.
-func (p *problems) workers(at string, pool *model.WorkerPoolInput) {
+func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.count(at+"autoScalerMin", pool.AutoScalerMin, 0)
 	p.count(at+"autoScalerMax", pool.AutoScalerMax, 1)
 	p.count(at+"maxSurge", pool.MaxSurge, 0)
@@ -74,7 +74,7 @@ func (p *problems) enoughMachines(at string, most, zones int) {
 }
 
 // additionalWorkers finds what is wrong with the pools beside the first one.
-func (p *problems) additionalWorkers(config *model.GardenerConfigInput, zones []string) {
+func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	const field = "additionalWorkers"
 
 	if len(config.AdditionalWorkers) > maxPools {
@@ -111,7 +111,7 @@ func (p *problems) poolName(field, name string, others []string) {
 	}
 }
 
-func (p *problems) poolZones(at string, pool *model.WorkerPoolInput, all []string) {
+func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.unique(at+"zones", pool.Zones)
 
 	for i, zone := range pool.Zones {
@@ -129,9 +129,9 @@ func (p *problems) poolZones(at string, pool *model.WorkerPoolInput, all []strin
 }
 
 // sameZones finds a pool that is there and would leave a zone or have its zones in another order: machines cannot move.
-func (p *problems) sameZones(present, wanted *model.GardenerConfigInput) {
+func (p *problems) sameZones(present, wanted *spec.Cluster) {
 	all := shoot.Zones(present)
-	zonesOf := func(pool *model.WorkerPoolInput) []string {
+	zonesOf := func(pool *spec.WorkerPool) []string {
 		if len(pool.Zones) == 0 {
 			return all
 		}

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-func gpuPool() *model.WorkerPoolInput {
-	return &model.WorkerPoolInput{Name: "gpu", MachineType: "g6.xlarge", AutoScalerMin: 0, AutoScalerMax: 3, MaxSurge: 1}
+func gpuPool() *spec.WorkerPool {
+	return &spec.WorkerPool{Name: "gpu", MachineType: "g6.xlarge", AutoScalerMin: 0, AutoScalerMax: 3, MaxSurge: 1}
 }
 
 func TestProvisionPools(t *testing.T) {
@@ -21,44 +21,44 @@ func TestProvisionPools(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		change func(config *model.GardenerConfigInput, pool *model.WorkerPoolInput)
+		change func(config *spec.Cluster, pool *spec.WorkerPool)
 		want   string
 	}{
 		"Least": {
 			reason: "A pool may have no machine for a while, and stands in all zones.",
-			change: func(*model.GardenerConfigInput, *model.WorkerPoolInput) {},
+			change: func(*spec.Cluster, *spec.WorkerPool) {},
 		},
 		"OneZone": {
 			reason: "A pool may stand in some of the zones.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) {
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) {
 				pool.Zones, pool.AutoScalerMax = []string{"2"}, 1
 			},
 		},
 		"NameSyntax": {
 			reason: "Machines are named after their pool.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "GPU" },
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "GPU" },
 			want:   `additionalWorkers[0].name "GPU" cannot name a pool of machines: ` + label,
 		},
 		"NameLength": {
 			reason: "Gardener allows no longer one.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "a123456789012345" },
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "a123456789012345" },
 			want:   "additionalWorkers[0].name has 16 characters, at most 15 are allowed",
 		},
 		"NameOfTheFirst": {
 			reason: "The first pool is described by the order itself.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Name = "cpu-worker-0" },
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "cpu-worker-0" },
 			want:   `additionalWorkers[0].name repeats "cpu-worker-0"`,
 		},
 		"NameTwice": {
 			reason: "Pools are known by their names.",
-			change: func(config *model.GardenerConfigInput, _ *model.WorkerPoolInput) {
+			change: func(config *spec.Cluster, _ *spec.WorkerPool) {
 				config.AdditionalWorkers = append(config.AdditionalWorkers, gpuPool())
 			},
 			want: `additionalWorkers[1].name repeats "gpu"`,
 		},
 		"Machines": {
 			reason: "What holds for the first pool holds for all, and each problem names its pool.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) {
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) {
 				pool.MachineType, pool.MachineImageVersion, pool.DiskType = "", new("1.2.3"), new("gp3")
 				pool.AutoScalerMin, pool.MaxSurge = 4, 0
 			},
@@ -70,17 +70,17 @@ func TestProvisionPools(t *testing.T) {
 		},
 		"OtherZone": {
 			reason: "Only the cluster's zones have networks.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.Zones = []string{"mars-1a"} },
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Zones = []string{"mars-1a"} },
 			want:   `additionalWorkers[0].zones[0] must be a zone of the cluster, not "mars-1a"`,
 		},
 		"FewMachines": {
 			reason: "A zone would stay empty.",
-			change: func(_ *model.GardenerConfigInput, pool *model.WorkerPoolInput) { pool.AutoScalerMax = 1 },
+			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.AutoScalerMax = 1 },
 			want:   "additionalWorkers[0].autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"TooMany": {
 			reason: "An order does not grow without end.",
-			change: func(config *model.GardenerConfigInput, _ *model.WorkerPoolInput) {
+			change: func(config *spec.Cluster, _ *spec.WorkerPool) {
 				config.AdditionalWorkers = slices.Repeat(config.AdditionalWorkers, 51)
 			},
 			want: "additionalWorkers has 51 entries, at most 50 are allowed",
@@ -92,7 +92,7 @@ func TestProvisionPools(t *testing.T) {
 			t.Parallel()
 
 			config := azureCluster()
-			config.AdditionalWorkers = []*model.WorkerPoolInput{gpuPool()}
+			config.AdditionalWorkers = []*spec.WorkerPool{gpuPool()}
 			tc.change(config, config.AdditionalWorkers[0])
 
 			assertProblems(t, tc.reason, tc.want, validation.Provision(order(config), validation.Rules{Project: "kyma"}))
@@ -103,7 +103,7 @@ func TestProvisionPools(t *testing.T) {
 func TestUpgradePools(t *testing.T) {
 	t.Parallel()
 
-	in := func(zones ...string) *model.WorkerPoolInput {
+	in := func(zones ...string) *spec.WorkerPool {
 		pool := gpuPool()
 		pool.Zones = zones
 
@@ -112,27 +112,27 @@ func TestUpgradePools(t *testing.T) {
 
 	cases := map[string]struct {
 		reason       string
-		had, upgrade []*model.WorkerPoolInput
+		had, upgrade []*spec.WorkerPool
 		want         int
 		problem      string
 	}{
-		"LeftOut": {reason: "Pools that an upgrade does not name stay.", had: []*model.WorkerPoolInput{gpuPool()}, want: 1},
+		"LeftOut": {reason: "Pools that an upgrade does not name stay.", had: []*spec.WorkerPool{gpuPool()}, want: 1},
 		"None": {
-			reason: "An empty list removes them.", had: []*model.WorkerPoolInput{gpuPool()}, upgrade: []*model.WorkerPoolInput{}, want: 0,
+			reason: "An empty list removes them.", had: []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{}, want: 0,
 		},
-		"First": {reason: "A cluster may get a pool later.", upgrade: []*model.WorkerPoolInput{gpuPool()}, want: 1},
+		"First": {reason: "A cluster may get a pool later.", upgrade: []*spec.WorkerPool{gpuPool()}, want: 1},
 		"MoreZones": {
 			reason: "A pool may grow into another zone.",
-			had:    []*model.WorkerPoolInput{in("1")}, upgrade: []*model.WorkerPoolInput{in("1", "2")}, want: 1,
+			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("1", "2")}, want: 1,
 		},
 		"FewerZones": {
 			reason: "Machines cannot move.",
-			had:    []*model.WorkerPoolInput{gpuPool()}, upgrade: []*model.WorkerPoolInput{in("1")},
+			had:    []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{in("1")},
 			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1, 2",
 		},
 		"OtherZones": {
 			reason: "Machines cannot move.",
-			had:    []*model.WorkerPoolInput{in("1")}, upgrade: []*model.WorkerPoolInput{in("2")},
+			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("2")},
 			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1",
 		},
 	}
@@ -144,8 +144,8 @@ func TestUpgradePools(t *testing.T) {
 			cluster := present(azureCluster())
 			cluster.GardenerConfig.AdditionalWorkers = tc.had
 
-			got, err := validation.UpgradeShoot(cluster, model.UpgradeShootInput{
-				GardenerConfig: &model.GardenerUpgradeInput{AdditionalWorkers: tc.upgrade},
+			got, err := validation.UpgradeShoot(cluster, spec.Upgrade{
+				GardenerConfig: &spec.ClusterUpgrade{AdditionalWorkers: tc.upgrade},
 			})
 
 			want := ""

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // The providers as orders name them.
@@ -24,7 +24,7 @@ const (
 
 // provider finds what is wrong with the provider, its part of the order, and the networks, whose shape is the provider's. It returns the
 // names of the zones.
-func (p *problems) provider(config *model.GardenerConfigInput) []string {
+func (p *problems) provider(config *spec.Cluster) []string {
 	workers := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
 	services := p.parseOptional("servicesCidr", config.ServicesCIDR)
@@ -63,7 +63,7 @@ func (p *problems) provider(config *model.GardenerConfigInput) []string {
 }
 
 // givenParts returns the providers that the order has a part for.
-func givenParts(parts *model.ProviderSpecificInput) []string {
+func givenParts(parts *spec.Provider) []string {
 	var providers []string
 
 	if parts == nil {
@@ -101,7 +101,7 @@ func (p *problems) zones(field string, names []string) []string {
 }
 
 // aws returns the network that holds all nodes, and the zones.
-func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) (addresses, []string) {
+func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"
 
 	network := p.parse("awsConfig.vpcCidr", config.VpcCIDR)
@@ -139,7 +139,7 @@ func (p *problems) aws(config *model.AWSProviderConfigInput, workers addresses) 
 }
 
 // azure returns the network that holds all nodes, and the zones.
-func (p *problems) azure(config *model.AzureProviderConfigInput, workers addresses) (addresses, []string) {
+func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []string) {
 	const field = "azureConfig.azureZones"
 
 	network := p.parse("azureConfig.vnetCidr", config.VnetCIDR)

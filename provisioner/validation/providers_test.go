@@ -3,7 +3,7 @@ package validation_test
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -17,67 +17,67 @@ func TestProvisionProvider(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		config func() *model.GardenerConfigInput
-		change func(config *model.GardenerConfigInput, parts *model.ProviderSpecificInput)
+		config func() *spec.Cluster
+		change func(config *spec.Cluster, parts *spec.Provider)
 		want   string
 	}{
 		"UnknownProvider": {
 			reason: "The provider is one of four.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) { config.Provider = "alicloud" },
+			change: func(config *spec.Cluster, _ *spec.Provider) { config.Provider = "alicloud" },
 			want:   `provider must be one of aws, azure, gcp, openstack, not "alicloud"`,
 		},
 		"OtherPart": {
 			reason: "The part must be for the provider.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				*parts = *gcpCluster().ProviderSpecificConfig
 			},
 			want: wrongPart,
 		},
 		"TwoParts": {
 			reason: "A second part would be dropped silently.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.GCPConfig = gcpCluster().ProviderSpecificConfig.GCPConfig
 			},
 			want: wrongPart,
 		},
 		"NoPart": {
 			reason: "Without a part there are no zones and networks.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
-				*parts = model.ProviderSpecificInput{}
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
+				*parts = spec.Provider{}
 			},
 			want: wrongPart,
 		},
 		"NilPart": {
 			reason: "An order from our own code may have no part at all.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.ProviderSpecificConfig = nil
 			},
 			want: wrongPart,
 		},
 		"RangeSyntax": {
 			reason: "A range that cannot be read is told once and compared with none.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.250.0.0"
 			},
 			want: "workerCidr " + noRange + `"10.250.0.0"`,
 		},
 		"RangeIPv6": {
 			reason: "The networks are IPv4.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("fd00::/48")
 			},
 			want: "podsCidr " + noRange + `"fd00::/48"`,
 		},
 		"RangeNotCanonical": {
 			reason: "Gardener wants ranges to start where they start.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.250.0.1/16"
 			},
 			want: "workerCidr must start at the first address of its range: 10.250.0.0/16, not 10.250.0.1/16",
 		},
 		"PodsOverlapNodes": {
 			reason: "An address belongs to a node or to a pod.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("10.0.0.0/8")
 			},
 			want: "podsCidr overlaps azureConfig.vnetCidr, which is 10.250.0.0/16; " +
@@ -85,15 +85,15 @@ func TestProvisionProvider(t *testing.T) {
 		},
 		"WorkersOutside": {
 			reason: "The nodes' range lies in the virtual network.", config: azureCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.240.0.0/12"
 			},
 			want: "workerCidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16",
 		},
 		"AzureZones": {
 			reason: "Zones have a number and a range of their own each, inside of the network.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
-				parts.AzureConfig.AzureZones = []*model.AzureZoneInput{
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
+				parts.AzureConfig.AzureZones = []*spec.AzureZone{
 					{Name: 1, CIDR: "10.250.0.0/19"}, {Name: 1, CIDR: "10.250.16.0/20"}, {Name: 0, CIDR: "10.251.0.0/19"},
 				}
 			},
@@ -104,20 +104,20 @@ func TestProvisionProvider(t *testing.T) {
 		},
 		"AzureZonesTwice": {
 			reason: "The two ways to name zones exclude each other.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.Zones = []string{"1"}
 			},
 			want: "azureConfig.azureZones and azureConfig.zones exclude each other",
 		},
 		"AzureWithoutZones": {
 			reason: "Azure's machines may stand in no zone.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.AzureZones = nil
 			},
 		},
 		"AzureTimeout": {
 			reason: "Azure accepts 4 to 120 minutes.", config: azureCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.IdleConnectionTimeoutMinutes = new(3)
 			},
 			want: "azureConfig.idleConnectionTimeoutMinutes must be between 4 and 120",
@@ -127,19 +127,19 @@ func TestProvisionProvider(t *testing.T) {
 		},
 		"AWSWithoutZones": {
 			reason: "AWS's subnets are per zone, so there must be one.", config: awsCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) { parts.AWSConfig.AWSZones = nil },
+			change: func(_ *spec.Cluster, parts *spec.Provider) { parts.AWSConfig.AWSZones = nil },
 			want:   "awsConfig.awsZones must not be empty",
 		},
 		"AWSNullZone": {
 			reason: "The schema lets null through as a zone.", config: awsCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
-				parts.AWSConfig.AWSZones = []*model.AWSZoneInput{nil}
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
+				parts.AWSConfig.AWSZones = []*spec.AWSZone{nil}
 			},
 			want: "awsConfig.awsZones[0] must not be null",
 		},
 		"AWSZones": {
 			reason: "The three ranges of a zone share nothing and lie in the network.", config: awsCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				zone := parts.AWSConfig.AWSZones[0]
 				zone.Name, zone.PublicCIDR, zone.InternalCIDR = "", zone.WorkerCIDR, "10.0.0.0/20"
 			},
@@ -152,26 +152,26 @@ func TestProvisionProvider(t *testing.T) {
 		},
 		"GCPPodsOverlapNodes": {
 			reason: "With GCP the nodes' range is the whole network.", config: gcpCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) {
+			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("10.250.0.0/24")
 			},
 			want: "podsCidr overlaps workerCidr, which is 10.250.0.0/16",
 		},
 		"GCPZones": {
 			reason: "Zones are named once each.", config: gcpCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) {
+			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.GCPConfig.Zones = []string{"europe-west3-a", "", "europe-west3-a"}
 			},
 			want: `gcpConfig.zones[1] must not be empty; gcpConfig.zones[2] repeats "europe-west3-a"`,
 		},
 		"GCPWithoutZones": {
 			reason: "GCP's control plane stands in the first zone.", config: gcpCluster,
-			change: func(_ *model.GardenerConfigInput, parts *model.ProviderSpecificInput) { parts.GCPConfig.Zones = nil },
+			change: func(_ *spec.Cluster, parts *spec.Provider) { parts.GCPConfig.Zones = nil },
 			want:   "gcpConfig.zones must not be empty",
 		},
 		"OpenStackDisk": {
 			reason: "With OpenStack the machine type decides on the disk.", config: openStackCluster,
-			change: func(config *model.GardenerConfigInput, _ *model.ProviderSpecificInput) { config.VolumeSizeGB = new(50) },
+			change: func(config *spec.Cluster, _ *spec.Provider) { config.VolumeSizeGB = new(50) },
 			want:   "diskType and volumeSizeGB cannot be chosen with openstack",
 		},
 		"OpenStack": {
@@ -193,12 +193,12 @@ func TestProvisionProvider(t *testing.T) {
 	}
 }
 
-func awsCluster() *model.GardenerConfigInput {
+func awsCluster() *spec.Cluster {
 	config := azureCluster()
 	config.Provider = "aws"
-	config.ProviderSpecificConfig = &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+	config.ProviderSpecificConfig = &spec.Provider{AWSConfig: &spec.AWS{
 		VpcCIDR: "10.250.0.0/16",
-		AWSZones: []*model.AWSZoneInput{{
+		AWSZones: []*spec.AWSZone{{
 			Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 		}},
 	}}
@@ -206,21 +206,21 @@ func awsCluster() *model.GardenerConfigInput {
 	return config
 }
 
-func gcpCluster() *model.GardenerConfigInput {
+func gcpCluster() *spec.Cluster {
 	config := azureCluster()
 	config.Provider = "gcp"
-	config.ProviderSpecificConfig = &model.ProviderSpecificInput{
-		GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-a", "europe-west3-b"}},
+	config.ProviderSpecificConfig = &spec.Provider{
+		GCPConfig: &spec.GCP{Zones: []string{"europe-west3-a", "europe-west3-b"}},
 	}
 
 	return config
 }
 
-func openStackCluster() *model.GardenerConfigInput {
+func openStackCluster() *spec.Cluster {
 	config := azureCluster()
 	config.Provider, config.DiskType, config.VolumeSizeGB = "openstack", nil, nil
-	config.ProviderSpecificConfig = &model.ProviderSpecificInput{
-		OpenStackConfig: &model.OpenStackProviderConfigInput{Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "f5"},
+	config.ProviderSpecificConfig = &spec.Provider{
+		OpenStackConfig: &spec.OpenStack{Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "f5"},
 	}
 
 	return config

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
@@ -22,13 +22,13 @@ type Rules struct {
 }
 
 // Provision returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
-func Provision(input model.ProvisionRuntimeInput, rules Rules) error {
+func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{what: "the runtime cannot be ordered like this"}
 
-	if input.RuntimeInput == nil {
+	if input.Metadata == nil {
 		found.add("runtimeInput", "is missing")
 	} else {
-		found.runtime(input.RuntimeInput)
+		found.runtime(input.Metadata)
 	}
 
 	if input.ClusterConfig == nil || input.ClusterConfig.GardenerConfig == nil {
@@ -45,7 +45,7 @@ func Provision(input model.ProvisionRuntimeInput, rules Rules) error {
 	return found.err()
 }
 
-func (p *problems) runtime(input *model.RuntimeInput) {
+func (p *problems) runtime(input *spec.Metadata) {
 	p.present("runtimeInput.name", input.Name)
 
 	if utf8.RuneCountInString(input.Name) > maxRuntimeName {

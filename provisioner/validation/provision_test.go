@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
@@ -18,31 +18,31 @@ func TestProvision(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		change func(input *model.ProvisionRuntimeInput)
+		change func(input *spec.Runtime)
 		want   string
 	}{
 		"Valid": {
 			reason: "An order that Gardener would take is let through.",
-			change: func(*model.ProvisionRuntimeInput) {},
+			change: func(*spec.Runtime) {},
 		},
 		"NoRuntime": {
 			reason: "An order from our own code may lack what GraphQL would insist on; that is told and is no panic.",
-			change: func(input *model.ProvisionRuntimeInput) { *input = model.ProvisionRuntimeInput{} },
+			change: func(input *spec.Runtime) { *input = spec.Runtime{} },
 			want:   "runtimeInput is missing; clusterConfig.gardenerConfig is missing",
 		},
 		"RuntimeName": {
 			reason: "The name of the runtime is needed.",
-			change: func(input *model.ProvisionRuntimeInput) { input.RuntimeInput.Name = "" },
+			change: func(input *spec.Runtime) { input.Metadata.Name = "" },
 			want:   "runtimeInput.name must not be empty",
 		},
 		"RuntimeNameLength": {
 			reason: "The name of the runtime has a limit, counted in characters and not in bytes.",
-			change: func(input *model.ProvisionRuntimeInput) { input.RuntimeInput.Name = strings.Repeat("ü", 257) },
+			change: func(input *spec.Runtime) { input.Metadata.Name = strings.Repeat("ü", 257) },
 			want:   "runtimeInput.name has more than 256 characters",
 		},
 		"Administrators": {
 			reason: "Each administrator that cannot be bound is named by its place.",
-			change: func(input *model.ProvisionRuntimeInput) {
+			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = []string{"jane@example.com", "", "a\nb", strings.Repeat("x", 257)}
 			},
 			want: "clusterConfig.administrators[1] must not be empty; " +
@@ -51,17 +51,17 @@ func TestProvision(t *testing.T) {
 		},
 		"AdministratorsCount": {
 			reason: "The number of administrators has a limit, and only that is told.",
-			change: func(input *model.ProvisionRuntimeInput) { input.ClusterConfig.Administrators = make([]string, 101) },
+			change: func(input *spec.Runtime) { input.ClusterConfig.Administrators = make([]string, 101) },
 			want:   "clusterConfig.administrators has 101 entries, at most 100 are allowed",
 		},
 		"Kyma": {
 			reason: "An order of Kyma is looked at too.",
-			change: func(input *model.ProvisionRuntimeInput) { input.KymaConfig = &model.KymaConfigInput{Version: "1.24.0"} },
+			change: func(input *spec.Runtime) { input.KymaConfig = &spec.Kyma{Version: "1.24.0"} },
 			want:   "kymaConfig.components must not be empty",
 		},
 		"ManyProblems": {
 			reason: "An error tells ten problems and counts the rest, so that no input makes it endless.",
-			change: func(input *model.ProvisionRuntimeInput) {
+			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = make([]string, 12)
 			},
 			want: "clusterConfig.administrators[0] must not be empty; clusterConfig.administrators[1] must not be empty; " +
@@ -84,10 +84,10 @@ func TestProvision(t *testing.T) {
 	}
 }
 
-func order(cluster *model.GardenerConfigInput) model.ProvisionRuntimeInput {
-	return model.ProvisionRuntimeInput{
-		RuntimeInput:  &model.RuntimeInput{Name: "my runtime"},
-		ClusterConfig: &model.ClusterConfigInput{GardenerConfig: cluster, Administrators: []string{"jane@example.com"}},
+func order(cluster *spec.Cluster) spec.Runtime {
+	return spec.Runtime{
+		Metadata:      &spec.Metadata{Name: "my runtime"},
+		ClusterConfig: &spec.ClusterConfig{GardenerConfig: cluster, Administrators: []string{"jane@example.com"}},
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // UpgradeShoot returns the order of the cluster as it is after the upgrade: what the upgrade names is replaced, the rest stays. It
 // returns one failure.Invalid that names each field that is wrong or cannot be changed any more. Only what the upgrade is about is
 // looked at: a cluster that was ordered under other rules can still be changed. The present order is not touched.
-func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootInput) (model.ClusterConfigInput, error) {
+func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{what: "the runtime cannot be upgraded like this"}
 
 	if upgrade.GardenerConfig == nil {
@@ -47,7 +47,7 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 	found.oneOf("purpose", config.Purpose, purposes()...)
 	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
 
-	upgraded := model.ClusterConfigInput{GardenerConfig: &config, Administrators: present.Administrators}
+	upgraded := spec.ClusterConfig{GardenerConfig: &config, Administrators: present.Administrators}
 	found.within = ""
 
 	if upgrade.Administrators != nil {
@@ -59,7 +59,7 @@ func UpgradeShoot(present model.ClusterConfigInput, upgrade model.UpgradeShootIn
 }
 
 // noEmptyTexts finds texts that are given and empty: whether they are to be kept or to be removed cannot be told.
-func (p *problems) noEmptyTexts(upgrade *model.GardenerUpgradeInput) {
+func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
 		value *string
@@ -75,7 +75,7 @@ func (p *problems) noEmptyTexts(upgrade *model.GardenerUpgradeInput) {
 	}
 }
 
-func merged(config model.GardenerConfigInput, upgrade *model.GardenerUpgradeInput) model.GardenerConfigInput {
+func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.KubernetesVersion, upgrade.KubernetesVersion)
 	replace(&config.MachineType, upgrade.MachineType)
 	replace(&config.AutoScalerMin, upgrade.AutoScalerMin)
@@ -141,7 +141,7 @@ func (p *problems) noDowngrade(present, wanted string) {
 
 // providerChange returns the part of the order for the provider as it is after the upgrade. What decides on networks and zones is
 // built already and stays.
-func (p *problems) providerChange(config *model.GardenerConfigInput, upgrade *model.ProviderSpecificInput) *model.ProviderSpecificInput {
+func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {
 		return present
@@ -167,17 +167,17 @@ func (p *problems) providerChange(config *model.GardenerConfigInput, upgrade *mo
 	return present
 }
 
-func (p *problems) awsChange(present, upgrade *model.AWSProviderConfigInput) *model.ProviderSpecificInput {
+func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
 	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
 
 	config := *present
 	replaceOptional(&config.EnableIMDSv2, upgrade.EnableIMDSv2)
 
-	return &model.ProviderSpecificInput{AWSConfig: &config}
+	return &spec.Provider{AWSConfig: &config}
 }
 
-func (p *problems) azureChange(present, upgrade *model.AzureProviderConfigInput) *model.ProviderSpecificInput {
+func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
 	// Left out, they stay.
@@ -195,10 +195,10 @@ func (p *problems) azureChange(present, upgrade *model.AzureProviderConfigInput)
 	replaceOptional(&config.EnableNATGateway, upgrade.EnableNATGateway)
 	replaceOptional(&config.IdleConnectionTimeoutMinutes, upgrade.IdleConnectionTimeoutMinutes)
 
-	return &model.ProviderSpecificInput{AzureConfig: &config}
+	return &spec.Provider{AzureConfig: &config}
 }
 
-func (p *problems) openStackChange(present, upgrade *model.OpenStackProviderConfigInput) {
+func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
 

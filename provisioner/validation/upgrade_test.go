@@ -6,19 +6,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
 // present is a cluster with all that a change must not lose.
-func present(config *model.GardenerConfigInput) model.ClusterConfigInput {
+func present(config *spec.Cluster) spec.ClusterConfig {
 	config.KubernetesVersion = "1.34.5"
 	config.ControlPlaneFailureTolerance, config.EUAccess = new("zone"), new(true)
-	config.DNSConfig = &model.DNSConfigInput{Domain: "c.example.com"}
+	config.DNSConfig = &spec.DNS{Domain: "c.example.com"}
 	config.MachineImage, config.MachineImageVersion = new("gardenlinux"), new("1592.1.0")
-	config.OIDCConfig = &model.OIDCConfigInput{ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub"}
+	config.OIDCConfig = &spec.OIDC{ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub"}
 
-	return model.ClusterConfigInput{GardenerConfig: config, Administrators: []string{"jane@example.com"}}
+	return spec.ClusterConfig{GardenerConfig: config, Administrators: []string{"jane@example.com"}}
 }
 
 func TestUpgradeShoot(t *testing.T) {
@@ -26,26 +26,26 @@ func TestUpgradeShoot(t *testing.T) {
 
 	cases := map[string]struct {
 		reason  string
-		cluster func() *model.GardenerConfigInput
-		upgrade model.UpgradeShootInput
-		want    func(cluster *model.ClusterConfigInput)
+		cluster func() *spec.Cluster
+		upgrade spec.Upgrade
+		want    func(cluster *spec.ClusterConfig)
 	}{
 		"Nothing": {
 			reason: "What is left out stays: tolerance, domain, access and administrators were lost once.",
-			want:   func(*model.ClusterConfigInput) {},
+			want:   func(*spec.ClusterConfig) {},
 		},
 		"Everything": {
 			reason: "Each field that is named is replaced.",
-			upgrade: model.UpgradeShootInput{
-				GardenerConfig: &model.GardenerUpgradeInput{
+			upgrade: spec.Upgrade{
+				GardenerConfig: &spec.ClusterUpgrade{
 					KubernetesVersion: new("1.35.2"), MachineType: new("other"), DiskType: new("Premium_LRS"), VolumeSizeGB: new(99),
 					AutoScalerMin: new(4), AutoScalerMax: new(9), MachineImageVersion: new("1877.1.0"), MaxSurge: new(2), MaxUnavailable: new(1),
 					Purpose: new("production"), EnableKubernetesVersionAutoUpdate: new(true), EnableMachineImageVersionAutoUpdate: new(true),
-					ExposureClassName: new("internet"), ShootNetworkingFilterDisabled: new(false), OIDCConfig: &model.OIDCConfigInput{},
+					ExposureClassName: new("internet"), ShootNetworkingFilterDisabled: new(false), OIDCConfig: &spec.OIDC{},
 				},
 				Administrators: []string{},
 			},
-			want: func(cluster *model.ClusterConfigInput) {
+			want: func(cluster *spec.ClusterConfig) {
 				config := cluster.GardenerConfig
 				config.KubernetesVersion, config.MachineType = "1.35.2", "other"
 				config.DiskType, config.VolumeSizeGB = new("Premium_LRS"), new(99)
@@ -53,30 +53,30 @@ func TestUpgradeShoot(t *testing.T) {
 				config.MaxSurge, config.MaxUnavailable, config.Purpose = 2, 1, new("production")
 				config.EnableKubernetesVersionAutoUpdate, config.EnableMachineImageVersionAutoUpdate = new(true), new(true)
 				config.ExposureClassName, config.ShootNetworkingFilterDisabled = new("internet"), new(false)
-				config.OIDCConfig = &model.OIDCConfigInput{}
+				config.OIDCConfig = &spec.OIDC{}
 				cluster.Administrators = []string{}
 			},
 		},
 		"OtherImage": {
 			reason:  "The version of one image is none of another.",
-			upgrade: model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{MachineImage: new("ubuntu")}},
-			want: func(cluster *model.ClusterConfigInput) {
+			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{MachineImage: new("ubuntu")}},
+			want: func(cluster *spec.ClusterConfig) {
 				cluster.GardenerConfig.MachineImage, cluster.GardenerConfig.MachineImageVersion = new("ubuntu"), nil
 			},
 		},
 		"SameImage": {
 			reason:  "The same image keeps its version.",
-			upgrade: model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{MachineImage: new("gardenlinux")}},
-			want:    func(*model.ClusterConfigInput) {},
+			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{MachineImage: new("gardenlinux")}},
+			want:    func(*spec.ClusterConfig) {},
 		},
 		"NATGateway": {
 			reason: "Azure's NAT gateway can be had later; the zones that are left out stay.",
-			upgrade: model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{
-				ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: &model.AzureProviderConfigInput{
+			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{
+				ProviderSpecificConfig: &spec.Provider{AzureConfig: &spec.Azure{
 					VnetCIDR: "10.250.0.0/16", EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(9),
 				}},
 			}},
-			want: func(cluster *model.ClusterConfigInput) {
+			want: func(cluster *spec.ClusterConfig) {
 				azure := cluster.GardenerConfig.ProviderSpecificConfig.AzureConfig
 				azure.EnableNATGateway, azure.IdleConnectionTimeoutMinutes = new(true), new(9)
 			},
@@ -84,22 +84,22 @@ func TestUpgradeShoot(t *testing.T) {
 		"IMDSv2": {
 			reason:  "Machines on AWS can be made to demand tokens later.",
 			cluster: awsCluster,
-			upgrade: model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{
-				ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: func() *model.AWSProviderConfigInput {
+			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{
+				ProviderSpecificConfig: &spec.Provider{AWSConfig: func() *spec.AWS {
 					same := awsCluster().ProviderSpecificConfig.AWSConfig
 					same.EnableIMDSv2 = new(true)
 
 					return same
 				}()},
 			}},
-			want: func(cluster *model.ClusterConfigInput) {
+			want: func(cluster *spec.ClusterConfig) {
 				cluster.GardenerConfig.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = new(true)
 			},
 		},
 		"OpenPatch": {
 			reason:  "A version that leaves the patch open is no older one.",
-			upgrade: model.UpgradeShootInput{GardenerConfig: &model.GardenerUpgradeInput{KubernetesVersion: new("1.34")}},
-			want:    func(cluster *model.ClusterConfigInput) { cluster.GardenerConfig.KubernetesVersion = "1.34" },
+			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{KubernetesVersion: new("1.34")}},
+			want:    func(cluster *spec.ClusterConfig) { cluster.GardenerConfig.KubernetesVersion = "1.34" },
 		},
 	}
 
@@ -112,7 +112,7 @@ func TestUpgradeShoot(t *testing.T) {
 			}
 
 			if tc.upgrade.GardenerConfig == nil {
-				tc.upgrade.GardenerConfig = &model.GardenerUpgradeInput{}
+				tc.upgrade.GardenerConfig = &spec.ClusterUpgrade{}
 			}
 
 			before, want := present(tc.cluster()), present(tc.cluster())
@@ -137,17 +137,17 @@ func TestUpgradeShoot(t *testing.T) {
 func TestUpgradeShootRefuses(t *testing.T) {
 	t.Parallel()
 
-	azure := func(change func(config *model.AzureProviderConfigInput)) *model.GardenerUpgradeInput {
+	azure := func(change func(config *spec.Azure)) *spec.ClusterUpgrade {
 		config := azureCluster().ProviderSpecificConfig.AzureConfig
 		change(config)
 
-		return &model.GardenerUpgradeInput{ProviderSpecificConfig: &model.ProviderSpecificInput{AzureConfig: config}}
+		return &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{AzureConfig: config}}
 	}
 
 	cases := map[string]struct {
 		reason         string
-		cluster        func() *model.GardenerConfigInput
-		upgrade        *model.GardenerUpgradeInput
+		cluster        func() *spec.Cluster
+		upgrade        *spec.ClusterUpgrade
 		administrators []string
 		want           string
 	}{
@@ -157,35 +157,35 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		},
 		"EmptyTexts": {
 			reason: "An empty text says neither to keep nor to remove.",
-			upgrade: &model.GardenerUpgradeInput{
+			upgrade: &spec.ClusterUpgrade{
 				KubernetesVersion: new(""), MachineType: new(""), DiskType: new(""), Purpose: new(""),
 			},
 			want: "kubernetesVersion must not be empty; machineType must not be empty; diskType must not be empty; " +
 				"purpose must not be empty",
 		},
 		"Downgrade": {
-			reason: "Kubernetes has no way back.", upgrade: &model.GardenerUpgradeInput{KubernetesVersion: new("1.34.1")},
+			reason: "Kubernetes has no way back.", upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.34.1")},
 			want: "kubernetesVersion must not be older than the present one, which is 1.34.5",
 		},
 		"Skip": {
 			reason:  "Each minor version is upgraded to from the one before.",
-			upgrade: &model.GardenerUpgradeInput{KubernetesVersion: new("1.36")},
+			upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.36")},
 			want:    "kubernetesVersion must not skip a minor version: the present one is 1.34.5",
 		},
 		"Machines": {
 			reason: "The rules of an order hold for what it becomes.", cluster: gcpCluster,
-			upgrade: &model.GardenerUpgradeInput{AutoScalerMin: new(2), AutoScalerMax: new(1), MaxSurge: new(0), MaxUnavailable: new(0)},
+			upgrade: &spec.ClusterUpgrade{AutoScalerMin: new(2), AutoScalerMax: new(1), MaxSurge: new(0), MaxUnavailable: new(0)},
 			want: "autoScalerMin must not be more than autoScalerMax; " +
 				"maxSurge and maxUnavailable must not both be 0: no machine could be replaced; " +
 				"autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"Purpose": {
-			reason: "Gardener knows four purposes.", upgrade: &model.GardenerUpgradeInput{Purpose: new("fun")},
+			reason: "Gardener knows four purposes.", upgrade: &spec.ClusterUpgrade{Purpose: new("fun")},
 			want: `purpose must be one of evaluation, testing, development, production, not "fun"`,
 		},
 		"IdentityProvider": {
 			reason: "What API servers could not use is told now.",
-			upgrade: &model.GardenerUpgradeInput{OIDCConfig: &model.OIDCConfigInput{
+			upgrade: &spec.ClusterUpgrade{OIDCConfig: &spec.OIDC{
 				IssuerURL: "http://issuer.example.com", SigningAlgs: []string{"HS256"},
 			}},
 			want: "oidcConfig.clientID must not be empty; oidcConfig.usernameClaim must not be empty; " +
@@ -193,23 +193,23 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				`oidcConfig.signingAlgs[0] must be one of RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512, not "HS256"`,
 		},
 		"Administrators": {
-			reason: "Administrators have the rules that they have in an order.", upgrade: &model.GardenerUpgradeInput{},
+			reason: "Administrators have the rules that they have in an order.", upgrade: &spec.ClusterUpgrade{},
 			administrators: []string{""}, want: "administrators[0] must not be empty",
 		},
 		"OpenStackDisk": {
 			reason: "With OpenStack the machine type decides on the disk.", cluster: openStackCluster,
-			upgrade: &model.GardenerUpgradeInput{VolumeSizeGB: new(50)}, want: "diskType and volumeSizeGB cannot be chosen with openstack",
+			upgrade: &spec.ClusterUpgrade{VolumeSizeGB: new(50)}, want: "diskType and volumeSizeGB cannot be chosen with openstack",
 		},
 		"OtherProvider": {
 			reason: "A cluster does not change its provider.", cluster: gcpCluster,
-			upgrade: azure(func(*model.AzureProviderConfigInput) {}),
+			upgrade: azure(func(*spec.Azure) {}),
 			want:    "providerSpecificConfig must hold the part for provider gcp and no other",
 		},
 		"AzureNetwork": {
 			reason: "Networks and zones are built already.",
-			upgrade: azure(func(config *model.AzureProviderConfigInput) {
+			upgrade: azure(func(config *spec.Azure) {
 				config.VnetCIDR = "10.0.0.0/8"
-				config.AzureZones = append(config.AzureZones, &model.AzureZoneInput{Name: 3, CIDR: "10.250.128.0/19"})
+				config.AzureZones = append(config.AzureZones, &spec.AzureZone{Name: 3, CIDR: "10.250.128.0/19"})
 				config.IdleConnectionTimeoutMinutes = new(1)
 			}),
 			want: "azureConfig.vnetCidr cannot be changed once the cluster is there; " +
@@ -218,22 +218,22 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		},
 		"AWSZones": {
 			reason: "Zones cannot be added.", cluster: awsCluster,
-			upgrade: &model.GardenerUpgradeInput{ProviderSpecificConfig: &model.ProviderSpecificInput{
-				AWSConfig: &model.AWSProviderConfigInput{VpcCIDR: "10.250.0.0/16"},
+			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
+				AWSConfig: &spec.AWS{VpcCIDR: "10.250.0.0/16"},
 			}},
 			want: "awsConfig.awsZones cannot be changed once the cluster is there",
 		},
 		"GCPZones": {
 			reason: "Zones cannot be exchanged.", cluster: gcpCluster,
-			upgrade: &model.GardenerUpgradeInput{ProviderSpecificConfig: &model.ProviderSpecificInput{
-				GCPConfig: &model.GCPProviderConfigInput{Zones: []string{"europe-west3-c"}},
+			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
+				GCPConfig: &spec.GCP{Zones: []string{"europe-west3-c"}},
 			}},
 			want: "gcpConfig.zones cannot be changed once the cluster is there",
 		},
 		"OpenStack": {
 			reason: "Neither can what OpenStack was told.", cluster: openStackCluster,
-			upgrade: &model.GardenerUpgradeInput{ProviderSpecificConfig: &model.ProviderSpecificInput{
-				OpenStackConfig: &model.OpenStackProviderConfigInput{
+			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
+				OpenStackConfig: &spec.OpenStack{
 					Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "octavia", FloatingPoolName: new("other"), CloudProfileName: new("other"),
 				},
 			}},
@@ -251,7 +251,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				tc.cluster = azureCluster
 			}
 
-			_, err := validation.UpgradeShoot(present(tc.cluster()), model.UpgradeShootInput{
+			_, err := validation.UpgradeShoot(present(tc.cluster()), spec.Upgrade{
 				GardenerConfig: tc.upgrade, Administrators: tc.administrators,
 			})
 			if !failure.Is(err, failure.Invalid) {

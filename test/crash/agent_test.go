@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
 // connecting is how long an agent takes to connect.
@@ -134,7 +134,7 @@ func (a agentsOf) RemoveConnection(ctx context.Context, _ agent.Place, id string
 func (p *provisioner) reconnect(runtimeID string) string {
 	p.Helper()
 
-	id, err := p.service.ReconnectAgent(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "reconnection"}, runtimeID)
+	id, err := p.service.ReconnectAgent(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "reconnection"}, runtimeID)
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -88,7 +88,7 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 type provisionerRows struct {
 	db         *storage.DB
 	operations *operations.Store
-	runtimes   *stored.Store
+	runtimes   *runtimes.Store
 	trail      *auditlog.Store
 }
 
@@ -103,7 +103,7 @@ func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisi
 		t.Fatal(err)
 	}
 
-	if rows.runtimes, err = stored.Open(t.Context(), db, keys); err != nil {
+	if rows.runtimes, err = runtimes.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -11,17 +11,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // releases plan what is ordered, whatever that is.
 type releases struct{}
 
 // Plan implements installation.Releases.
-func (releases) Plan(_ context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+func (releases) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
 	plan := installation.Plan{Version: order.Version}
 	for _, component := range order.Components {
 		plan.Components = append(plan.Components, installation.Component{Name: component.Component})
@@ -157,10 +157,10 @@ func (i insides) work(ctx context.Context, call string, change func(*kymaInside)
 	return nil
 }
 
-func kymaOf(version string, components ...string) *model.KymaConfigInput {
-	config := &model.KymaConfigInput{Version: version}
+func kymaOf(version string, components ...string) *spec.Kyma {
+	config := &spec.Kyma{Version: version}
 	for _, name := range components {
-		config.Components = append(config.Components, &model.ComponentConfigurationInput{Component: name, Namespace: "kyma-system"})
+		config.Components = append(config.Components, &spec.Component{Component: name, Namespace: "kyma-system"})
 	}
 
 	return config
@@ -180,13 +180,13 @@ func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
 func (p *provisioner) upgradeKyma(runtimeID string) string {
 	p.Helper()
 
-	status, err := p.service.UpgradeRuntime(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "kyma"}, runtimeID,
-		model.UpgradeRuntimeInput{KymaConfig: kymaOf("2.0.0", agent.Component)})
+	status, err := p.service.UpgradeRuntime(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "kyma"}, runtimeID,
+		spec.KymaUpgrade{KymaConfig: kymaOf("2.0.0", agent.Component)})
 	if err != nil {
 		p.Fatal(err)
 	}
 
-	return *status.ID
+	return status.ID
 }
 
 // kymaScenes are those about runtimes with Kyma.

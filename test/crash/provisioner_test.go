@@ -21,13 +21,13 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	gardenerclient "github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/provisioner/runtimes"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 	"github.com/environment-broker/environment-broker/storage"
-	stored "github.com/environment-broker/environment-broker/storage/runtimes"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -37,7 +37,7 @@ type provisioner struct {
 
 	provisionerRows
 
-	service *runtimes.Service
+	service *orders.Service
 	// director is nil where runtimes are not registered.
 	director *simulator.Director
 	// administrators are those who have rights in the cluster.
@@ -51,13 +51,16 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 	t.Helper()
 
 	p := &provisioner{gardener: newGardener(t, memory), provisionerRows: openProvisioner(t, db, storagetest.Keys(t)), agents: newAgents()}
-	p.service = runtimes.New(runtimes.Options{
+	p.service = orders.New(orders.Options{
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
 		Trail:    audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
-		Check:    func(stored.Runtime) error { return nil },
+		Validate: func(order spec.Runtime) error {
+			return validation.Provision(order, validation.Rules{Project: fakegarden.DefaultProject})
+		},
+		Check: func(runtimes.Runtime) error { return nil },
 	})
 
 	return p
@@ -71,7 +74,7 @@ func (p *provisioner) AdminKubeconfig(_ context.Context, shootName string, _ tim
 // handler is the API.
 func (p *provisioner) handler() http.Handler {
 	return graph.NewHandler(graph.Options{
-		Runtimes: p.service, Rules: validation.Rules{Project: fakegarden.DefaultProject}, Log: logging.Discard(), Endpoint: "/graphql",
+		Service: p.service, Log: logging.Discard(), Endpoint: "/graphql",
 	})
 }
 
@@ -96,7 +99,7 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 
 // runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
 type runtimeRows struct {
-	store *stored.Store
+	store *runtimes.Store
 	line  *crashtest.Line
 }
 
@@ -138,21 +141,21 @@ func (p *provisioner) order() (operationID, runtimeID string) {
 	return p.accepted(order("c-first"))
 }
 
-func (p *provisioner) accepted(input model.ProvisionRuntimeInput) (operationID, runtimeID string) {
+func (p *provisioner) accepted(input spec.Runtime) (operationID, runtimeID string) {
 	p.Helper()
 
-	status, err := p.service.Provision(p.Context(), graph.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, input)
+	status, err := p.service.Provision(p.Context(), orders.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, input)
 	if err != nil {
 		p.Fatal(err)
 	}
 
-	return *status.ID, *status.RuntimeID
+	return status.ID, status.RuntimeID
 }
 
 func (p *provisioner) remove(runtimeID string) string {
 	p.Helper()
 
-	id, err := p.service.Deprovision(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "removal"}, runtimeID)
+	id, err := p.service.Deprovision(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "removal"}, runtimeID)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -164,9 +167,9 @@ func (p *provisioner) remove(runtimeID string) string {
 func (p *provisioner) upgrade(runtimeID string) string {
 	p.Helper()
 
-	status, err := p.service.UpgradeShoot(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: "upgrade"}, runtimeID,
-		model.UpgradeShootInput{
-			GardenerConfig: &model.GardenerUpgradeInput{AutoScalerMax: new(5), OIDCConfig: &model.OIDCConfigInput{
+	status, err := p.service.UpgradeShoot(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "upgrade"}, runtimeID,
+		spec.Upgrade{
+			GardenerConfig: &spec.ClusterUpgrade{AutoScalerMax: new(5), OIDCConfig: &spec.OIDC{
 				ClientID: "client", IssuerURL: "https://issuer.example.com", UsernameClaim: "sub", UsernamePrefix: "-", SigningAlgs: []string{},
 			}},
 			Administrators: []string{"joe@example.com"},
@@ -175,34 +178,34 @@ func (p *provisioner) upgrade(runtimeID string) string {
 		p.Fatal(err)
 	}
 
-	return *status.ID
+	return status.ID
 }
 
 // sleeping orders that the cluster is put to sleep, or woken.
 func (p *provisioner) sleeping(
-	order func(ctx context.Context, caller graph.Caller, runtimeID string) (model.OperationStatus, error), key, runtimeID string,
+	order func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {
 	p.Helper()
 
-	status, err := order(p.Context(), graph.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
+	status, err := order(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
 	if err != nil {
 		p.Fatal(err)
 	}
 
-	return *status.ID
+	return status.ID
 }
 
 // order asks for a cluster of the name.
-func order(name string) model.ProvisionRuntimeInput {
-	return model.ProvisionRuntimeInput{
-		RuntimeInput: &model.RuntimeInput{Name: name},
-		ClusterConfig: &model.ClusterConfigInput{Administrators: []string{"jane@example.com"}, GardenerConfig: &model.GardenerConfigInput{
+func order(name string) spec.Runtime {
+	return spec.Runtime{
+		Metadata: &spec.Metadata{Name: name},
+		ClusterConfig: &spec.ClusterConfig{Administrators: []string{"jane@example.com"}, GardenerConfig: &spec.Cluster{
 			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
 			MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
 			AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1, Purpose: new("evaluation"),
-			ProviderSpecificConfig: &model.ProviderSpecificInput{AWSConfig: &model.AWSProviderConfigInput{
+			ProviderSpecificConfig: &spec.Provider{AWSConfig: &spec.AWS{
 				VpcCIDR: "10.250.0.0/16",
-				AWSZones: []*model.AWSZoneInput{{
+				AWSZones: []*spec.AWSZone{{
 					Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 				}},
 			}},
@@ -291,7 +294,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 }
 
 // recorded is the order in the row of the one runtime.
-func (p *provisioner) recorded(shootName string) model.ProvisionRuntimeInput {
+func (p *provisioner) recorded(shootName string) spec.Runtime {
 	p.Helper()
 
 	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)

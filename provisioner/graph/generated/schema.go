@@ -14,6 +14,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/introspection"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -38,6 +39,7 @@ type Config struct {
 }
 
 type ResolverRoot interface {
+	GardenerConfig() GardenerConfigResolver
 	Mutation() MutationResolver
 	Query() QueryResolver
 }
@@ -159,11 +161,11 @@ type ComplexityRoot struct {
 	Mutation struct {
 		DeprovisionRuntime       func(childComplexity int, id string) int
 		HibernateRuntime         func(childComplexity int, id string) int
-		ProvisionRuntime         func(childComplexity int, config model.ProvisionRuntimeInput) int
+		ProvisionRuntime         func(childComplexity int, config spec.Runtime) int
 		ReconnectRuntimeAgent    func(childComplexity int, id string) int
 		RollBackUpgradeOperation func(childComplexity int, id string) int
-		UpgradeRuntime           func(childComplexity int, id string, config model.UpgradeRuntimeInput) int
-		UpgradeShoot             func(childComplexity int, id string, config model.UpgradeShootInput) int
+		UpgradeRuntime           func(childComplexity int, id string, config spec.KymaUpgrade) int
+		UpgradeShoot             func(childComplexity int, id string, config spec.Upgrade) int
 		WakeUpRuntime            func(childComplexity int, id string) int
 	}
 
@@ -244,11 +246,14 @@ type ComplexityRoot struct {
 	}
 }
 
+type GardenerConfigResolver interface {
+	ProviderSpecificConfig(ctx context.Context, obj *spec.Cluster) (model.ProviderSpecificConfig, error)
+}
 type MutationResolver interface {
-	ProvisionRuntime(ctx context.Context, config model.ProvisionRuntimeInput) (*model.OperationStatus, error)
-	UpgradeRuntime(ctx context.Context, id string, config model.UpgradeRuntimeInput) (*model.OperationStatus, error)
+	ProvisionRuntime(ctx context.Context, config spec.Runtime) (*model.OperationStatus, error)
+	UpgradeRuntime(ctx context.Context, id string, config spec.KymaUpgrade) (*model.OperationStatus, error)
 	DeprovisionRuntime(ctx context.Context, id string) (string, error)
-	UpgradeShoot(ctx context.Context, id string, config model.UpgradeShootInput) (*model.OperationStatus, error)
+	UpgradeShoot(ctx context.Context, id string, config spec.Upgrade) (*model.OperationStatus, error)
 	HibernateRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	WakeUpRuntime(ctx context.Context, id string) (*model.OperationStatus, error)
 	RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error)
@@ -733,7 +738,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.complexity.Mutation.ProvisionRuntime(childComplexity, args["config"].(model.ProvisionRuntimeInput)), true
+		return e.complexity.Mutation.ProvisionRuntime(childComplexity, args["config"].(spec.Runtime)), true
 	case "Mutation.reconnectRuntimeAgent":
 		if e.complexity.Mutation.ReconnectRuntimeAgent == nil {
 			break
@@ -766,7 +771,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.complexity.Mutation.UpgradeRuntime(childComplexity, args["id"].(string), args["config"].(model.UpgradeRuntimeInput)), true
+		return e.complexity.Mutation.UpgradeRuntime(childComplexity, args["id"].(string), args["config"].(spec.KymaUpgrade)), true
 	case "Mutation.upgradeShoot":
 		if e.complexity.Mutation.UpgradeShoot == nil {
 			break
@@ -777,7 +782,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.complexity.Mutation.UpgradeShoot(childComplexity, args["id"].(string), args["config"].(model.UpgradeShootInput)), true
+		return e.complexity.Mutation.UpgradeShoot(childComplexity, args["id"].(string), args["config"].(spec.Upgrade)), true
 	case "Mutation.wakeUpRuntime":
 		if e.complexity.Mutation.WakeUpRuntime == nil {
 			break
@@ -1808,7 +1813,7 @@ func (ec *executionContext) field_Mutation_hibernateRuntime_args(ctx context.Con
 func (ec *executionContext) field_Mutation_provisionRuntime_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNProvisionRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProvisionRuntimeInput)
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNProvisionRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐRuntime)
 	if err != nil {
 		return nil, err
 	}
@@ -1846,7 +1851,7 @@ func (ec *executionContext) field_Mutation_upgradeRuntime_args(ctx context.Conte
 		return nil, err
 	}
 	args["id"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNUpgradeRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐUpgradeRuntimeInput)
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNUpgradeRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKymaUpgrade)
 	if err != nil {
 		return nil, err
 	}
@@ -1862,7 +1867,7 @@ func (ec *executionContext) field_Mutation_upgradeShoot_args(ctx context.Context
 		return nil, err
 	}
 	args["id"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNUpgradeShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐUpgradeShootInput)
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "config", ec.unmarshalNUpgradeShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐUpgrade)
 	if err != nil {
 		return nil, err
 	}
@@ -1982,7 +1987,7 @@ func (ec *executionContext) field___Type_fields_args(ctx context.Context, rawArg
 
 // region    **************************** field.gotpl *****************************
 
-func (ec *executionContext) _AWSProviderConfig_awsZones(ctx context.Context, field graphql.CollectedField, obj *model.AWSProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSProviderConfig_awsZones(ctx context.Context, field graphql.CollectedField, obj *spec.AWS) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1992,7 +1997,7 @@ func (ec *executionContext) _AWSProviderConfig_awsZones(ctx context.Context, fie
 			return obj.AWSZones, nil
 		},
 		nil,
-		ec.marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZone,
+		ec.marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone,
 		true,
 		true,
 	)
@@ -2021,7 +2026,7 @@ func (ec *executionContext) fieldContext_AWSProviderConfig_awsZones(_ context.Co
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSProviderConfig_vpcCidr(ctx context.Context, field graphql.CollectedField, obj *model.AWSProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSProviderConfig_vpcCidr(ctx context.Context, field graphql.CollectedField, obj *spec.AWS) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2031,7 +2036,7 @@ func (ec *executionContext) _AWSProviderConfig_vpcCidr(ctx context.Context, fiel
 			return obj.VpcCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2050,7 +2055,7 @@ func (ec *executionContext) fieldContext_AWSProviderConfig_vpcCidr(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSProviderConfig_enableIMDSv2(ctx context.Context, field graphql.CollectedField, obj *model.AWSProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSProviderConfig_enableIMDSv2(ctx context.Context, field graphql.CollectedField, obj *spec.AWS) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2079,7 +2084,7 @@ func (ec *executionContext) fieldContext_AWSProviderConfig_enableIMDSv2(_ contex
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSZone_name(ctx context.Context, field graphql.CollectedField, obj *model.AWSZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSZone_name(ctx context.Context, field graphql.CollectedField, obj *spec.AWSZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2089,7 +2094,7 @@ func (ec *executionContext) _AWSZone_name(ctx context.Context, field graphql.Col
 			return obj.Name, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2108,7 +2113,7 @@ func (ec *executionContext) fieldContext_AWSZone_name(_ context.Context, field g
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSZone_publicCidr(ctx context.Context, field graphql.CollectedField, obj *model.AWSZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSZone_publicCidr(ctx context.Context, field graphql.CollectedField, obj *spec.AWSZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2118,7 +2123,7 @@ func (ec *executionContext) _AWSZone_publicCidr(ctx context.Context, field graph
 			return obj.PublicCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2137,7 +2142,7 @@ func (ec *executionContext) fieldContext_AWSZone_publicCidr(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSZone_internalCidr(ctx context.Context, field graphql.CollectedField, obj *model.AWSZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSZone_internalCidr(ctx context.Context, field graphql.CollectedField, obj *spec.AWSZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2147,7 +2152,7 @@ func (ec *executionContext) _AWSZone_internalCidr(ctx context.Context, field gra
 			return obj.InternalCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2166,7 +2171,7 @@ func (ec *executionContext) fieldContext_AWSZone_internalCidr(_ context.Context,
 	return fc, nil
 }
 
-func (ec *executionContext) _AWSZone_workerCidr(ctx context.Context, field graphql.CollectedField, obj *model.AWSZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AWSZone_workerCidr(ctx context.Context, field graphql.CollectedField, obj *spec.AWSZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2176,7 +2181,7 @@ func (ec *executionContext) _AWSZone_workerCidr(ctx context.Context, field graph
 			return obj.WorkerCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2195,7 +2200,7 @@ func (ec *executionContext) fieldContext_AWSZone_workerCidr(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureProviderConfig_vnetCidr(ctx context.Context, field graphql.CollectedField, obj *model.AzureProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureProviderConfig_vnetCidr(ctx context.Context, field graphql.CollectedField, obj *spec.Azure) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2205,7 +2210,7 @@ func (ec *executionContext) _AzureProviderConfig_vnetCidr(ctx context.Context, f
 			return obj.VnetCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2224,7 +2229,7 @@ func (ec *executionContext) fieldContext_AzureProviderConfig_vnetCidr(_ context.
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *model.AzureProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *spec.Azure) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2253,7 +2258,7 @@ func (ec *executionContext) fieldContext_AzureProviderConfig_zones(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureProviderConfig_azureZones(ctx context.Context, field graphql.CollectedField, obj *model.AzureProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureProviderConfig_azureZones(ctx context.Context, field graphql.CollectedField, obj *spec.Azure) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2263,7 +2268,7 @@ func (ec *executionContext) _AzureProviderConfig_azureZones(ctx context.Context,
 			return obj.AzureZones, nil
 		},
 		nil,
-		ec.marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneᚄ,
+		ec.marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZoneᚄ,
 		true,
 		false,
 	)
@@ -2288,7 +2293,7 @@ func (ec *executionContext) fieldContext_AzureProviderConfig_azureZones(_ contex
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureProviderConfig_enableNatGateway(ctx context.Context, field graphql.CollectedField, obj *model.AzureProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureProviderConfig_enableNatGateway(ctx context.Context, field graphql.CollectedField, obj *spec.Azure) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2317,7 +2322,7 @@ func (ec *executionContext) fieldContext_AzureProviderConfig_enableNatGateway(_ 
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureProviderConfig_idleConnectionTimeoutMinutes(ctx context.Context, field graphql.CollectedField, obj *model.AzureProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureProviderConfig_idleConnectionTimeoutMinutes(ctx context.Context, field graphql.CollectedField, obj *spec.Azure) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2346,7 +2351,7 @@ func (ec *executionContext) fieldContext_AzureProviderConfig_idleConnectionTimeo
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureZone_name(ctx context.Context, field graphql.CollectedField, obj *model.AzureZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureZone_name(ctx context.Context, field graphql.CollectedField, obj *spec.AzureZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2375,7 +2380,7 @@ func (ec *executionContext) fieldContext_AzureZone_name(_ context.Context, field
 	return fc, nil
 }
 
-func (ec *executionContext) _AzureZone_cidr(ctx context.Context, field graphql.CollectedField, obj *model.AzureZone) (ret graphql.Marshaler) {
+func (ec *executionContext) _AzureZone_cidr(ctx context.Context, field graphql.CollectedField, obj *spec.AzureZone) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2404,7 +2409,7 @@ func (ec *executionContext) fieldContext_AzureZone_cidr(_ context.Context, field
 	return fc, nil
 }
 
-func (ec *executionContext) _ComponentConfiguration_component(ctx context.Context, field graphql.CollectedField, obj *model.ComponentConfiguration) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentConfiguration_component(ctx context.Context, field graphql.CollectedField, obj *spec.Component) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2433,7 +2438,7 @@ func (ec *executionContext) fieldContext_ComponentConfiguration_component(_ cont
 	return fc, nil
 }
 
-func (ec *executionContext) _ComponentConfiguration_namespace(ctx context.Context, field graphql.CollectedField, obj *model.ComponentConfiguration) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentConfiguration_namespace(ctx context.Context, field graphql.CollectedField, obj *spec.Component) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2462,7 +2467,7 @@ func (ec *executionContext) fieldContext_ComponentConfiguration_namespace(_ cont
 	return fc, nil
 }
 
-func (ec *executionContext) _ComponentConfiguration_configuration(ctx context.Context, field graphql.CollectedField, obj *model.ComponentConfiguration) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentConfiguration_configuration(ctx context.Context, field graphql.CollectedField, obj *spec.Component) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2472,7 +2477,7 @@ func (ec *executionContext) _ComponentConfiguration_configuration(ctx context.Co
 			return obj.Configuration, nil
 		},
 		nil,
-		ec.marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntry,
+		ec.marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry,
 		true,
 		false,
 	)
@@ -2499,7 +2504,7 @@ func (ec *executionContext) fieldContext_ComponentConfiguration_configuration(_ 
 	return fc, nil
 }
 
-func (ec *executionContext) _ComponentConfiguration_sourceURL(ctx context.Context, field graphql.CollectedField, obj *model.ComponentConfiguration) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentConfiguration_sourceURL(ctx context.Context, field graphql.CollectedField, obj *spec.Component) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2528,7 +2533,7 @@ func (ec *executionContext) fieldContext_ComponentConfiguration_sourceURL(_ cont
 	return fc, nil
 }
 
-func (ec *executionContext) _ConfigEntry_key(ctx context.Context, field graphql.CollectedField, obj *model.ConfigEntry) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigEntry_key(ctx context.Context, field graphql.CollectedField, obj *spec.Entry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2557,7 +2562,7 @@ func (ec *executionContext) fieldContext_ConfigEntry_key(_ context.Context, fiel
 	return fc, nil
 }
 
-func (ec *executionContext) _ConfigEntry_value(ctx context.Context, field graphql.CollectedField, obj *model.ConfigEntry) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigEntry_value(ctx context.Context, field graphql.CollectedField, obj *spec.Entry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2586,7 +2591,7 @@ func (ec *executionContext) fieldContext_ConfigEntry_value(_ context.Context, fi
 	return fc, nil
 }
 
-func (ec *executionContext) _ConfigEntry_secret(ctx context.Context, field graphql.CollectedField, obj *model.ConfigEntry) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigEntry_secret(ctx context.Context, field graphql.CollectedField, obj *spec.Entry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2615,7 +2620,7 @@ func (ec *executionContext) fieldContext_ConfigEntry_secret(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSConfig_domain(ctx context.Context, field graphql.CollectedField, obj *model.DNSConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSConfig_domain(ctx context.Context, field graphql.CollectedField, obj *spec.DNS) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2644,7 +2649,7 @@ func (ec *executionContext) fieldContext_DNSConfig_domain(_ context.Context, fie
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSConfig_providers(ctx context.Context, field graphql.CollectedField, obj *model.DNSConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSConfig_providers(ctx context.Context, field graphql.CollectedField, obj *spec.DNS) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2654,7 +2659,7 @@ func (ec *executionContext) _DNSConfig_providers(ctx context.Context, field grap
 			return obj.Providers, nil
 		},
 		nil,
-		ec.marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProvider,
+		ec.marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider,
 		true,
 		false,
 	)
@@ -2683,7 +2688,7 @@ func (ec *executionContext) fieldContext_DNSConfig_providers(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSProvider_domainsInclude(ctx context.Context, field graphql.CollectedField, obj *model.DNSProvider) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSProvider_domainsInclude(ctx context.Context, field graphql.CollectedField, obj *spec.DNSProvider) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2712,7 +2717,7 @@ func (ec *executionContext) fieldContext_DNSProvider_domainsInclude(_ context.Co
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSProvider_primary(ctx context.Context, field graphql.CollectedField, obj *model.DNSProvider) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSProvider_primary(ctx context.Context, field graphql.CollectedField, obj *spec.DNSProvider) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2741,7 +2746,7 @@ func (ec *executionContext) fieldContext_DNSProvider_primary(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSProvider_secretName(ctx context.Context, field graphql.CollectedField, obj *model.DNSProvider) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSProvider_secretName(ctx context.Context, field graphql.CollectedField, obj *spec.DNSProvider) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2770,7 +2775,7 @@ func (ec *executionContext) fieldContext_DNSProvider_secretName(_ context.Contex
 	return fc, nil
 }
 
-func (ec *executionContext) _DNSProvider_type(ctx context.Context, field graphql.CollectedField, obj *model.DNSProvider) (ret graphql.Marshaler) {
+func (ec *executionContext) _DNSProvider_type(ctx context.Context, field graphql.CollectedField, obj *spec.DNSProvider) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2828,7 +2833,7 @@ func (ec *executionContext) fieldContext_Error_message(_ context.Context, field 
 	return fc, nil
 }
 
-func (ec *executionContext) _GCPProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *model.GCPProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GCPProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *spec.GCP) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2857,7 +2862,7 @@ func (ec *executionContext) fieldContext_GCPProviderConfig_zones(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_name(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_name(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2867,7 +2872,7 @@ func (ec *executionContext) _GardenerConfig_name(ctx context.Context, field grap
 			return obj.Name, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2886,7 +2891,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_name(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_kubernetesVersion(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_kubernetesVersion(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2896,7 +2901,7 @@ func (ec *executionContext) _GardenerConfig_kubernetesVersion(ctx context.Contex
 			return obj.KubernetesVersion, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2915,7 +2920,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_kubernetesVersion(_ cont
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_targetSecret(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_targetSecret(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2925,7 +2930,7 @@ func (ec *executionContext) _GardenerConfig_targetSecret(ctx context.Context, fi
 			return obj.TargetSecret, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2944,7 +2949,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_targetSecret(_ context.C
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_provider(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_provider(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2954,7 +2959,7 @@ func (ec *executionContext) _GardenerConfig_provider(ctx context.Context, field 
 			return obj.Provider, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -2973,7 +2978,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_provider(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_region(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_region(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -2983,7 +2988,7 @@ func (ec *executionContext) _GardenerConfig_region(ctx context.Context, field gr
 			return obj.Region, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -3002,7 +3007,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_region(_ context.Context
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_seed(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_seed(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3031,7 +3036,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_seed(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_machineType(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_machineType(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3041,7 +3046,7 @@ func (ec *executionContext) _GardenerConfig_machineType(ctx context.Context, fie
 			return obj.MachineType, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -3060,7 +3065,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_machineType(_ context.Co
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_machineImage(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_machineImage(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3089,7 +3094,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_machineImage(_ context.C
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_machineImageVersion(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_machineImageVersion(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3118,7 +3123,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_machineImageVersion(_ co
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_diskType(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_diskType(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3147,7 +3152,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_diskType(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_volumeSizeGB(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_volumeSizeGB(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3176,7 +3181,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_volumeSizeGB(_ context.C
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_workerCidr(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_workerCidr(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3186,7 +3191,7 @@ func (ec *executionContext) _GardenerConfig_workerCidr(ctx context.Context, fiel
 			return obj.WorkerCIDR, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -3205,7 +3210,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_workerCidr(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_podsCidr(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_podsCidr(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3234,7 +3239,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_podsCidr(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_servicesCidr(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_servicesCidr(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3263,7 +3268,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_servicesCidr(_ context.C
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_autoScalerMin(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_autoScalerMin(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3273,7 +3278,7 @@ func (ec *executionContext) _GardenerConfig_autoScalerMin(ctx context.Context, f
 			return obj.AutoScalerMin, nil
 		},
 		nil,
-		ec.marshalOInt2ᚖint,
+		ec.marshalOInt2int,
 		true,
 		false,
 	)
@@ -3292,7 +3297,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_autoScalerMin(_ context.
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_autoScalerMax(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_autoScalerMax(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3302,7 +3307,7 @@ func (ec *executionContext) _GardenerConfig_autoScalerMax(ctx context.Context, f
 			return obj.AutoScalerMax, nil
 		},
 		nil,
-		ec.marshalOInt2ᚖint,
+		ec.marshalOInt2int,
 		true,
 		false,
 	)
@@ -3321,7 +3326,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_autoScalerMax(_ context.
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_maxSurge(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_maxSurge(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3331,7 +3336,7 @@ func (ec *executionContext) _GardenerConfig_maxSurge(ctx context.Context, field 
 			return obj.MaxSurge, nil
 		},
 		nil,
-		ec.marshalOInt2ᚖint,
+		ec.marshalOInt2int,
 		true,
 		false,
 	)
@@ -3350,7 +3355,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_maxSurge(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_maxUnavailable(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_maxUnavailable(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3360,7 +3365,7 @@ func (ec *executionContext) _GardenerConfig_maxUnavailable(ctx context.Context, 
 			return obj.MaxUnavailable, nil
 		},
 		nil,
-		ec.marshalOInt2ᚖint,
+		ec.marshalOInt2int,
 		true,
 		false,
 	)
@@ -3379,7 +3384,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_maxUnavailable(_ context
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_purpose(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_purpose(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3408,7 +3413,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_purpose(_ context.Contex
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_licenceType(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_licenceType(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3437,7 +3442,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_licenceType(_ context.Co
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_enableKubernetesVersionAutoUpdate(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_enableKubernetesVersionAutoUpdate(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3466,7 +3471,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_enableKubernetesVersionA
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_enableMachineImageVersionAutoUpdate(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_enableMachineImageVersionAutoUpdate(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3495,14 +3500,14 @@ func (ec *executionContext) fieldContext_GardenerConfig_enableMachineImageVersio
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_providerSpecificConfig(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_providerSpecificConfig(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		ec.fieldContext_GardenerConfig_providerSpecificConfig,
 		func(ctx context.Context) (any, error) {
-			return obj.ProviderSpecificConfig, nil
+			return ec.resolvers.GardenerConfig().ProviderSpecificConfig(ctx, obj)
 		},
 		nil,
 		ec.marshalOProviderSpecificConfig2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificConfig,
@@ -3515,8 +3520,8 @@ func (ec *executionContext) fieldContext_GardenerConfig_providerSpecificConfig(_
 	fc = &graphql.FieldContext{
 		Object:     "GardenerConfig",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("field of type ProviderSpecificConfig does not have child fields")
 		},
@@ -3524,7 +3529,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_providerSpecificConfig(_
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_dnsConfig(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_dnsConfig(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3534,7 +3539,7 @@ func (ec *executionContext) _GardenerConfig_dnsConfig(ctx context.Context, field
 			return obj.DNSConfig, nil
 		},
 		nil,
-		ec.marshalODNSConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSConfig,
+		ec.marshalODNSConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNS,
 		true,
 		false,
 	)
@@ -3559,7 +3564,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_dnsConfig(_ context.Cont
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_oidcConfig(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_oidcConfig(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3569,7 +3574,7 @@ func (ec *executionContext) _GardenerConfig_oidcConfig(ctx context.Context, fiel
 			return obj.OIDCConfig, nil
 		},
 		nil,
-		ec.marshalOOIDCConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOIDCConfig,
+		ec.marshalOOIDCConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC,
 		true,
 		false,
 	)
@@ -3602,7 +3607,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_oidcConfig(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_exposureClassName(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_exposureClassName(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3631,7 +3636,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_exposureClassName(_ cont
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_shootNetworkingFilterDisabled(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_shootNetworkingFilterDisabled(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3660,7 +3665,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_shootNetworkingFilterDis
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_controlPlaneFailureTolerance(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_controlPlaneFailureTolerance(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3689,7 +3694,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_controlPlaneFailureToler
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_euAccess(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_euAccess(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3718,7 +3723,7 @@ func (ec *executionContext) fieldContext_GardenerConfig_euAccess(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _GardenerConfig_additionalWorkers(ctx context.Context, field graphql.CollectedField, obj *model.GardenerConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _GardenerConfig_additionalWorkers(ctx context.Context, field graphql.CollectedField, obj *spec.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3728,7 +3733,7 @@ func (ec *executionContext) _GardenerConfig_additionalWorkers(ctx context.Contex
 			return obj.AdditionalWorkers, nil
 		},
 		nil,
-		ec.marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolᚄ,
+		ec.marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ,
 		true,
 		false,
 	)
@@ -3829,7 +3834,7 @@ func (ec *executionContext) fieldContext_HibernationStatus_hibernationPossible(_
 	return fc, nil
 }
 
-func (ec *executionContext) _KymaConfig_version(ctx context.Context, field graphql.CollectedField, obj *model.KymaConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _KymaConfig_version(ctx context.Context, field graphql.CollectedField, obj *spec.Kyma) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3839,7 +3844,7 @@ func (ec *executionContext) _KymaConfig_version(ctx context.Context, field graph
 			return obj.Version, nil
 		},
 		nil,
-		ec.marshalOString2ᚖstring,
+		ec.marshalOString2string,
 		true,
 		false,
 	)
@@ -3858,7 +3863,7 @@ func (ec *executionContext) fieldContext_KymaConfig_version(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _KymaConfig_profile(ctx context.Context, field graphql.CollectedField, obj *model.KymaConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _KymaConfig_profile(ctx context.Context, field graphql.CollectedField, obj *spec.Kyma) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3868,7 +3873,7 @@ func (ec *executionContext) _KymaConfig_profile(ctx context.Context, field graph
 			return obj.Profile, nil
 		},
 		nil,
-		ec.marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaProfile,
+		ec.marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile,
 		true,
 		false,
 	)
@@ -3887,7 +3892,7 @@ func (ec *executionContext) fieldContext_KymaConfig_profile(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _KymaConfig_components(ctx context.Context, field graphql.CollectedField, obj *model.KymaConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _KymaConfig_components(ctx context.Context, field graphql.CollectedField, obj *spec.Kyma) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3897,7 +3902,7 @@ func (ec *executionContext) _KymaConfig_components(ctx context.Context, field gr
 			return obj.Components, nil
 		},
 		nil,
-		ec.marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfiguration,
+		ec.marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent,
 		true,
 		false,
 	)
@@ -3926,7 +3931,7 @@ func (ec *executionContext) fieldContext_KymaConfig_components(_ context.Context
 	return fc, nil
 }
 
-func (ec *executionContext) _KymaConfig_configuration(ctx context.Context, field graphql.CollectedField, obj *model.KymaConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _KymaConfig_configuration(ctx context.Context, field graphql.CollectedField, obj *spec.Kyma) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -3936,7 +3941,7 @@ func (ec *executionContext) _KymaConfig_configuration(ctx context.Context, field
 			return obj.Configuration, nil
 		},
 		nil,
-		ec.marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntry,
+		ec.marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry,
 		true,
 		false,
 	)
@@ -4058,7 +4063,7 @@ func (ec *executionContext) _Mutation_provisionRuntime(ctx context.Context, fiel
 		ec.fieldContext_Mutation_provisionRuntime,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.resolvers.Mutation().ProvisionRuntime(ctx, fc.Args["config"].(model.ProvisionRuntimeInput))
+			return ec.resolvers.Mutation().ProvisionRuntime(ctx, fc.Args["config"].(spec.Runtime))
 		},
 		nil,
 		ec.marshalOOperationStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationStatus,
@@ -4115,7 +4120,7 @@ func (ec *executionContext) _Mutation_upgradeRuntime(ctx context.Context, field 
 		ec.fieldContext_Mutation_upgradeRuntime,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.resolvers.Mutation().UpgradeRuntime(ctx, fc.Args["id"].(string), fc.Args["config"].(model.UpgradeRuntimeInput))
+			return ec.resolvers.Mutation().UpgradeRuntime(ctx, fc.Args["id"].(string), fc.Args["config"].(spec.KymaUpgrade))
 		},
 		nil,
 		ec.marshalOOperationStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationStatus,
@@ -4213,7 +4218,7 @@ func (ec *executionContext) _Mutation_upgradeShoot(ctx context.Context, field gr
 		ec.fieldContext_Mutation_upgradeShoot,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.resolvers.Mutation().UpgradeShoot(ctx, fc.Args["id"].(string), fc.Args["config"].(model.UpgradeShootInput))
+			return ec.resolvers.Mutation().UpgradeShoot(ctx, fc.Args["id"].(string), fc.Args["config"].(spec.Upgrade))
 		},
 		nil,
 		ec.marshalOOperationStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationStatus,
@@ -4468,7 +4473,7 @@ func (ec *executionContext) fieldContext_Mutation_reconnectRuntimeAgent(ctx cont
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_clientID(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_clientID(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4497,7 +4502,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_clientID(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_groupsClaim(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_groupsClaim(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4526,7 +4531,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_groupsClaim(_ context.Contex
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_issuerURL(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_issuerURL(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4555,7 +4560,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_issuerURL(_ context.Context,
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_signingAlgs(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_signingAlgs(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4584,7 +4589,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_signingAlgs(_ context.Contex
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_usernameClaim(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_usernameClaim(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4613,7 +4618,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_usernameClaim(_ context.Cont
 	return fc, nil
 }
 
-func (ec *executionContext) _OIDCConfig_usernamePrefix(ctx context.Context, field graphql.CollectedField, obj *model.OIDCConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OIDCConfig_usernamePrefix(ctx context.Context, field graphql.CollectedField, obj *spec.OIDC) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4642,7 +4647,7 @@ func (ec *executionContext) fieldContext_OIDCConfig_usernamePrefix(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _OpenStackProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *model.OpenStackProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OpenStackProviderConfig_zones(ctx context.Context, field graphql.CollectedField, obj *spec.OpenStack) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4671,7 +4676,7 @@ func (ec *executionContext) fieldContext_OpenStackProviderConfig_zones(_ context
 	return fc, nil
 }
 
-func (ec *executionContext) _OpenStackProviderConfig_floatingPoolName(ctx context.Context, field graphql.CollectedField, obj *model.OpenStackProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OpenStackProviderConfig_floatingPoolName(ctx context.Context, field graphql.CollectedField, obj *spec.OpenStack) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4681,7 +4686,7 @@ func (ec *executionContext) _OpenStackProviderConfig_floatingPoolName(ctx contex
 			return obj.FloatingPoolName, nil
 		},
 		nil,
-		ec.marshalNString2string,
+		ec.marshalNString2ᚖstring,
 		true,
 		true,
 	)
@@ -4700,7 +4705,7 @@ func (ec *executionContext) fieldContext_OpenStackProviderConfig_floatingPoolNam
 	return fc, nil
 }
 
-func (ec *executionContext) _OpenStackProviderConfig_cloudProfileName(ctx context.Context, field graphql.CollectedField, obj *model.OpenStackProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OpenStackProviderConfig_cloudProfileName(ctx context.Context, field graphql.CollectedField, obj *spec.OpenStack) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -4710,7 +4715,7 @@ func (ec *executionContext) _OpenStackProviderConfig_cloudProfileName(ctx contex
 			return obj.CloudProfileName, nil
 		},
 		nil,
-		ec.marshalNString2string,
+		ec.marshalNString2ᚖstring,
 		true,
 		true,
 	)
@@ -4729,7 +4734,7 @@ func (ec *executionContext) fieldContext_OpenStackProviderConfig_cloudProfileNam
 	return fc, nil
 }
 
-func (ec *executionContext) _OpenStackProviderConfig_loadBalancerProvider(ctx context.Context, field graphql.CollectedField, obj *model.OpenStackProviderConfig) (ret graphql.Marshaler) {
+func (ec *executionContext) _OpenStackProviderConfig_loadBalancerProvider(ctx context.Context, field graphql.CollectedField, obj *spec.OpenStack) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5426,7 +5431,7 @@ func (ec *executionContext) _RuntimeConfig_clusterConfig(ctx context.Context, fi
 			return obj.ClusterConfig, nil
 		},
 		nil,
-		ec.marshalOGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerConfig,
+		ec.marshalOGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster,
 		true,
 		false,
 	)
@@ -5517,7 +5522,7 @@ func (ec *executionContext) _RuntimeConfig_kymaConfig(ctx context.Context, field
 			return obj.KymaConfig, nil
 		},
 		nil,
-		ec.marshalOKymaConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfig,
+		ec.marshalOKymaConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma,
 		true,
 		false,
 	)
@@ -5789,7 +5794,7 @@ func (ec *executionContext) fieldContext_RuntimeStatus_hibernationStatus(_ conte
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_name(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_name(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5818,7 +5823,7 @@ func (ec *executionContext) fieldContext_WorkerPool_name(_ context.Context, fiel
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_machineType(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_machineType(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5847,7 +5852,7 @@ func (ec *executionContext) fieldContext_WorkerPool_machineType(_ context.Contex
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_machineImage(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_machineImage(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5876,7 +5881,7 @@ func (ec *executionContext) fieldContext_WorkerPool_machineImage(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_machineImageVersion(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_machineImageVersion(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5905,7 +5910,7 @@ func (ec *executionContext) fieldContext_WorkerPool_machineImageVersion(_ contex
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_diskType(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_diskType(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5934,7 +5939,7 @@ func (ec *executionContext) fieldContext_WorkerPool_diskType(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_volumeSizeGB(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_volumeSizeGB(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5963,7 +5968,7 @@ func (ec *executionContext) fieldContext_WorkerPool_volumeSizeGB(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_autoScalerMin(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_autoScalerMin(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5992,7 +5997,7 @@ func (ec *executionContext) fieldContext_WorkerPool_autoScalerMin(_ context.Cont
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_autoScalerMax(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_autoScalerMax(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -6021,7 +6026,7 @@ func (ec *executionContext) fieldContext_WorkerPool_autoScalerMax(_ context.Cont
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_maxSurge(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_maxSurge(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -6050,7 +6055,7 @@ func (ec *executionContext) fieldContext_WorkerPool_maxSurge(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_maxUnavailable(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_maxUnavailable(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -6079,7 +6084,7 @@ func (ec *executionContext) fieldContext_WorkerPool_maxUnavailable(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkerPool_zones(ctx context.Context, field graphql.CollectedField, obj *model.WorkerPool) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkerPool_zones(ctx context.Context, field graphql.CollectedField, obj *spec.WorkerPool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -7554,8 +7559,8 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAWSProviderConfigInput(ctx context.Context, obj any) (model.AWSProviderConfigInput, error) {
-	var it model.AWSProviderConfigInput
+func (ec *executionContext) unmarshalInputAWSProviderConfigInput(ctx context.Context, obj any) (spec.AWS, error) {
+	var it spec.AWS
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7577,7 +7582,7 @@ func (ec *executionContext) unmarshalInputAWSProviderConfigInput(ctx context.Con
 			it.VpcCIDR = data
 		case "awsZones":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("awsZones"))
-			data, err := ec.unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZoneInput(ctx, v)
+			data, err := ec.unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7595,8 +7600,8 @@ func (ec *executionContext) unmarshalInputAWSProviderConfigInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputAWSZoneInput(ctx context.Context, obj any) (model.AWSZoneInput, error) {
-	var it model.AWSZoneInput
+func (ec *executionContext) unmarshalInputAWSZoneInput(ctx context.Context, obj any) (spec.AWSZone, error) {
+	var it spec.AWSZone
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7643,8 +7648,8 @@ func (ec *executionContext) unmarshalInputAWSZoneInput(ctx context.Context, obj 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputAzureProviderConfigInput(ctx context.Context, obj any) (model.AzureProviderConfigInput, error) {
-	var it model.AzureProviderConfigInput
+func (ec *executionContext) unmarshalInputAzureProviderConfigInput(ctx context.Context, obj any) (spec.Azure, error) {
+	var it spec.Azure
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7673,7 +7678,7 @@ func (ec *executionContext) unmarshalInputAzureProviderConfigInput(ctx context.C
 			it.Zones = data
 		case "azureZones":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("azureZones"))
-			data, err := ec.unmarshalOAzureZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneInputᚄ(ctx, v)
+			data, err := ec.unmarshalOAzureZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZoneᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7698,8 +7703,8 @@ func (ec *executionContext) unmarshalInputAzureProviderConfigInput(ctx context.C
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputAzureZoneInput(ctx context.Context, obj any) (model.AzureZoneInput, error) {
-	var it model.AzureZoneInput
+func (ec *executionContext) unmarshalInputAzureZoneInput(ctx context.Context, obj any) (spec.AzureZone, error) {
+	var it spec.AzureZone
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7732,8 +7737,8 @@ func (ec *executionContext) unmarshalInputAzureZoneInput(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputClusterConfigInput(ctx context.Context, obj any) (model.ClusterConfigInput, error) {
-	var it model.ClusterConfigInput
+func (ec *executionContext) unmarshalInputClusterConfigInput(ctx context.Context, obj any) (spec.ClusterConfig, error) {
+	var it spec.ClusterConfig
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7748,7 +7753,7 @@ func (ec *executionContext) unmarshalInputClusterConfigInput(ctx context.Context
 		switch k {
 		case "gardenerConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gardenerConfig"))
-			data, err := ec.unmarshalNGardenerConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerConfigInput(ctx, v)
+			data, err := ec.unmarshalNGardenerConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7766,8 +7771,8 @@ func (ec *executionContext) unmarshalInputClusterConfigInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputComponentConfigurationInput(ctx context.Context, obj any) (model.ComponentConfigurationInput, error) {
-	var it model.ComponentConfigurationInput
+func (ec *executionContext) unmarshalInputComponentConfigurationInput(ctx context.Context, obj any) (spec.Component, error) {
+	var it spec.Component
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7796,7 +7801,7 @@ func (ec *executionContext) unmarshalInputComponentConfigurationInput(ctx contex
 			it.Namespace = data
 		case "configuration":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("configuration"))
-			data, err := ec.unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntryInput(ctx, v)
+			data, err := ec.unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7810,7 +7815,7 @@ func (ec *executionContext) unmarshalInputComponentConfigurationInput(ctx contex
 			it.SourceURL = data
 		case "conflictStrategy":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("conflictStrategy"))
-			data, err := ec.unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConflictStrategy(ctx, v)
+			data, err := ec.unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7821,8 +7826,8 @@ func (ec *executionContext) unmarshalInputComponentConfigurationInput(ctx contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputConfigEntryInput(ctx context.Context, obj any) (model.ConfigEntryInput, error) {
-	var it model.ConfigEntryInput
+func (ec *executionContext) unmarshalInputConfigEntryInput(ctx context.Context, obj any) (spec.Entry, error) {
+	var it spec.Entry
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7862,8 +7867,8 @@ func (ec *executionContext) unmarshalInputConfigEntryInput(ctx context.Context, 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputDNSConfigInput(ctx context.Context, obj any) (model.DNSConfigInput, error) {
-	var it model.DNSConfigInput
+func (ec *executionContext) unmarshalInputDNSConfigInput(ctx context.Context, obj any) (spec.DNS, error) {
+	var it spec.DNS
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7885,7 +7890,7 @@ func (ec *executionContext) unmarshalInputDNSConfigInput(ctx context.Context, ob
 			it.Domain = data
 		case "providers":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("providers"))
-			data, err := ec.unmarshalODNSProviderInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProviderInput(ctx, v)
+			data, err := ec.unmarshalODNSProviderInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -7896,8 +7901,8 @@ func (ec *executionContext) unmarshalInputDNSConfigInput(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputDNSProviderInput(ctx context.Context, obj any) (model.DNSProviderInput, error) {
-	var it model.DNSProviderInput
+func (ec *executionContext) unmarshalInputDNSProviderInput(ctx context.Context, obj any) (spec.DNSProvider, error) {
+	var it spec.DNSProvider
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7944,8 +7949,8 @@ func (ec *executionContext) unmarshalInputDNSProviderInput(ctx context.Context, 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputGCPProviderConfigInput(ctx context.Context, obj any) (model.GCPProviderConfigInput, error) {
-	var it model.GCPProviderConfigInput
+func (ec *executionContext) unmarshalInputGCPProviderConfigInput(ctx context.Context, obj any) (spec.GCP, error) {
+	var it spec.GCP
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -7971,8 +7976,8 @@ func (ec *executionContext) unmarshalInputGCPProviderConfigInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Context, obj any) (model.GardenerConfigInput, error) {
-	var it model.GardenerConfigInput
+func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Context, obj any) (spec.Cluster, error) {
+	var it spec.Cluster
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8134,14 +8139,14 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.EnableMachineImageVersionAutoUpdate = data
 		case "providerSpecificConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("providerSpecificConfig"))
-			data, err := ec.unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificInput(ctx, v)
+			data, err := ec.unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProvider(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.ProviderSpecificConfig = data
 		case "dnsConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dnsConfig"))
-			data, err := ec.unmarshalODNSConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSConfigInput(ctx, v)
+			data, err := ec.unmarshalODNSConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNS(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8155,7 +8160,7 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.Seed = data
 		case "oidcConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oidcConfig"))
-			data, err := ec.unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOIDCConfigInput(ctx, v)
+			data, err := ec.unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8197,7 +8202,7 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 			it.ShootAndSeedSameRegion = data
 		case "additionalWorkers":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("additionalWorkers"))
-			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx, v)
+			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8208,8 +8213,8 @@ func (ec *executionContext) unmarshalInputGardenerConfigInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Context, obj any) (model.GardenerUpgradeInput, error) {
-	var it model.GardenerUpgradeInput
+func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Context, obj any) (spec.ClusterUpgrade, error) {
+	var it spec.ClusterUpgrade
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8315,14 +8320,14 @@ func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Conte
 			it.EnableMachineImageVersionAutoUpdate = data
 		case "providerSpecificConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("providerSpecificConfig"))
-			data, err := ec.unmarshalOProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificInput(ctx, v)
+			data, err := ec.unmarshalOProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProvider(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.ProviderSpecificConfig = data
 		case "oidcConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oidcConfig"))
-			data, err := ec.unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOIDCConfigInput(ctx, v)
+			data, err := ec.unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8343,7 +8348,7 @@ func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Conte
 			it.ShootNetworkingFilterDisabled = data
 		case "additionalWorkers":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("additionalWorkers"))
-			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx, v)
+			data, err := ec.unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8354,8 +8359,8 @@ func (ec *executionContext) unmarshalInputGardenerUpgradeInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputKymaConfigInput(ctx context.Context, obj any) (model.KymaConfigInput, error) {
-	var it model.KymaConfigInput
+func (ec *executionContext) unmarshalInputKymaConfigInput(ctx context.Context, obj any) (spec.Kyma, error) {
+	var it spec.Kyma
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8377,28 +8382,28 @@ func (ec *executionContext) unmarshalInputKymaConfigInput(ctx context.Context, o
 			it.Version = data
 		case "profile":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("profile"))
-			data, err := ec.unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaProfile(ctx, v)
+			data, err := ec.unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Profile = data
 		case "components":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("components"))
-			data, err := ec.unmarshalNComponentConfigurationInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfigurationInput(ctx, v)
+			data, err := ec.unmarshalNComponentConfigurationInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Components = data
 		case "configuration":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("configuration"))
-			data, err := ec.unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntryInput(ctx, v)
+			data, err := ec.unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Configuration = data
 		case "conflictStrategy":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("conflictStrategy"))
-			data, err := ec.unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConflictStrategy(ctx, v)
+			data, err := ec.unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8409,8 +8414,8 @@ func (ec *executionContext) unmarshalInputKymaConfigInput(ctx context.Context, o
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputOIDCConfigInput(ctx context.Context, obj any) (model.OIDCConfigInput, error) {
-	var it model.OIDCConfigInput
+func (ec *executionContext) unmarshalInputOIDCConfigInput(ctx context.Context, obj any) (spec.OIDC, error) {
+	var it spec.OIDC
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8471,8 +8476,8 @@ func (ec *executionContext) unmarshalInputOIDCConfigInput(ctx context.Context, o
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputOpenStackProviderConfigInput(ctx context.Context, obj any) (model.OpenStackProviderConfigInput, error) {
-	var it model.OpenStackProviderConfigInput
+func (ec *executionContext) unmarshalInputOpenStackProviderConfigInput(ctx context.Context, obj any) (spec.OpenStack, error) {
+	var it spec.OpenStack
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8519,8 +8524,8 @@ func (ec *executionContext) unmarshalInputOpenStackProviderConfigInput(ctx conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputProviderSpecificInput(ctx context.Context, obj any) (model.ProviderSpecificInput, error) {
-	var it model.ProviderSpecificInput
+func (ec *executionContext) unmarshalInputProviderSpecificInput(ctx context.Context, obj any) (spec.Provider, error) {
+	var it spec.Provider
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8535,28 +8540,28 @@ func (ec *executionContext) unmarshalInputProviderSpecificInput(ctx context.Cont
 		switch k {
 		case "gcpConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gcpConfig"))
-			data, err := ec.unmarshalOGCPProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGCPProviderConfigInput(ctx, v)
+			data, err := ec.unmarshalOGCPProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐGCP(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.GCPConfig = data
 		case "azureConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("azureConfig"))
-			data, err := ec.unmarshalOAzureProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureProviderConfigInput(ctx, v)
+			data, err := ec.unmarshalOAzureProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzure(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.AzureConfig = data
 		case "awsConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("awsConfig"))
-			data, err := ec.unmarshalOAWSProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSProviderConfigInput(ctx, v)
+			data, err := ec.unmarshalOAWSProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWS(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.AWSConfig = data
 		case "openStackConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("openStackConfig"))
-			data, err := ec.unmarshalOOpenStackProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOpenStackProviderConfigInput(ctx, v)
+			data, err := ec.unmarshalOOpenStackProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOpenStack(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8567,8 +8572,8 @@ func (ec *executionContext) unmarshalInputProviderSpecificInput(ctx context.Cont
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Context, obj any) (model.ProvisionRuntimeInput, error) {
-	var it model.ProvisionRuntimeInput
+func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Context, obj any) (spec.Runtime, error) {
+	var it spec.Runtime
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8583,21 +8588,21 @@ func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Cont
 		switch k {
 		case "runtimeInput":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runtimeInput"))
-			data, err := ec.unmarshalNRuntimeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeInput(ctx, v)
+			data, err := ec.unmarshalNRuntimeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐMetadata(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.RuntimeInput = data
+			it.Metadata = data
 		case "clusterConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterConfig"))
-			data, err := ec.unmarshalNClusterConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐClusterConfigInput(ctx, v)
+			data, err := ec.unmarshalNClusterConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterConfig(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.ClusterConfig = data
 		case "kymaConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kymaConfig"))
-			data, err := ec.unmarshalOKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfigInput(ctx, v)
+			data, err := ec.unmarshalOKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8608,8 +8613,8 @@ func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Cont
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRuntimeInput(ctx context.Context, obj any) (model.RuntimeInput, error) {
-	var it model.RuntimeInput
+func (ec *executionContext) unmarshalInputRuntimeInput(ctx context.Context, obj any) (spec.Metadata, error) {
+	var it spec.Metadata
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8638,7 +8643,7 @@ func (ec *executionContext) unmarshalInputRuntimeInput(ctx context.Context, obj 
 			it.Description = data
 		case "labels":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("labels"))
-			data, err := ec.unmarshalOLabels2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLabels(ctx, v)
+			data, err := ec.unmarshalOLabels2map(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8649,8 +8654,8 @@ func (ec *executionContext) unmarshalInputRuntimeInput(ctx context.Context, obj 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Context, obj any) (model.UpgradeRuntimeInput, error) {
-	var it model.UpgradeRuntimeInput
+func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Context, obj any) (spec.KymaUpgrade, error) {
+	var it spec.KymaUpgrade
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8665,7 +8670,7 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 		switch k {
 		case "kymaConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kymaConfig"))
-			data, err := ec.unmarshalNKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfigInput(ctx, v)
+			data, err := ec.unmarshalNKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8676,8 +8681,8 @@ func (ec *executionContext) unmarshalInputUpgradeRuntimeInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context, obj any) (model.UpgradeShootInput, error) {
-	var it model.UpgradeShootInput
+func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context, obj any) (spec.Upgrade, error) {
+	var it spec.Upgrade
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8692,7 +8697,7 @@ func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context,
 		switch k {
 		case "gardenerConfig":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gardenerConfig"))
-			data, err := ec.unmarshalNGardenerUpgradeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerUpgradeInput(ctx, v)
+			data, err := ec.unmarshalNGardenerUpgradeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterUpgrade(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -8710,8 +8715,8 @@ func (ec *executionContext) unmarshalInputUpgradeShootInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputWorkerPoolInput(ctx context.Context, obj any) (model.WorkerPoolInput, error) {
-	var it model.WorkerPoolInput
+func (ec *executionContext) unmarshalInputWorkerPoolInput(ctx context.Context, obj any) (spec.WorkerPool, error) {
+	var it spec.WorkerPool
 	asMap := map[string]any{}
 	for k, v := range obj.(map[string]any) {
 		asMap[k] = v
@@ -8815,30 +8820,30 @@ func (ec *executionContext) _ProviderSpecificConfig(ctx context.Context, sel ast
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
-	case model.OpenStackProviderConfig:
+	case spec.OpenStack:
 		return ec._OpenStackProviderConfig(ctx, sel, &obj)
-	case *model.OpenStackProviderConfig:
+	case *spec.OpenStack:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._OpenStackProviderConfig(ctx, sel, obj)
-	case model.GCPProviderConfig:
+	case spec.GCP:
 		return ec._GCPProviderConfig(ctx, sel, &obj)
-	case *model.GCPProviderConfig:
+	case *spec.GCP:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._GCPProviderConfig(ctx, sel, obj)
-	case model.AzureProviderConfig:
+	case spec.Azure:
 		return ec._AzureProviderConfig(ctx, sel, &obj)
-	case *model.AzureProviderConfig:
+	case *spec.Azure:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._AzureProviderConfig(ctx, sel, obj)
-	case model.AWSProviderConfig:
+	case spec.AWS:
 		return ec._AWSProviderConfig(ctx, sel, &obj)
-	case *model.AWSProviderConfig:
+	case *spec.AWS:
 		if obj == nil {
 			return graphql.Null
 		}
@@ -8854,7 +8859,7 @@ func (ec *executionContext) _ProviderSpecificConfig(ctx context.Context, sel ast
 
 var aWSProviderConfigImplementors = []string{"AWSProviderConfig", "ProviderSpecificConfig"}
 
-func (ec *executionContext) _AWSProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *model.AWSProviderConfig) graphql.Marshaler {
+func (ec *executionContext) _AWSProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.AWS) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, aWSProviderConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -8897,7 +8902,7 @@ func (ec *executionContext) _AWSProviderConfig(ctx context.Context, sel ast.Sele
 
 var aWSZoneImplementors = []string{"AWSZone"}
 
-func (ec *executionContext) _AWSZone(ctx context.Context, sel ast.SelectionSet, obj *model.AWSZone) graphql.Marshaler {
+func (ec *executionContext) _AWSZone(ctx context.Context, sel ast.SelectionSet, obj *spec.AWSZone) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, aWSZoneImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -8939,7 +8944,7 @@ func (ec *executionContext) _AWSZone(ctx context.Context, sel ast.SelectionSet, 
 
 var azureProviderConfigImplementors = []string{"AzureProviderConfig", "ProviderSpecificConfig"}
 
-func (ec *executionContext) _AzureProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *model.AzureProviderConfig) graphql.Marshaler {
+func (ec *executionContext) _AzureProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.Azure) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, azureProviderConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -8983,7 +8988,7 @@ func (ec *executionContext) _AzureProviderConfig(ctx context.Context, sel ast.Se
 
 var azureZoneImplementors = []string{"AzureZone"}
 
-func (ec *executionContext) _AzureZone(ctx context.Context, sel ast.SelectionSet, obj *model.AzureZone) graphql.Marshaler {
+func (ec *executionContext) _AzureZone(ctx context.Context, sel ast.SelectionSet, obj *spec.AzureZone) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, azureZoneImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9027,7 +9032,7 @@ func (ec *executionContext) _AzureZone(ctx context.Context, sel ast.SelectionSet
 
 var componentConfigurationImplementors = []string{"ComponentConfiguration"}
 
-func (ec *executionContext) _ComponentConfiguration(ctx context.Context, sel ast.SelectionSet, obj *model.ComponentConfiguration) graphql.Marshaler {
+func (ec *executionContext) _ComponentConfiguration(ctx context.Context, sel ast.SelectionSet, obj *spec.Component) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, componentConfigurationImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9075,7 +9080,7 @@ func (ec *executionContext) _ComponentConfiguration(ctx context.Context, sel ast
 
 var configEntryImplementors = []string{"ConfigEntry"}
 
-func (ec *executionContext) _ConfigEntry(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigEntry) graphql.Marshaler {
+func (ec *executionContext) _ConfigEntry(ctx context.Context, sel ast.SelectionSet, obj *spec.Entry) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, configEntryImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9121,7 +9126,7 @@ func (ec *executionContext) _ConfigEntry(ctx context.Context, sel ast.SelectionS
 
 var dNSConfigImplementors = []string{"DNSConfig"}
 
-func (ec *executionContext) _DNSConfig(ctx context.Context, sel ast.SelectionSet, obj *model.DNSConfig) graphql.Marshaler {
+func (ec *executionContext) _DNSConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.DNS) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, dNSConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9162,7 +9167,7 @@ func (ec *executionContext) _DNSConfig(ctx context.Context, sel ast.SelectionSet
 
 var dNSProviderImplementors = []string{"DNSProvider"}
 
-func (ec *executionContext) _DNSProvider(ctx context.Context, sel ast.SelectionSet, obj *model.DNSProvider) graphql.Marshaler {
+func (ec *executionContext) _DNSProvider(ctx context.Context, sel ast.SelectionSet, obj *spec.DNSProvider) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, dNSProviderImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9252,7 +9257,7 @@ func (ec *executionContext) _Error(ctx context.Context, sel ast.SelectionSet, ob
 
 var gCPProviderConfigImplementors = []string{"GCPProviderConfig", "ProviderSpecificConfig"}
 
-func (ec *executionContext) _GCPProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *model.GCPProviderConfig) graphql.Marshaler {
+func (ec *executionContext) _GCPProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.GCP) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, gCPProviderConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9291,7 +9296,7 @@ func (ec *executionContext) _GCPProviderConfig(ctx context.Context, sel ast.Sele
 
 var gardenerConfigImplementors = []string{"GardenerConfig"}
 
-func (ec *executionContext) _GardenerConfig(ctx context.Context, sel ast.SelectionSet, obj *model.GardenerConfig) graphql.Marshaler {
+func (ec *executionContext) _GardenerConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.Cluster) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, gardenerConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9345,7 +9350,38 @@ func (ec *executionContext) _GardenerConfig(ctx context.Context, sel ast.Selecti
 		case "enableMachineImageVersionAutoUpdate":
 			out.Values[i] = ec._GardenerConfig_enableMachineImageVersionAutoUpdate(ctx, field, obj)
 		case "providerSpecificConfig":
-			out.Values[i] = ec._GardenerConfig_providerSpecificConfig(ctx, field, obj)
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._GardenerConfig_providerSpecificConfig(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "dnsConfig":
 			out.Values[i] = ec._GardenerConfig_dnsConfig(ctx, field, obj)
 		case "oidcConfig":
@@ -9423,7 +9459,7 @@ func (ec *executionContext) _HibernationStatus(ctx context.Context, sel ast.Sele
 
 var kymaConfigImplementors = []string{"KymaConfig"}
 
-func (ec *executionContext) _KymaConfig(ctx context.Context, sel ast.SelectionSet, obj *model.KymaConfig) graphql.Marshaler {
+func (ec *executionContext) _KymaConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.Kyma) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, kymaConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9594,7 +9630,7 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 
 var oIDCConfigImplementors = []string{"OIDCConfig"}
 
-func (ec *executionContext) _OIDCConfig(ctx context.Context, sel ast.SelectionSet, obj *model.OIDCConfig) graphql.Marshaler {
+func (ec *executionContext) _OIDCConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.OIDC) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, oIDCConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -9658,7 +9694,7 @@ func (ec *executionContext) _OIDCConfig(ctx context.Context, sel ast.SelectionSe
 
 var openStackProviderConfigImplementors = []string{"OpenStackProviderConfig", "ProviderSpecificConfig"}
 
-func (ec *executionContext) _OpenStackProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *model.OpenStackProviderConfig) graphql.Marshaler {
+func (ec *executionContext) _OpenStackProviderConfig(ctx context.Context, sel ast.SelectionSet, obj *spec.OpenStack) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, openStackProviderConfigImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -10097,7 +10133,7 @@ func (ec *executionContext) _RuntimeStatus(ctx context.Context, sel ast.Selectio
 
 var workerPoolImplementors = []string{"WorkerPool"}
 
-func (ec *executionContext) _WorkerPool(ctx context.Context, sel ast.SelectionSet, obj *model.WorkerPool) graphql.Marshaler {
+func (ec *executionContext) _WorkerPool(ctx context.Context, sel ast.SelectionSet, obj *spec.WorkerPool) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workerPoolImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -10504,7 +10540,7 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZone(ctx context.Context, sel ast.SelectionSet, v []*model.AWSZone) graphql.Marshaler {
+func (ec *executionContext) marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx context.Context, sel ast.SelectionSet, v []*spec.AWSZone) graphql.Marshaler {
 	ret := make(graphql.Array, len(v))
 	var wg sync.WaitGroup
 	isLen1 := len(v) == 1
@@ -10528,7 +10564,7 @@ func (ec *executionContext) marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑb
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalOAWSZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZone(ctx, sel, v[i])
+			ret[i] = ec.marshalOAWSZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -10542,14 +10578,14 @@ func (ec *executionContext) marshalNAWSZone2ᚕᚖgithubᚗcomᚋenvironmentᚑb
 	return ret
 }
 
-func (ec *executionContext) unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZoneInput(ctx context.Context, v any) ([]*model.AWSZoneInput, error) {
+func (ec *executionContext) unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx context.Context, v any) ([]*spec.AWSZone, error) {
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.AWSZoneInput, len(vSlice))
+	res := make([]*spec.AWSZone, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalOAWSZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZoneInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalOAWSZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -10557,7 +10593,7 @@ func (ec *executionContext) unmarshalNAWSZoneInput2ᚕᚖgithubᚗcomᚋenvironm
 	return res, nil
 }
 
-func (ec *executionContext) marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZone(ctx context.Context, sel ast.SelectionSet, v *model.AzureZone) graphql.Marshaler {
+func (ec *executionContext) marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZone(ctx context.Context, sel ast.SelectionSet, v *spec.AzureZone) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
@@ -10567,7 +10603,7 @@ func (ec *executionContext) marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbr
 	return ec._AzureZone(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNAzureZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneInput(ctx context.Context, v any) (*model.AzureZoneInput, error) {
+func (ec *executionContext) unmarshalNAzureZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZone(ctx context.Context, v any) (*spec.AzureZone, error) {
 	res, err := ec.unmarshalInputAzureZoneInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
@@ -10588,19 +10624,19 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
-func (ec *executionContext) unmarshalNClusterConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐClusterConfigInput(ctx context.Context, v any) (*model.ClusterConfigInput, error) {
+func (ec *executionContext) unmarshalNClusterConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterConfig(ctx context.Context, v any) (*spec.ClusterConfig, error) {
 	res, err := ec.unmarshalInputClusterConfigInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNComponentConfigurationInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfigurationInput(ctx context.Context, v any) ([]*model.ComponentConfigurationInput, error) {
+func (ec *executionContext) unmarshalNComponentConfigurationInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx context.Context, v any) ([]*spec.Component, error) {
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.ComponentConfigurationInput, len(vSlice))
+	res := make([]*spec.Component, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalOComponentConfigurationInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfigurationInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalOComponentConfigurationInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -10618,12 +10654,12 @@ func (ec *executionContext) marshalNError2ᚖgithubᚗcomᚋenvironmentᚑbroker
 	return ec._Error(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNGardenerConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerConfigInput(ctx context.Context, v any) (*model.GardenerConfigInput, error) {
+func (ec *executionContext) unmarshalNGardenerConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster(ctx context.Context, v any) (*spec.Cluster, error) {
 	res, err := ec.unmarshalInputGardenerConfigInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNGardenerUpgradeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerUpgradeInput(ctx context.Context, v any) (*model.GardenerUpgradeInput, error) {
+func (ec *executionContext) unmarshalNGardenerUpgradeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐClusterUpgrade(ctx context.Context, v any) (*spec.ClusterUpgrade, error) {
 	res, err := ec.unmarshalInputGardenerUpgradeInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
@@ -10644,7 +10680,7 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 	return res
 }
 
-func (ec *executionContext) unmarshalNKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfigInput(ctx context.Context, v any) (*model.KymaConfigInput, error) {
+func (ec *executionContext) unmarshalNKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma(ctx context.Context, v any) (*spec.Kyma, error) {
 	res, err := ec.unmarshalInputKymaConfigInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
@@ -10737,12 +10773,12 @@ func (ec *executionContext) marshalNOperationType2githubᚗcomᚋenvironmentᚑb
 	return v
 }
 
-func (ec *executionContext) unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificInput(ctx context.Context, v any) (*model.ProviderSpecificInput, error) {
+func (ec *executionContext) unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProvider(ctx context.Context, v any) (*spec.Provider, error) {
 	res, err := ec.unmarshalInputProviderSpecificInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNProvisionRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProvisionRuntimeInput(ctx context.Context, v any) (model.ProvisionRuntimeInput, error) {
+func (ec *executionContext) unmarshalNProvisionRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐRuntime(ctx context.Context, v any) (spec.Runtime, error) {
 	res, err := ec.unmarshalInputProvisionRuntimeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -10757,7 +10793,7 @@ func (ec *executionContext) marshalNRuntimeAgentConnectionStatus2githubᚗcomᚋ
 	return v
 }
 
-func (ec *executionContext) unmarshalNRuntimeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeInput(ctx context.Context, v any) (*model.RuntimeInput, error) {
+func (ec *executionContext) unmarshalNRuntimeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐMetadata(ctx context.Context, v any) (*spec.Metadata, error) {
 	res, err := ec.unmarshalInputRuntimeInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
@@ -10808,17 +10844,39 @@ func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel
 	return ret
 }
 
-func (ec *executionContext) unmarshalNUpgradeRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐUpgradeRuntimeInput(ctx context.Context, v any) (model.UpgradeRuntimeInput, error) {
+func (ec *executionContext) unmarshalNString2ᚖstring(ctx context.Context, v any) (*string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNString2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	_ = sel
+	res := graphql.MarshalString(*v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNUpgradeRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKymaUpgrade(ctx context.Context, v any) (spec.KymaUpgrade, error) {
 	res, err := ec.unmarshalInputUpgradeRuntimeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNUpgradeShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐUpgradeShootInput(ctx context.Context, v any) (model.UpgradeShootInput, error) {
+func (ec *executionContext) unmarshalNUpgradeShootInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐUpgrade(ctx context.Context, v any) (spec.Upgrade, error) {
 	res, err := ec.unmarshalInputUpgradeShootInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPool(ctx context.Context, sel ast.SelectionSet, v *model.WorkerPool) graphql.Marshaler {
+func (ec *executionContext) marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPool(ctx context.Context, sel ast.SelectionSet, v *spec.WorkerPool) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
@@ -10828,7 +10886,7 @@ func (ec *executionContext) marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑb
 	return ec._WorkerPool(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInput(ctx context.Context, v any) (*model.WorkerPoolInput, error) {
+func (ec *executionContext) unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPool(ctx context.Context, v any) (*spec.WorkerPool, error) {
 	res, err := ec.unmarshalInputWorkerPoolInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
@@ -11086,7 +11144,7 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 	return res
 }
 
-func (ec *executionContext) unmarshalOAWSProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSProviderConfigInput(ctx context.Context, v any) (*model.AWSProviderConfigInput, error) {
+func (ec *executionContext) unmarshalOAWSProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWS(ctx context.Context, v any) (*spec.AWS, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11094,14 +11152,14 @@ func (ec *executionContext) unmarshalOAWSProviderConfigInput2ᚖgithubᚗcomᚋe
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOAWSZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZone(ctx context.Context, sel ast.SelectionSet, v *model.AWSZone) graphql.Marshaler {
+func (ec *executionContext) marshalOAWSZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx context.Context, sel ast.SelectionSet, v *spec.AWSZone) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._AWSZone(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOAWSZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAWSZoneInput(ctx context.Context, v any) (*model.AWSZoneInput, error) {
+func (ec *executionContext) unmarshalOAWSZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAWSZone(ctx context.Context, v any) (*spec.AWSZone, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11109,7 +11167,7 @@ func (ec *executionContext) unmarshalOAWSZoneInput2ᚖgithubᚗcomᚋenvironment
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOAzureProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureProviderConfigInput(ctx context.Context, v any) (*model.AzureProviderConfigInput, error) {
+func (ec *executionContext) unmarshalOAzureProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzure(ctx context.Context, v any) (*spec.Azure, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11117,7 +11175,7 @@ func (ec *executionContext) unmarshalOAzureProviderConfigInput2ᚖgithubᚗcom�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.AzureZone) graphql.Marshaler {
+func (ec *executionContext) marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZoneᚄ(ctx context.Context, sel ast.SelectionSet, v []*spec.AzureZone) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11144,7 +11202,7 @@ func (ec *executionContext) marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironment�
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZone(ctx, sel, v[i])
+			ret[i] = ec.marshalNAzureZone2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZone(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -11164,17 +11222,17 @@ func (ec *executionContext) marshalOAzureZone2ᚕᚖgithubᚗcomᚋenvironment�
 	return ret
 }
 
-func (ec *executionContext) unmarshalOAzureZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneInputᚄ(ctx context.Context, v any) ([]*model.AzureZoneInput, error) {
+func (ec *executionContext) unmarshalOAzureZoneInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZoneᚄ(ctx context.Context, v any) ([]*spec.AzureZone, error) {
 	if v == nil {
 		return nil, nil
 	}
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.AzureZoneInput, len(vSlice))
+	res := make([]*spec.AzureZone, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNAzureZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐAzureZoneInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNAzureZoneInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐAzureZone(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -11212,7 +11270,7 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
-func (ec *executionContext) marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfiguration(ctx context.Context, sel ast.SelectionSet, v []*model.ComponentConfiguration) graphql.Marshaler {
+func (ec *executionContext) marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx context.Context, sel ast.SelectionSet, v []*spec.Component) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11239,7 +11297,7 @@ func (ec *executionContext) marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋ
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalOComponentConfiguration2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfiguration(ctx, sel, v[i])
+			ret[i] = ec.marshalOComponentConfiguration2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -11253,14 +11311,14 @@ func (ec *executionContext) marshalOComponentConfiguration2ᚕᚖgithubᚗcomᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalOComponentConfiguration2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfiguration(ctx context.Context, sel ast.SelectionSet, v *model.ComponentConfiguration) graphql.Marshaler {
+func (ec *executionContext) marshalOComponentConfiguration2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx context.Context, sel ast.SelectionSet, v *spec.Component) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._ComponentConfiguration(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOComponentConfigurationInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐComponentConfigurationInput(ctx context.Context, v any) (*model.ComponentConfigurationInput, error) {
+func (ec *executionContext) unmarshalOComponentConfigurationInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐComponent(ctx context.Context, v any) (*spec.Component, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11268,7 +11326,7 @@ func (ec *executionContext) unmarshalOComponentConfigurationInput2ᚖgithubᚗco
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntry(ctx context.Context, sel ast.SelectionSet, v []*model.ConfigEntry) graphql.Marshaler {
+func (ec *executionContext) marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx context.Context, sel ast.SelectionSet, v []*spec.Entry) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11295,7 +11353,7 @@ func (ec *executionContext) marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironment
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalOConfigEntry2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntry(ctx, sel, v[i])
+			ret[i] = ec.marshalOConfigEntry2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -11309,24 +11367,24 @@ func (ec *executionContext) marshalOConfigEntry2ᚕᚖgithubᚗcomᚋenvironment
 	return ret
 }
 
-func (ec *executionContext) marshalOConfigEntry2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntry(ctx context.Context, sel ast.SelectionSet, v *model.ConfigEntry) graphql.Marshaler {
+func (ec *executionContext) marshalOConfigEntry2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx context.Context, sel ast.SelectionSet, v *spec.Entry) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._ConfigEntry(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntryInput(ctx context.Context, v any) ([]*model.ConfigEntryInput, error) {
+func (ec *executionContext) unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx context.Context, v any) ([]*spec.Entry, error) {
 	if v == nil {
 		return nil, nil
 	}
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.ConfigEntryInput, len(vSlice))
+	res := make([]*spec.Entry, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalOConfigEntryInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntryInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalOConfigEntryInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -11334,7 +11392,7 @@ func (ec *executionContext) unmarshalOConfigEntryInput2ᚕᚖgithubᚗcomᚋenvi
 	return res, nil
 }
 
-func (ec *executionContext) unmarshalOConfigEntryInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConfigEntryInput(ctx context.Context, v any) (*model.ConfigEntryInput, error) {
+func (ec *executionContext) unmarshalOConfigEntryInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐEntry(ctx context.Context, v any) (*spec.Entry, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11342,30 +11400,44 @@ func (ec *executionContext) unmarshalOConfigEntryInput2ᚖgithubᚗcomᚋenviron
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConflictStrategy(ctx context.Context, v any) (*model.ConflictStrategy, error) {
+func (ec *executionContext) unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy(ctx context.Context, v any) (*spec.ConflictStrategy, error) {
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(model.ConflictStrategy)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy[tmp]
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐConflictStrategy(ctx context.Context, sel ast.SelectionSet, v *model.ConflictStrategy) graphql.Marshaler {
+func (ec *executionContext) marshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy(ctx context.Context, sel ast.SelectionSet, v *spec.ConflictStrategy) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(marshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy[*v])
+	return res
 }
 
-func (ec *executionContext) marshalODNSConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSConfig(ctx context.Context, sel ast.SelectionSet, v *model.DNSConfig) graphql.Marshaler {
+var (
+	unmarshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy = map[string]spec.ConflictStrategy{
+		"Merge":   spec.ConflictStrategyMerge,
+		"Replace": spec.ConflictStrategyReplace,
+	}
+	marshalOConflictStrategy2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐConflictStrategy = map[spec.ConflictStrategy]string{
+		spec.ConflictStrategyMerge:   "Merge",
+		spec.ConflictStrategyReplace: "Replace",
+	}
+)
+
+func (ec *executionContext) marshalODNSConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNS(ctx context.Context, sel ast.SelectionSet, v *spec.DNS) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._DNSConfig(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalODNSConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSConfigInput(ctx context.Context, v any) (*model.DNSConfigInput, error) {
+func (ec *executionContext) unmarshalODNSConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNS(ctx context.Context, v any) (*spec.DNS, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11373,7 +11445,7 @@ func (ec *executionContext) unmarshalODNSConfigInput2ᚖgithubᚗcomᚋenvironme
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProvider(ctx context.Context, sel ast.SelectionSet, v []*model.DNSProvider) graphql.Marshaler {
+func (ec *executionContext) marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx context.Context, sel ast.SelectionSet, v []*spec.DNSProvider) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11400,7 +11472,7 @@ func (ec *executionContext) marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironment
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalODNSProvider2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProvider(ctx, sel, v[i])
+			ret[i] = ec.marshalODNSProvider2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -11414,24 +11486,24 @@ func (ec *executionContext) marshalODNSProvider2ᚕᚖgithubᚗcomᚋenvironment
 	return ret
 }
 
-func (ec *executionContext) marshalODNSProvider2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProvider(ctx context.Context, sel ast.SelectionSet, v *model.DNSProvider) graphql.Marshaler {
+func (ec *executionContext) marshalODNSProvider2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx context.Context, sel ast.SelectionSet, v *spec.DNSProvider) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._DNSProvider(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalODNSProviderInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProviderInput(ctx context.Context, v any) ([]*model.DNSProviderInput, error) {
+func (ec *executionContext) unmarshalODNSProviderInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx context.Context, v any) ([]*spec.DNSProvider, error) {
 	if v == nil {
 		return nil, nil
 	}
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.DNSProviderInput, len(vSlice))
+	res := make([]*spec.DNSProvider, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalODNSProviderInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProviderInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalODNSProviderInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -11439,7 +11511,7 @@ func (ec *executionContext) unmarshalODNSProviderInput2ᚕᚖgithubᚗcomᚋenvi
 	return res, nil
 }
 
-func (ec *executionContext) unmarshalODNSProviderInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐDNSProviderInput(ctx context.Context, v any) (*model.DNSProviderInput, error) {
+func (ec *executionContext) unmarshalODNSProviderInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐDNSProvider(ctx context.Context, v any) (*spec.DNSProvider, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11494,7 +11566,7 @@ func (ec *executionContext) marshalOError2ᚕᚖgithubᚗcomᚋenvironmentᚑbro
 	return ret
 }
 
-func (ec *executionContext) unmarshalOGCPProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGCPProviderConfigInput(ctx context.Context, v any) (*model.GCPProviderConfigInput, error) {
+func (ec *executionContext) unmarshalOGCPProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐGCP(ctx context.Context, v any) (*spec.GCP, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11502,7 +11574,7 @@ func (ec *executionContext) unmarshalOGCPProviderConfigInput2ᚖgithubᚗcomᚋe
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐGardenerConfig(ctx context.Context, sel ast.SelectionSet, v *model.GardenerConfig) graphql.Marshaler {
+func (ec *executionContext) marshalOGardenerConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐCluster(ctx context.Context, sel ast.SelectionSet, v *spec.Cluster) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11514,6 +11586,18 @@ func (ec *executionContext) marshalOHibernationStatus2ᚖgithubᚗcomᚋenvironm
 		return graphql.Null
 	}
 	return ec._HibernationStatus(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOInt2int(ctx context.Context, v any) (int, error) {
+	res, err := graphql.UnmarshalInt(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOInt2int(ctx context.Context, sel ast.SelectionSet, v int) graphql.Marshaler {
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalInt(v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*int, error) {
@@ -11534,14 +11618,14 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	return res
 }
 
-func (ec *executionContext) marshalOKymaConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfig(ctx context.Context, sel ast.SelectionSet, v *model.KymaConfig) graphql.Marshaler {
+func (ec *executionContext) marshalOKymaConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma(ctx context.Context, sel ast.SelectionSet, v *spec.Kyma) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._KymaConfig(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaConfigInput(ctx context.Context, v any) (*model.KymaConfigInput, error) {
+func (ec *executionContext) unmarshalOKymaConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐKyma(ctx context.Context, v any) (*spec.Kyma, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11549,36 +11633,52 @@ func (ec *executionContext) unmarshalOKymaConfigInput2ᚖgithubᚗcomᚋenvironm
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaProfile(ctx context.Context, v any) (*model.KymaProfile, error) {
+func (ec *executionContext) unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile(ctx context.Context, v any) (*spec.Profile, error) {
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(model.KymaProfile)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile[tmp]
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐKymaProfile(ctx context.Context, sel ast.SelectionSet, v *model.KymaProfile) graphql.Marshaler {
+func (ec *executionContext) marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile(ctx context.Context, sel ast.SelectionSet, v *spec.Profile) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile[*v])
+	return res
 }
 
-func (ec *executionContext) unmarshalOLabels2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLabels(ctx context.Context, v any) (model.Labels, error) {
+var (
+	unmarshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile = map[string]spec.Profile{
+		"Evaluation": spec.ProfileEvaluation,
+		"Production": spec.ProfileProduction,
+	}
+	marshalOKymaProfile2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProfile = map[spec.Profile]string{
+		spec.ProfileEvaluation: "Evaluation",
+		spec.ProfileProduction: "Production",
+	}
+)
+
+func (ec *executionContext) unmarshalOLabels2map(ctx context.Context, v any) (map[string]any, error) {
 	if v == nil {
 		return nil, nil
 	}
-	var res model.Labels
-	err := res.UnmarshalGQL(v)
+	res, err := model.UnmarshalLabels(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOLabels2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLabels(ctx context.Context, sel ast.SelectionSet, v model.Labels) graphql.Marshaler {
+func (ec *executionContext) marshalOLabels2map(ctx context.Context, sel ast.SelectionSet, v map[string]any) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := model.MarshalLabels(v)
+	return res
 }
 
 func (ec *executionContext) marshalOLastError2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLastError(ctx context.Context, sel ast.SelectionSet, v *model.LastError) graphql.Marshaler {
@@ -11588,14 +11688,14 @@ func (ec *executionContext) marshalOLastError2ᚖgithubᚗcomᚋenvironmentᚑbr
 	return ec._LastError(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalOOIDCConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOIDCConfig(ctx context.Context, sel ast.SelectionSet, v *model.OIDCConfig) graphql.Marshaler {
+func (ec *executionContext) marshalOOIDCConfig2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC(ctx context.Context, sel ast.SelectionSet, v *spec.OIDC) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._OIDCConfig(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOIDCConfigInput(ctx context.Context, v any) (*model.OIDCConfigInput, error) {
+func (ec *executionContext) unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOIDC(ctx context.Context, v any) (*spec.OIDC, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11603,7 +11703,7 @@ func (ec *executionContext) unmarshalOOIDCConfigInput2ᚖgithubᚗcomᚋenvironm
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOOpenStackProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOpenStackProviderConfigInput(ctx context.Context, v any) (*model.OpenStackProviderConfigInput, error) {
+func (ec *executionContext) unmarshalOOpenStackProviderConfigInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐOpenStack(ctx context.Context, v any) (*spec.OpenStack, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11625,7 +11725,7 @@ func (ec *executionContext) marshalOProviderSpecificConfig2githubᚗcomᚋenviro
 	return ec._ProviderSpecificConfig(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificInput(ctx context.Context, v any) (*model.ProviderSpecificInput, error) {
+func (ec *executionContext) unmarshalOProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProvider(ctx context.Context, v any) (*spec.Provider, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -11652,6 +11752,18 @@ func (ec *executionContext) marshalORuntimeStatus2ᚖgithubᚗcomᚋenvironment�
 		return graphql.Null
 	}
 	return ec._RuntimeStatus(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOString2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOString2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOString2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
@@ -11708,7 +11820,7 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	return res
 }
 
-func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WorkerPool) graphql.Marshaler {
+func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ(ctx context.Context, sel ast.SelectionSet, v []*spec.WorkerPool) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -11735,7 +11847,7 @@ func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironment�
 			if !isLen1 {
 				defer wg.Done()
 			}
-			ret[i] = ec.marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPool(ctx, sel, v[i])
+			ret[i] = ec.marshalNWorkerPool2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPool(ctx, sel, v[i])
 		}
 		if isLen1 {
 			f(i)
@@ -11755,17 +11867,17 @@ func (ec *executionContext) marshalOWorkerPool2ᚕᚖgithubᚗcomᚋenvironment�
 	return ret
 }
 
-func (ec *executionContext) unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInputᚄ(ctx context.Context, v any) ([]*model.WorkerPoolInput, error) {
+func (ec *executionContext) unmarshalOWorkerPoolInput2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPoolᚄ(ctx context.Context, v any) ([]*spec.WorkerPool, error) {
 	if v == nil {
 		return nil, nil
 	}
 	var vSlice []any
 	vSlice = graphql.CoerceList(v)
 	var err error
-	res := make([]*model.WorkerPoolInput, len(vSlice))
+	res := make([]*spec.WorkerPool, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐWorkerPoolInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNWorkerPoolInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐWorkerPool(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}

@@ -4,30 +4,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/99designs/gqlgen/graphql"
 )
 
-// Labels is a JSON object with values of any type.
-type Labels map[string]any
+// ProviderSpecificConfig is one of the provider types of package spec. Resolvers return it for the GraphQL union.
+type ProviderSpecificConfig any
 
-// UnmarshalGQL takes a JSON object and nothing else.
-func (l *Labels) UnmarshalGQL(value any) error {
+// UnmarshalLabels accepts a JSON object and nothing else.
+func UnmarshalLabels(value any) (map[string]any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("labels must be a JSON object, not %T", value)
+		return nil, fmt.Errorf("labels must be a JSON object, not %T", value)
 	}
 
-	*l = object
-
-	return nil
+	return object, nil
 }
 
-// MarshalGQL writes the labels as JSON. What JSON cannot hold becomes null.
-func (l Labels) MarshalGQL(w io.Writer) {
-	text, err := json.Marshal(l)
-	if err != nil {
-		text = []byte("null")
-	}
+// MarshalLabels writes labels as JSON. Values that JSON cannot represent become null.
+func MarshalLabels(labels map[string]any) graphql.Marshaler {
+	return graphql.WriterFunc(func(w io.Writer) {
+		text, err := json.Marshal(labels)
+		if err != nil {
+			text = []byte("null")
+		}
 
-	// The writer is a buffer of gqlgen; an error of it has nowhere to go.
-	_, _ = w.Write(text)
+		// The writer is a buffer of gqlgen: writing to it does not fail.
+		_, _ = w.Write(text)
+	})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/resources"
 )
 
@@ -78,17 +78,17 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 	releases := catalog.New(catalog.Folder{FS: resources.Releases()})
 	installer := applier.New(applier.Options{Manifests: releases, Now: time.Now})
 	secret := true
-	order := func(version string, components ...string) model.KymaConfigInput {
-		wanted := model.KymaConfigInput{Version: version}
+	order := func(version string, components ...string) spec.Kyma {
+		wanted := spec.Kyma{Version: version}
 		for _, name := range components {
-			wanted.Components = append(wanted.Components, &model.ComponentConfigurationInput{Component: name})
+			wanted.Components = append(wanted.Components, &spec.Component{Component: name})
 		}
-		wanted.Configuration = []*model.ConfigEntryInput{{Key: "adminPassword", Value: "hunter2", Secret: &secret}}
+		wanted.Configuration = []*spec.Entry{{Key: "adminPassword", Value: "hunter2", Secret: &secret}}
 		return wanted
 	}
 	for _, tc := range []struct {
 		reason string
-		order  model.KymaConfigInput
+		order  spec.Kyma
 		want   map[string]string
 	}{
 		{"the minimal installation", order("1.0.0", "compass-runtime-agent"), map[string]string{"cluster-essentials": "1.0.0"}},

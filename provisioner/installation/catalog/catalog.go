@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // Store keeps releases, each in a folder of its own.
@@ -53,7 +53,7 @@ func (c *Catalog) Check(ctx context.Context) error {
 }
 
 // Plan implements installation.Releases.
-func (c *Catalog) Plan(ctx context.Context, order model.KymaConfigInput) (installation.Plan, error) {
+func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan, error) {
 	found, err := c.release(ctx, order.Version)
 	if err != nil {
 		return installation.Plan{}, c.explain(ctx, order.Version, err)

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/resources"
 )
 
@@ -180,7 +180,7 @@ func TestReleasesThatCannotBeUsed(t *testing.T) {
 		"away": {"the store may come back", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read at the moment"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalog.New(tc.store).Plan(t.Context(), model.KymaConfigInput{Version: tc.version})
+			_, err := catalog.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})
 			if failure.KindOf(err) != tc.kind || !strings.Contains(failure.Of(err).Text, tc.want) {
 				t.Errorf("%s: %v (%s), want %q (%s)", tc.reason, err, failure.KindOf(err), tc.want, tc.kind)
 			}
@@ -197,14 +197,14 @@ func (away) Versions(context.Context) ([]string, error)  { return nil, errors.Ne
 func TestReleaseThatComesLaterIsFound(t *testing.T) {
 	files := sample()
 	releases := catalog.New(catalog.Folder{FS: files})
-	if _, err := releases.Plan(t.Context(), model.KymaConfigInput{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
+	if _, err := releases.Plan(t.Context(), spec.Kyma{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
 		t.Errorf("before: %v", err)
 	}
 	for name, content := range maps.Clone(files) {
 		later := strings.Replace(string(content.Data), "version: 1.0.0", "version: 1.0.1", 1)
 		files[strings.Replace(name, "1.0.0", "1.0.1", 1)] = text(later)
 	}
-	order := model.KymaConfigInput{Version: "1.0.1", Configuration: []*model.ConfigEntryInput{{Key: "domain", Value: "x"}}}
+	order := spec.Kyma{Version: "1.0.1", Configuration: []*spec.Entry{{Key: "domain", Value: "x"}}}
 	plan, err := releases.Plan(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // resolve lays the values of a component over each other: the release's, those of its profile, the order's for all components, the
 // order's for this one. What is for all components may be of use for some of them only; what is for one component is one of its values.
-func (c *component) resolve(order model.KymaConfigInput, problems *problems) (values map[string]string, secrets []string) {
+func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
-	lay := func(entry *model.ConfigEntryInput) {
+	lay := func(entry *spec.Entry) {
 		values[entry.Key] = entry.Value
 		secrets = slices.DeleteFunc(secrets, func(key string) bool { return key == entry.Key })
 		if entry.Secret != nil && *entry.Secret {
@@ -52,7 +52,7 @@ func (c *component) resolve(order model.KymaConfigInput, problems *problems) (va
 }
 
 // entryKey returns the key, which nothing has when a list holds nothing in its place.
-func entryKey(entry *model.ConfigEntryInput) string {
+func entryKey(entry *spec.Entry) string {
 	if entry == nil {
 		return ""
 	}

@@ -6,18 +6,18 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // plan makes the plan of an order: what the release always installs, and what the order names besides. All that is wrong with the order
 // is told at once.
-func (r *release) plan(order model.KymaConfigInput) (installation.Plan, error) {
+func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
 	plan := installation.Plan{Version: r.Version}
 	if order.Profile != nil {
-		plan.Profile = order.Profile.String()
+		plan.Profile = string(*order.Profile)
 	}
 	ordered, _ := sorted(chosen)
 	for _, component := range ordered {
@@ -39,7 +39,7 @@ func (r *release) plan(order model.KymaConfigInput) (installation.Plan, error) {
 
 // choose returns the components of the release that are always installed and are not named, and then those that are named, in the
 // order's order.
-func (r *release) choose(order model.KymaConfigInput, problems *problems) []component {
+func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
 		if _, named := find(order, component.Name); named == nil && !component.Optional {
@@ -76,8 +76,8 @@ func (r *release) choose(order model.KymaConfigInput, problems *problems) []comp
 }
 
 // find returns the first place at which the order names the component, and what stands there; -1 and nil when there is none.
-func find(order model.KymaConfigInput, name string) (int, *model.ComponentConfigurationInput) {
-	index := slices.IndexFunc(order.Components, func(component *model.ComponentConfigurationInput) bool {
+func find(order spec.Kyma, name string) (int, *spec.Component) {
+	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
 	})
 	if index < 0 {

@@ -8,27 +8,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // wants is an order of components, all in the namespace that the release says, with a domain for all.
-func wants(components ...*model.ComponentConfigurationInput) model.KymaConfigInput {
-	return model.KymaConfigInput{Version: "1.0.0", Components: components, Configuration: []*model.ConfigEntryInput{value("domain", "d")}}
+func wants(components ...*spec.Component) spec.Kyma {
+	return spec.Kyma{Version: "1.0.0", Components: components, Configuration: []*spec.Entry{value("domain", "d")}}
 }
 
-func named(name string, configuration ...*model.ConfigEntryInput) *model.ComponentConfigurationInput {
-	return &model.ComponentConfigurationInput{Component: name, Configuration: configuration}
+func named(name string, configuration ...*spec.Entry) *spec.Component {
+	return &spec.Component{Component: name, Configuration: configuration}
 }
 
-func value(key, value string) *model.ConfigEntryInput {
-	return &model.ConfigEntryInput{Key: key, Value: value}
+func value(key, value string) *spec.Entry {
+	return &spec.Entry{Key: key, Value: value}
 }
 
-func hidden(key, text string) *model.ConfigEntryInput {
+func hidden(key, text string) *spec.Entry {
 	secret := true
-	return &model.ConfigEntryInput{Key: key, Value: text, Secret: &secret}
+	return &spec.Entry{Key: key, Value: text, Secret: &secret}
 }
 
 func names(plan installation.Plan) string {
@@ -43,7 +43,7 @@ func TestOrderOfThePlan(t *testing.T) {
 	password := value("password", "p")
 	for name, tc := range map[string]struct {
 		reason string
-		order  model.KymaConfigInput
+		order  spec.Kyma
 		want   string
 	}{
 		"minimal":      {"what is always installed comes without being named", wants(), "base agent"},
@@ -71,12 +71,12 @@ func TestOrderOfThePlan(t *testing.T) {
 
 func TestOrdersThatAreWrong(t *testing.T) {
 	source, empty := "https://example.com/c.tgz", ""
-	from := func(url *string) *model.ComponentConfigurationInput {
-		return &model.ComponentConfigurationInput{Component: "lone", SourceURL: url}
+	from := func(url *string) *spec.Component {
+		return &spec.Component{Component: "lone", SourceURL: url}
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		order  model.KymaConfigInput
+		order  spec.Kyma
 		want   string
 	}{
 		"unknown component": {
@@ -124,14 +124,14 @@ func TestOrdersThatAreWrong(t *testing.T) {
 }
 
 func TestValuesOfThePlan(t *testing.T) {
-	production, evaluation := model.KymaProfileProduction, model.KymaProfileEvaluation
-	with := func(order model.KymaConfigInput, profile *model.KymaProfile, configuration ...*model.ConfigEntryInput) model.KymaConfigInput {
+	production, evaluation := spec.ProfileProduction, spec.ProfileEvaluation
+	with := func(order spec.Kyma, profile *spec.Profile, configuration ...*spec.Entry) spec.Kyma {
 		order.Profile, order.Configuration = profile, append(order.Configuration, configuration...)
 		return order
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		order   model.KymaConfigInput
+		order   spec.Kyma
 		want    map[string]string
 		secrets []string
 	}{
@@ -164,8 +164,8 @@ func TestValuesOfThePlan(t *testing.T) {
 }
 
 func TestWhatAPlanTellsOfItsComponents(t *testing.T) {
-	order := wants(&model.ComponentConfigurationInput{Component: "extra", Namespace: "elsewhere", Configuration: []*model.ConfigEntryInput{hidden("password", "hunter2")}})
-	evaluation := model.KymaProfileEvaluation
+	order := wants(&spec.Component{Component: "extra", Namespace: "elsewhere", Configuration: []*spec.Entry{hidden("password", "hunter2")}})
+	evaluation := spec.ProfileEvaluation
 	order.Profile = &evaluation
 	plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), order)
 	if err != nil {

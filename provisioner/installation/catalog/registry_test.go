@@ -20,8 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // registry is an OCI registry with one repository that can be read.
@@ -171,7 +171,7 @@ func TestReleasesOfARegistry(t *testing.T) {
 			if diff := cmp.Diff("base agent", names(again)); diff != "" || registry.calls > 0 {
 				t.Errorf("a release that was fetched is not fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
 			}
-			_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "2.0.0"})
+			_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 			if want := `there is no release "2.0.0"; there are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
@@ -278,7 +278,7 @@ func TestRegistryBehindAGuard(t *testing.T) {
 	releases := catalog.New(store)
 	for i := range 3 * calls {
 		version := fmt.Sprintf("1.0.%d", i)
-		_, err := releases.Plan(t.Context(), model.KymaConfigInput{Version: version})
+		_, err := releases.Plan(t.Context(), spec.Kyma{Version: version})
 		if !failure.Is(err, failure.Invalid) {
 			t.Errorf("a release that is not there: %v", err)
 		}
@@ -296,7 +296,7 @@ func TestRegistryBehindAGuard(t *testing.T) {
 	registry.Close()
 	var err error
 	for range 6 {
-		_, err = releases.Plan(t.Context(), model.KymaConfigInput{Version: "2.0.0"})
+		_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 	}
 	known := failure.Of(err)
 	const want = "release 2.0.0 cannot be fetched: the registry of the releases is not called for now: 5 calls in a row have failed since "

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // file is what each release has.
@@ -39,7 +39,7 @@ type component struct {
 	// Values are those that the manifests name, with what they are when the order says nothing; nil when the order has to.
 	Values map[string]*string `yaml:"values"`
 	// Profiles exchange some of the values.
-	Profiles map[model.KymaProfile]map[string]string `yaml:"profiles"`
+	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []manifest.File
 }
@@ -145,8 +145,8 @@ func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 
 func (c *component) checkProfiles(wrong func(string, ...any)) {
 	for profile, values := range c.Profiles {
-		if !profile.IsValid() {
-			wrong("component %q: there is no profile %q; there are %v", c.Name, profile, model.AllKymaProfile)
+		if !slices.Contains(spec.Profiles(), profile) {
+			wrong("component %q: there is no profile %q; there are %v", c.Name, profile, spec.Profiles())
 		}
 		for key := range values {
 			if _, known := c.Values[key]; !known {

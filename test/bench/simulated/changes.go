@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
 // The feed looks as seldom and tells as much at a time as that of our Provisioner.
@@ -16,15 +18,15 @@ const (
 )
 
 // change sets the state of an operation and has the feed tell it. The caller holds the mutex.
-func (r *runtimes) change(id string, state model.OperationState) {
+func (r *runtimes) change(id string, state process.State) {
 	r.states[id] = state
-	r.changes = append(r.changes, model.OperationChange{
-		ID: id, RuntimeID: id, Operation: model.OperationTypeProvisionNoInstall, State: state,
+	r.changes = append(r.changes, orders.Change{
+		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: state,
 	})
 }
 
-// Changes implements graph.Runtimes. A cursor is the number of the changes that were told.
-func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration) (string, []model.OperationChange, error) {
+// Changes implements graph.Service. A cursor is the number of the changes that were told.
+func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
 	r.calls.feeds.Add(1)
 
 	deadline := time.Now().Add(wait)
@@ -43,7 +45,7 @@ func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration
 	}
 }
 
-func (r *runtimes) changesAfter(after string) (string, []model.OperationChange, error) {
+func (r *runtimes) changesAfter(after string) (string, []orders.Change, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 
@@ -59,7 +61,7 @@ func (r *runtimes) changesAfter(after string) (string, []model.OperationChange, 
 	next := min(told+feedPage, len(r.changes))
 	latest := map[string]bool{}
 
-	var changes []model.OperationChange
+	var changes []orders.Change
 
 	for _, change := range r.changes[told:next] {
 		if !latest[change.ID] {

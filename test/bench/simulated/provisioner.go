@@ -14,7 +14,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
 const (
@@ -56,7 +55,7 @@ func Start(ctx context.Context, behaviour Behaviour) (*Provisioner, error) {
 	runtimes := newRuntimes(behaviour, access, calls)
 
 	handler := graph.NewHandler(graph.Options{
-		Runtimes: runtimes, Rules: validation.Rules{Project: "bench"}, Log: logging.Discard(),
+		Service: runtimes, Log: logging.Discard(),
 		Endpoint: endpoint, PlaygroundEndpoint: endpoint,
 	})
 	if behaviour.Former {

@@ -8,8 +8,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
 // Behaviour is how a Provisioner treats orders.
@@ -24,7 +29,7 @@ type Behaviour struct {
 	AnswerUntil int
 }
 
-// runtimes are the runtimes that were ordered. They implement graph.Runtimes, each with one operation that has the runtime's id.
+// runtimes are the runtimes that were ordered. They implement graph.Service, each with one operation that has the runtime's id.
 type runtimes struct {
 	behaviour Behaviour
 	access    *access
@@ -33,22 +38,22 @@ type runtimes struct {
 
 	mutex   sync.Mutex
 	byKey   map[string]string
-	states  map[string]model.OperationState
+	states  map[string]process.State
 	orders  map[string]time.Time
-	changes []model.OperationChange
+	changes []orders.Change
 }
 
-var _ graph.Runtimes = (*runtimes)(nil)
+var _ graph.Service = (*runtimes)(nil)
 
 func newRuntimes(behaviour Behaviour, access *access, calls *counters) *runtimes {
 	return &runtimes{
 		behaviour: behaviour, access: access, calls: calls, released: make(chan struct{}),
-		byKey: map[string]string{}, states: map[string]model.OperationState{}, orders: map[string]time.Time{},
+		byKey: map[string]string{}, states: map[string]process.State{}, orders: map[string]time.Time{},
 	}
 }
 
-// Known implements graph.Runtimes.
-func (r *runtimes) Known(ctx context.Context, caller graph.Caller) (model.OperationStatus, bool, error) {
+// Provision implements graph.Service.
+func (r *runtimes) Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error) {
 	ordered := r.calls.orders.Add(1)
 
 	r.mutex.Lock()
@@ -61,35 +66,40 @@ func (r *runtimes) Known(ctx context.Context, caller graph.Caller) (model.Operat
 		select {
 		case <-r.released:
 		case <-ctx.Done():
-			return model.OperationStatus{}, false, ctx.Err()
+			return operation.Status{}, ctx.Err()
 		}
 	}
 
 	r.mutex.Lock()
-	defer r.mutex.Unlock()
-
 	id, known := r.byKey[caller.IdempotencyKey]
-	if r.behaviour.Former || !known {
-		return model.OperationStatus{}, false, nil
+	earlier := r.status(id)
+	r.mutex.Unlock()
+
+	if known && !r.behaviour.Former {
+		return earlier, nil
 	}
 
-	return r.status(id), true, nil
+	if err := validation.Provision(order, validation.Rules{Project: "bench"}); err != nil {
+		return operation.Status{}, err
+	}
+
+	return r.accept(caller)
 }
 
-// Provision implements graph.Runtimes.
-func (r *runtimes) Provision(_ context.Context, caller graph.Caller, _ model.ProvisionRuntimeInput) (model.OperationStatus, error) {
+// accept creates a runtime and its operation.
+func (r *runtimes) accept(caller orders.Caller) (operation.Status, error) {
 	id := uuid.NewString()
 
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 
 	r.byKey[caller.IdempotencyKey] = id
-	r.change(id, model.OperationStateInProgress)
+	r.change(id, process.InProgress)
 	accepted := r.status(id)
 
 	select {
 	case <-r.released:
-		r.change(id, model.OperationStateSucceeded)
+		r.change(id, process.Succeeded)
 
 		return accepted, nil
 	default:
@@ -98,12 +108,12 @@ func (r *runtimes) Provision(_ context.Context, caller graph.Caller, _ model.Pro
 	switch {
 	case r.behaviour.Hold:
 	case r.behaviour.Takes == 0:
-		r.change(id, model.OperationStateSucceeded)
+		r.change(id, process.Succeeded)
 	default:
 		time.AfterFunc(r.behaviour.Takes, func() {
 			r.mutex.Lock()
 			defer r.mutex.Unlock()
-			r.change(id, model.OperationStateSucceeded)
+			r.change(id, process.Succeeded)
 		})
 	}
 
@@ -118,90 +128,88 @@ func (r *runtimes) release() {
 	close(r.released)
 
 	for id, state := range r.states {
-		if state == model.OperationStateInProgress {
-			r.change(id, model.OperationStateSucceeded)
+		if state == process.InProgress {
+			r.change(id, process.Succeeded)
 		}
 	}
 }
 
-// UpgradeShoot implements graph.Runtimes. An upgrade takes what a creation takes.
-func (r *runtimes) UpgradeShoot(ctx context.Context, caller graph.Caller, _ string, _ model.UpgradeShootInput) (model.OperationStatus, error) {
-	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+// UpgradeShoot implements graph.Service. An upgrade takes what a creation takes.
+func (r *runtimes) UpgradeShoot(_ context.Context, caller orders.Caller, _ string, _ spec.Upgrade) (operation.Status, error) {
+	return r.accept(caller)
 }
 
-// Hibernate implements graph.Runtimes. It takes what a creation takes.
-func (r *runtimes) Hibernate(ctx context.Context, caller graph.Caller, _ string) (model.OperationStatus, error) {
-	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+// Hibernate implements graph.Service. It takes what a creation takes.
+func (r *runtimes) Hibernate(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
+	return r.accept(caller)
 }
 
-// ReconnectAgent implements graph.Runtimes. It takes what a creation takes.
-func (r *runtimes) ReconnectAgent(ctx context.Context, caller graph.Caller, _ string) (string, error) {
-	status, err := r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+// ReconnectAgent implements graph.Service. It takes what a creation takes.
+func (r *runtimes) ReconnectAgent(_ context.Context, caller orders.Caller, _ string) (string, error) {
+	status, err := r.accept(caller)
 
-	return *status.ID, err
+	return status.ID, err
 }
 
-// WakeUp implements graph.Runtimes. It takes what a creation takes.
-func (r *runtimes) WakeUp(ctx context.Context, caller graph.Caller, _ string) (model.OperationStatus, error) {
-	return r.Provision(ctx, caller, model.ProvisionRuntimeInput{})
+// WakeUp implements graph.Service. It takes what a creation takes.
+func (r *runtimes) WakeUp(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
+	return r.accept(caller)
 }
 
-// UpgradeRuntime implements graph.Runtimes.
-func (*runtimes) UpgradeRuntime(context.Context, graph.Caller, string, model.UpgradeRuntimeInput) (model.OperationStatus, error) {
-	return model.OperationStatus{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
+// UpgradeRuntime implements graph.Service.
+func (*runtimes) UpgradeRuntime(context.Context, orders.Caller, string, spec.KymaUpgrade) (operation.Status, error) {
+	return operation.Status{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
 }
 
-// RollBackUpgrade implements graph.Runtimes.
-func (*runtimes) RollBackUpgrade(context.Context, graph.Caller, string) (model.OperationStatus, error) {
-	return model.OperationStatus{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
+// RollBackUpgrade implements graph.Service.
+func (*runtimes) RollBackUpgrade(context.Context, orders.Caller, string) (operation.Status, error) {
+	return operation.Status{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
 }
 
-// Deprovision implements graph.Runtimes.
-func (*runtimes) Deprovision(context.Context, graph.Caller, string) (string, error) {
+// Deprovision implements graph.Service.
+func (*runtimes) Deprovision(context.Context, orders.Caller, string) (string, error) {
 	return "", failure.New(failure.Invalid, "the simulated Provisioner removes no runtimes")
 }
 
-// RuntimeStatus implements graph.Runtimes.
-func (r *runtimes) RuntimeStatus(_ context.Context, _ graph.Caller, id string, want graph.RuntimeFields) (model.RuntimeStatus, error) {
+// RuntimeStatus implements graph.Service.
+func (r *runtimes) RuntimeStatus(_ context.Context, _ orders.Caller, id string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
 	r.mutex.Lock()
 	last, known := r.status(id), r.states[id] != ""
 	r.mutex.Unlock()
 
 	if !known {
-		return model.RuntimeStatus{}, unknown(id)
+		return orders.RuntimeStatus{}, unknown(id)
 	}
 
-	told := model.RuntimeStatus{LastOperationStatus: &last, RuntimeConfiguration: &model.RuntimeConfig{}}
+	told := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
 
 	if want.Kubeconfig {
 		r.calls.kubeconfigs.Add(1)
 
 		kubeconfig := r.access.kubeconfig(id)
-		told.RuntimeConfiguration.Kubeconfig = &kubeconfig
+		told.Kubeconfig = &kubeconfig
 	}
 
 	return told, nil
 }
 
-// OperationStatus implements graph.Runtimes.
-func (r *runtimes) OperationStatus(_ context.Context, _ graph.Caller, id string) (model.OperationStatus, error) {
+// OperationStatus implements graph.Service.
+func (r *runtimes) OperationStatus(_ context.Context, _ orders.Caller, id string) (operation.Status, error) {
 	r.calls.statuses.Add(1)
 
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 
 	if r.states[id] == "" {
-		return model.OperationStatus{}, unknown(id)
+		return operation.Status{}, unknown(id)
 	}
 
 	return r.status(id), nil
 }
 
-func (r *runtimes) status(id string) model.OperationStatus {
-	message := "Shoot is being created"
-
-	return model.OperationStatus{
-		ID: &id, RuntimeID: &id, Operation: model.OperationTypeProvisionNoInstall, State: r.states[id], Message: &message,
+func (r *runtimes) status(id string) operation.Status {
+	return operation.Status{
+		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: r.states[id], Message: "Shoot is being created",
 	}
 }
 

@@ -1,0 +1,105 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+)
+
+// operationStatus returns the status as the API shows it. lastError is never null: clients of Kyma Provisioner rely on that.
+func operationStatus(status *operation.Status) *model.OperationStatus {
+	if status == nil {
+		return nil
+	}
+
+	return &model.OperationStatus{
+		ID:        &status.ID,
+		RuntimeID: &status.RuntimeID,
+		Operation: model.OperationType(status.Kind),
+		State:     stateOf(status.State),
+		Message:   &status.Message,
+		LastError: &model.LastError{
+			ErrMessage: status.Problem.Message, Reason: status.Problem.Reason, Component: status.Problem.Component,
+		},
+	}
+}
+
+func stateOf(state process.State) model.OperationState {
+	switch operation.PublicState(state) {
+	case process.Pending:
+		return model.OperationStatePending
+	case process.Succeeded:
+		return model.OperationStateSucceeded
+	case process.Failed:
+		return model.OperationStateFailed
+	default:
+		return model.OperationStateInProgress
+	}
+}
+
+// runtimeStatus returns the status as the API shows it. oidcConfig is never null: clients of Kyma Provisioner rely on that.
+func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
+	connection := &model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatus(status.Connection.State)}
+	for _, problem := range status.Connection.Problems {
+		connection.Errors = append(connection.Errors, &model.Error{Message: &problem})
+	}
+
+	shown := &model.RuntimeStatus{
+		LastOperationStatus:     operationStatus(status.Operation),
+		RuntimeConnectionStatus: connection,
+		RuntimeConfiguration: &model.RuntimeConfig{
+			ClusterConfig: status.Cluster, KymaConfig: status.Kyma, Kubeconfig: status.Kubeconfig,
+		},
+	}
+
+	if status.Cluster != nil && status.Cluster.OIDCConfig == nil {
+		cluster := *status.Cluster
+		cluster.OIDCConfig = &spec.OIDC{SigningAlgs: []string{}}
+		shown.RuntimeConfiguration.ClusterConfig = &cluster
+	}
+
+	if status.Hibernation != nil {
+		shown.HibernationStatus = &model.HibernationStatus{
+			Hibernated: &status.Hibernation.Hibernated, HibernationPossible: &status.Hibernation.Possible,
+		}
+	}
+
+	return shown
+}
+
+// cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
+type cluster struct{}
+
+// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig, which is a union. Where the schema requires a value that the
+// order left out, it is empty.
+func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (model.ProviderSpecificConfig, error) {
+	provider := config.ProviderSpecificConfig
+
+	switch {
+	case provider == nil:
+		return nil, nil
+	case provider.AWSConfig != nil:
+		shown := *provider.AWSConfig
+		if shown.AWSZones == nil {
+			shown.AWSZones = []*spec.AWSZone{}
+		}
+
+		return shown, nil
+	case provider.AzureConfig != nil:
+		return *provider.AzureConfig, nil
+	case provider.GCPConfig != nil:
+		return *provider.GCPConfig, nil
+	case provider.OpenStackConfig != nil:
+		shown := *provider.OpenStackConfig
+		shown.FloatingPoolName = new(valueOf(shown.FloatingPoolName))
+		shown.CloudProfileName = new(valueOf(shown.CloudProfileName))
+
+		return shown, nil
+	default:
+		return nil, nil
+	}
+}

@@ -1,0 +1,67 @@
+package operation
+
+import (
+	"cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Status is an operation as clients see it.
+type Status struct {
+	ID, RuntimeID string
+	// Kind is a public kind; see PublicKind.
+	Kind string
+	// State is one of Pending, InProgress, Succeeded and Failed.
+	State process.State
+	// Message tells people how far the operation is.
+	Message string
+	// Problem is why the operation failed, or what its last attempt ran into.
+	Problem process.Problem
+}
+
+// StatusOf returns the status of a stored operation.
+func StatusOf(record process.Record) Status {
+	status := Status{
+		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),
+		Problem: record.Problem,
+	}
+
+	if record.State == process.Canceled {
+		status.Problem = process.Problem{
+			Message: "canceled: the runtime is being deprovisioned", Reason: "canceled", Component: failure.ComponentProvisioner,
+		}
+	}
+
+	status.Message = cmp.Or(status.Problem.Message, progress(record))
+
+	return status
+}
+
+func progress(record process.Record) string {
+	switch record.State {
+	case process.Succeeded:
+		return "Operation succeeded"
+	case process.Pending:
+		return "Operation accepted"
+	default:
+		message := "Operation in progress. Stage " + cmp.Or(record.Stage, "not started")
+		if record.Progress != "" {
+			message += ": " + record.Progress
+		}
+
+		return message
+	}
+}
+
+// PublicState returns the state under which the API shows operations of the state.
+func PublicState(state process.State) process.State {
+	switch state {
+	case process.Canceling:
+		return process.InProgress
+	case process.Canceled:
+		return process.Failed
+	default:
+		return state
+	}
+}

@@ -1,0 +1,149 @@
+package orders
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// feedPause is the interval at which a waiting request reads the database.
+	feedPause = 250 * time.Millisecond
+	// feedOverlap is how far before the newest change a feed reads again. A change carries the time at which its write started, and a
+	// write may wait ten seconds for the database (see packages process and storage).
+	feedOverlap = 12 * time.Second
+	// feedPage is the maximum number of changes of one answer.
+	feedPage = 500
+)
+
+// Change is a change of an operation, in the terms of operation.Status.
+type Change struct {
+	ID, RuntimeID, Kind string
+	State               process.State
+}
+
+// cursor is a position in the feed: the time of the newest change that was sent, and marks of those sent within the overlap before it.
+// Clients hold it, so any replica can continue from it.
+type cursor struct {
+	At   time.Time
+	Sent []uint32
+}
+
+// Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It waits for the first change; after
+// the wait, or when the replica shuts down, it returns none. Without a cursor it returns the current one at once. It returns
+// failure.Invalid for an unknown cursor.
+func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
+	if after == "" {
+		return cursor{At: s.Clock.Now()}.String(), nil, nil
+	}
+
+	from, err := parseCursor(after)
+	if err != nil {
+		return "", nil, err
+	}
+
+	deadline := s.Clock.Now().Add(wait)
+
+	for {
+		next, changes, err := s.changesAfter(ctx, from)
+		if err != nil || len(changes) > 0 || !s.Clock.Now().Before(deadline) {
+			return next.String(), changes, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return after, nil, nil
+		case <-httpserver.Draining(ctx):
+			return after, nil, nil // the broker asks another replica
+		case <-s.Clock.After(feedPause):
+		}
+	}
+}
+
+func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
+	sent := make(map[uint32]bool, len(from.Sent))
+	for _, mark := range from.Sent {
+		sent[mark] = true
+	}
+
+	found, err := s.Operations.ChangedSince(ctx, from.At.Add(-feedOverlap), feedPage+len(sent))
+	if err != nil {
+		return from, nil, unavailable(err)
+	}
+
+	next := from
+	changes := []Change{}
+
+	for _, change := range found {
+		// The clock of another replica may be ahead: the feed must not skip what the others write meanwhile.
+		at := change.At.Time
+		if now := s.Clock.Now(); at.After(now) {
+			at = now
+		}
+
+		if at.After(next.At) {
+			next.At = at
+		}
+
+		if !sent[mark(change)] {
+			changes = append(changes, Change{
+				ID: change.ID, RuntimeID: change.InstanceID,
+				Kind: operation.PublicKind(change.Kind), State: operation.PublicState(process.State(change.State)),
+			})
+		}
+	}
+
+	next.Sent = nil
+
+	for _, change := range found {
+		if !change.At.Before(next.At.Add(-feedOverlap)) {
+			next.Sent = append(next.Sent, mark(change))
+		}
+	}
+
+	return next, changes, nil
+}
+
+// mark identifies one change of one operation.
+func mark(change operations.Change) uint32 {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
+
+	return hash.Sum32()
+}
+
+// markSize is the size of a mark in bytes.
+const markSize = 4
+
+// String encodes the cursor for clients: the time in microseconds since 1970, then the marks.
+func (c cursor) String() string {
+	encoded := binary.BigEndian.AppendUint64(make([]byte, 0, 8+markSize*len(c.Sent)), uint64(c.At.UnixMicro()))
+	for _, mark := range c.Sent {
+		encoded = binary.BigEndian.AppendUint32(encoded, mark)
+	}
+
+	return base64.RawURLEncoding.EncodeToString(encoded)
+}
+
+func parseCursor(text string) (cursor, error) {
+	encoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {
+		return cursor{}, failure.New(failure.Invalid, "after: this is no cursor of operationChanges; start again without one")
+	}
+
+	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))} //nolint:gosec // any number is a time
+	for rest := encoded[8:]; len(rest) > 0; rest = rest[markSize:] {
+		parsed.Sent = append(parsed.Sent, binary.BigEndian.Uint32(rest))
+	}
+
+	return parsed, nil
+}

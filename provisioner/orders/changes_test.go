@@ -1,0 +1,401 @@
+package orders_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// follower follows the feed, as a broker does: from cursor to cursor.
+type follower struct {
+	*bench
+
+	cursor string
+}
+
+func (b *bench) follow() *follower {
+	b.Helper()
+
+	f := &follower{bench: b}
+	f.next(0)
+
+	return f
+}
+
+// next asks for changes and goes on behind them. A change is told as "id state".
+func (f *follower) next(wait time.Duration) []string {
+	f.Helper()
+
+	cursor, changes, err := f.service.Changes(f.Context(), f.cursor, wait)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	f.cursor = cursor
+
+	lines := []string{}
+	for _, change := range changes {
+		lines = append(lines, change.ID+" "+string(change.State))
+	}
+
+	return lines
+}
+
+func (f *follower) expect(reason string, want ...string) {
+	f.Helper()
+
+	if diff := cmp.Diff(want, f.next(0), cmp.Transformer("none", func(lines []string) []string { return append([]string{}, lines...) })); diff != "" {
+		f.Errorf("%s: -want +got:\n%s", reason, diff)
+	}
+}
+
+// bulk accepts operations, all at the moment.
+func (b *bench) bulk(prefix string, count int, at time.Time) {
+	b.Helper()
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		for i := range count {
+			id := fmt.Sprintf("%s-%04d", prefix, i)
+			if err := b.ops.Accept(b.Context(), tx, process.New{
+				ID: id, Kind: "bulk", InstanceID: "runtime of " + id, Payload: json.RawMessage(`{}`), At: at,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// onFakeTime runs the test in a bubble.
+func onFakeTime(t *testing.T, test func(b *bench)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) { test(newBench(t, storagetest.SQLite(t))) })
+}
+
+func TestChangesAreToldOnce(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		b.bulk("before", 1, time.Now().Add(-time.Minute))
+
+		f := b.follow()
+		f.expect("what was before the feed began is of no interest")
+
+		b.bulk("one", 1, time.Now())
+		f.expect("an operation was accepted", "one-0000 pending")
+		f.expect("the overlap does not repeat it")
+
+		time.Sleep(time.Second) // fake time: within the overlap
+		b.bulk("two", 1, time.Now())
+		f.expect("nor does it beside something new", "two-0000 pending")
+
+		records := b.begin()
+		f.expect("operations began", "before-0000 in progress", "one-0000 in progress", "two-0000 in progress")
+
+		time.Sleep(time.Hour) // fake time
+		f.expect("nothing happened for long")
+
+		b.end(records["one-0000"], process.Succeeded)
+		f.expect("an operation ended", "one-0000 succeeded")
+		f.expect("the overlap does not repeat it")
+	})
+}
+
+// TestAnotherReasonIsAChange has brokers learn what holds an operation up without asking again and again.
+func TestAnotherReasonIsAChange(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		b.bulk("one", 1, time.Now())
+		record := b.begin()["one-0000"]
+		f.expect("it began", "one-0000 in progress")
+
+		steps := []struct {
+			reason, message, because, progress string
+			after                              time.Duration
+			want                               []string
+		}{
+			{"it is held up", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 in progress"}},
+			{"for the same reason", "still no quota", "ERR_QUOTA", "", time.Second, []string{}},
+			{"for another one", "no answer", "ERR_AWAY", "", time.Second, []string{"one-0000 in progress"}},
+			{"it goes on", "", "", "", time.Second, []string{"one-0000 in progress"}},
+			{"it waits", "", "", "", time.Second, []string{}},
+			{"held up without a reason", "odd", "", "", time.Second, []string{"one-0000 in progress"}},
+			{"it goes on, and tells how far", "", "", "10 %", time.Second, []string{"one-0000 in progress"}},
+			{"it gets on quickly", "", "", "11 %", 59 * time.Second, []string{}},
+			{"it has got on for a while", "", "", "20 %", time.Second, []string{"one-0000 in progress"}},
+			{"it stays there", "", "", "20 %", time.Hour, []string{}},
+		}
+
+		for _, step := range steps {
+			time.Sleep(step.after) // fake time
+
+			record.Problem = process.Problem{Message: step.message, Reason: step.because}
+			record.Progress = step.progress
+
+			if _, err := b.ops.Save(b.Context(), process.Progress{Record: record, Now: time.Now()}); err != nil {
+				b.Fatal(err)
+			}
+
+			f.expect(step.reason, step.want...)
+		}
+	})
+}
+
+func TestChangeIsDescribed(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		cursor, _, err := b.service.Changes(b.Context(), "", time.Minute)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		operationID, runtimeID := b.provision("tenant", "", "c-first")
+
+		_, changes, err := b.service.Changes(b.Context(), cursor, 0)
+		want := []orders.Change{{
+			ID: operationID, RuntimeID: runtimeID, Kind: operation.KindProvisionNoInstall, State: process.Pending,
+		}}
+
+		if diff := cmp.Diff(want, changes); diff != "" || err != nil {
+			b.Errorf("%v, -want +got:\n%s", err, diff)
+		}
+	})
+}
+
+func TestAnyReplicaGoesOnFromACursor(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		b.bulk("one", 1, time.Now())
+		f.expect("told by one replica", "one-0000 pending")
+
+		b.bulk("two", 1, time.Now())
+
+		other := *b.service
+		f.service = &other
+		f.expect("told by another one", "two-0000 pending")
+	})
+}
+
+func TestChangeThatIsCommittedLateIsTold(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		time.Sleep(time.Minute) // fake time
+
+		began := time.Now()
+
+		time.Sleep(11 * time.Second) // fake time: while a write waits for the database
+		b.bulk("quick", 1, time.Now())
+		f.expect("a short transaction", "quick-0000 pending")
+
+		b.bulk("slow", 1, began)
+		f.expect("a transaction that began before it", "slow-0000 pending")
+		f.expect("the overlap repeats neither")
+	})
+}
+
+func TestReplicaWhoseClockIsAheadHidesNothing(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		b.bulk("ahead", 1, time.Now().Add(time.Hour))
+		f.expect("it is told when it is there", "ahead-0000 pending")
+
+		for _, id := range []string{"one", "two"} {
+			time.Sleep(10 * time.Second) // fake time
+			b.bulk(id, 1, time.Now())
+			f.expect("what the others do is told, and nothing again", id+"-0000 pending")
+		}
+	})
+}
+
+func TestManyChangesComeInPages(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		const many, page = 1203, 500
+
+		f := b.follow()
+		b.bulk("one", many, time.Now()) // of one moment: only the marks keep the pages apart
+
+		var told []string
+
+		for _, want := range []int{page, page, many - 2*page, 0} {
+			lines := f.next(0)
+			if len(lines) != want {
+				b.Fatalf("a page of %d changes, want %d", len(lines), want)
+			}
+
+			told = append(told, lines...)
+		}
+
+		slices.Sort(told)
+
+		if len(slices.Compact(told)) != many {
+			b.Errorf("some of %d changes were told twice", many)
+		}
+
+		time.Sleep(time.Minute) // fake time
+		b.bulk("two", 1, time.Now())
+		f.expect("what comes after so many", "two-0000 pending")
+
+		if len(f.cursor) > 1000 {
+			b.Errorf("the cursor keeps %d characters of what is long past", len(f.cursor))
+		}
+	})
+}
+
+func TestChangesAreWaitedFor(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		wait     time.Duration
+		after    time.Duration // when a change happens
+		want     []string
+		wantTook time.Duration
+	}{
+		"none":       {"the time passes, which is no error", 10 * time.Second, time.Hour, []string{}, 10 * time.Second},
+		"later":      {"the answer comes with the change", 10 * time.Second, 3 * time.Second, []string{"one-0000 pending"}, 3 * time.Second},
+		"before":     {"what is there is not waited for", 10 * time.Second, 0, []string{"one-0000 pending"}, 0},
+		"no wait":    {"who does not want to wait does not", 0, time.Hour, []string{}, 0},
+		"short wait": {"it may take as long as one look more", time.Millisecond, time.Hour, []string{}, 0},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(b *bench) {
+				const look = 250 * time.Millisecond
+
+				f := b.follow()
+				began := time.Now()
+				happened := make(chan struct{})
+
+				go func() {
+					defer close(happened)
+
+					select {
+					case <-time.After(c.after):
+						b.bulk("one", 1, time.Now())
+					case <-b.Context().Done():
+					}
+				}()
+
+				if c.after == 0 {
+					<-happened
+				}
+
+				got := f.next(c.wait)
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					b.Errorf("%s: -want +got:\n%s", c.reason, diff)
+				}
+
+				if took := time.Since(began); took < c.wantTook || took > c.wantTook+look {
+					b.Errorf("%s: it took %s, want %s", c.reason, took, c.wantTook)
+				}
+
+				<-happened // fake time
+			})
+		})
+	}
+}
+
+func TestWaitEndsWithTheRequest(t *testing.T) {
+	onFakeTime(t, func(b *bench) {
+		f := b.follow()
+		ctx, leave := context.WithTimeout(b.Context(), 3*time.Second)
+		began := time.Now()
+
+		defer leave()
+
+		cursor, changes, err := b.service.Changes(ctx, f.cursor, time.Minute)
+		if len(changes) != 0 || time.Since(began) > 4*time.Second {
+			b.Errorf("got %v after %s, %v", changes, time.Since(began), err)
+		}
+
+		if err == nil && cursor == "" {
+			b.Error("there is no cursor to go on from")
+		}
+
+		b.bulk("one", 1, time.Now())
+		f.expect("the next request misses nothing", "one-0000 pending")
+	})
+}
+
+// TestWaitEndsWhenTheServerLeaves has a broker wait at a replica that is told to stop: it gets a cursor at once, and goes on with it at
+// another one.
+func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
+	b := newBench(t, storagetest.SQLite(t))
+	f := b.follow()
+	asked := make(chan struct{})
+
+	server, err := httpserver.Listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+
+		cursor, changes, err := b.service.Changes(r.Context(), f.cursor, time.Hour)
+		if err != nil || len(changes) != 0 {
+			t.Errorf("got %v, %v, want neither changes nor an error", changes, err)
+		}
+
+		_, _ = io.WriteString(w, cursor)
+	}), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+
+	ended := make(chan error, 1)
+
+	go func() { ended <- server.Run(ctx) }()
+
+	go func() {
+		<-asked
+		stop()
+	}()
+
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+
+	response, err := client.Get("http://" + server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	cursor, err := io.ReadAll(response.Body)
+	if err != nil || string(cursor) != f.cursor {
+		t.Errorf("got the cursor %q, %v, want to go on from %q", cursor, err, f.cursor)
+	}
+
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+
+	b.bulk("one", 1, time.Now())
+	f.expect("the next request misses nothing", "one-0000 pending")
+}
+
+func TestCursorThatIsNone(t *testing.T) {
+	b := newBench(t, storagetest.SQLite(t))
+
+	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": b.follow().cursor[:9]} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := b.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
+				t.Errorf("got %v, want that the client begins again without one", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package orders
+
+import (
+	"context"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// Hibernate accepts the hibernation of a cluster. It returns failure.Conflict if Gardener could not wake the cluster again.
+func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
+	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindHibernate))
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if known != nil {
+		return *known, nil
+	}
+
+	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
+	if err != nil && !failure.Is(err, failure.NotFound) { // the operations of the runtime explain why
+		return operation.Status{}, err
+	}
+
+	if why := impediment(shoot); why != "" {
+		return operation.Status{}, failure.New(failure.Conflict, "the runtime %s cannot be hibernated now: %s", runtimeID, why).
+			WithReason(failure.ReasonConflict, failure.ComponentGardener)
+	}
+
+	return s.change(ctx, caller, runtimeID, operation.KindHibernate, unchanged)
+}
+
+// WakeUp accepts the wake-up of a hibernated cluster.
+func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
+	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
+}
+
+// hibernation reads the hibernation status of a cluster.
+func (s *Service) hibernation(ctx context.Context, shootName string) (*Hibernation, error) {
+	shoot, err := s.Shoots.Get(ctx, shootName)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Hibernation{
+		Hibernated: shoot.Status.IsHibernated,
+		Possible:   !shoot.Status.IsHibernated && impediment(shoot) == "",
+	}, nil
+}
+
+// impediment returns why Gardener could not wake the cluster after a hibernation, or "".
+func impediment(shoot *gardencorev1beta1.Shoot) string {
+	if shoot == nil {
+		return ""
+	}
+
+	found := slices.IndexFunc(shoot.Status.Constraints, func(constraint gardencorev1beta1.Condition) bool {
+		return constraint.Type == gardencorev1beta1.ShootHibernationPossible && constraint.Status == gardencorev1beta1.ConditionFalse
+	})
+	if found < 0 {
+		return ""
+	}
+
+	return shoot.Status.Constraints[found].Message
+}

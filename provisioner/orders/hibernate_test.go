@@ -1,0 +1,120 @@
+package orders_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// constrained is a Shoot of which Gardener says whether it could be hibernated.
+func constrained(status gardencorev1beta1.ConditionStatus) gardencorev1beta1.Shoot {
+	shoot := gardencorev1beta1.Shoot{}
+	shoot.Status.Constraints = []gardencorev1beta1.Condition{{
+		Type: gardencorev1beta1.ShootHibernationPossible, Status: status, Message: "a webhook would keep it from waking",
+	}}
+
+	return shoot
+}
+
+func TestHibernateAndWakeUp(t *testing.T) {
+	each(t, func(b *bench) {
+		runtimeID := b.made("c-first")
+
+		asleep, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
+		if err != nil || asleep.Kind != operation.KindHibernate {
+			b.Fatalf("hibernated as %+v, %v", asleep, err)
+		}
+
+		if _, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID); !failure.Is(err, failure.Conflict) {
+			b.Errorf("one operation at a time: got %v", err)
+		}
+
+		b.finish(asleep.ID, process.Succeeded)
+		b.shoot = constrained(gardencorev1beta1.ConditionFalse)
+
+		again, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
+		if err != nil || again.ID != asleep.ID {
+			b.Errorf("sent again it is %+v, %v; want what was answered at first", again, err)
+		}
+
+		awake, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID)
+		if err != nil || awake.Kind != operation.KindUpgradeShoot {
+			b.Fatalf("woken as %+v, %v; want a type that former clients know", awake, err)
+		}
+
+		b.finish(awake.ID, process.Succeeded)
+	})
+}
+
+func TestHibernationIsRefused(t *testing.T) {
+	away := failure.New(failure.Transient, "Gardener is away")
+
+	for name, c := range map[string]struct {
+		reason string
+		shoot  gardencorev1beta1.Shoot
+		unread error
+		kind   failure.Kind
+		want   string
+	}{
+		"not possible": {
+			"a cluster that could not be woken must not sleep", constrained(gardencorev1beta1.ConditionFalse), nil,
+			failure.Conflict, "cannot be hibernated now: a webhook would keep it from waking",
+		},
+		"away": {"nobody knows whether it is possible", constrained(gardencorev1beta1.ConditionTrue), away, failure.Transient, "Gardener is away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, storagetest.SQLite(t))
+			runtimeID := b.made("c-first")
+			b.shoot, b.unread = c.shoot, c.unread
+			operations := b.count("operations")
+
+			_, err := b.service.Hibernate(t.Context(), caller("tenant", "key"), runtimeID)
+			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) || b.count("operations") != operations {
+				t.Errorf("%s: got %v", c.reason, err)
+			}
+		})
+	}
+}
+
+func TestHibernation(t *testing.T) {
+	asleep := constrained(gardencorev1beta1.ConditionTrue)
+	asleep.Status.IsHibernated = true
+
+	away := failure.New(failure.Transient, "Gardener is away")
+
+	for name, c := range map[string]struct {
+		reason string
+		shoot  gardencorev1beta1.Shoot
+		unread error
+		want   *orders.Hibernation
+	}{
+		"awake":        {"it could sleep", constrained(gardencorev1beta1.ConditionTrue), nil, &orders.Hibernation{Hibernated: false, Possible: true}},
+		"asleep":       {"it sleeps already", asleep, nil, &orders.Hibernation{Hibernated: true, Possible: false}},
+		"not possible": {"Gardener says no", constrained(gardencorev1beta1.ConditionFalse), nil, &orders.Hibernation{Hibernated: false, Possible: false}},
+		"away":         {"the rest is told beside the error", gardencorev1beta1.Shoot{}, away, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, storagetest.SQLite(t))
+			runtimeID := b.made("c-first")
+			b.shoot, b.unread = c.shoot, c.unread
+
+			got, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{Hibernation: true})
+			if !errors.Is(err, c.unread) || got.Operation == nil {
+				t.Fatalf("%s: got %+v, %v", c.reason, got, err)
+			}
+
+			if diff := cmp.Diff(c.want, got.Hibernation); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}

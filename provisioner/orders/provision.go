@@ -1,0 +1,223 @@
+package orders
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// Provision accepts the order of a runtime. An order with a key that was used before returns its operation even if the rules have
+// become stricter since: only new orders are validated.
+func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
+	wanted := request{does: operation.Provisions}
+
+	known, err := s.repeated(ctx, caller, wanted)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if known != nil {
+		return *known, nil
+	}
+
+	p, err := s.prepare(ctx, caller, order)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	registered, err := s.register(ctx, p)
+	if err != nil {
+		return operation.Status{}, unavailable(err)
+	}
+
+	p.runtime.ID = registered.RuntimeID
+
+	status, err := s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
+		known, err := s.remember(ctx, tx, caller, wanted, p.runtime.ProvisionedBy)
+		if err != nil {
+			return operation.Status{}, err
+		}
+
+		if known != nil {
+			return *known, nil
+		}
+
+		inserted := p.runtime.ID != ""
+		if inserted {
+			inserted, err = s.Runtimes.Insert(ctx, tx, p.runtime)
+		}
+
+		if err != nil {
+			return operation.Status{}, err
+		}
+
+		if !inserted {
+			return s.provisionAgain(ctx, tx, p)
+		}
+
+		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: s.Registrar != nil})
+	})
+
+	// If the outcome of the commit is unknown, the registration stays: the same order, sent again, finds it.
+	if s.Registrar != nil && registered.RuntimeID != "" && !failure.Is(err, failure.Transient) {
+		s.Registrar.Forget(ctx, registered)
+	}
+
+	return status, err
+}
+
+// provision is an order on its way to acceptance.
+type provision struct {
+	caller Caller
+	// runtime is the row to insert. It has no id if the name of its cluster is in use.
+	runtime runtimes.Runtime
+	order   registration.Order
+}
+
+// prepare validates the order and builds the row of its runtime.
+func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime) (provision, error) {
+	if s.Validate != nil {
+		if err := s.Validate(order); err != nil {
+			return provision{}, err
+		}
+	}
+
+	configuration, err := spec.Encode(order)
+	if err != nil {
+		return provision{}, failure.Wrap(failure.Internal, err, "the order cannot be encoded")
+	}
+
+	runtime := runtimes.Runtime{
+		Tenant:        caller.Tenant,
+		SubAccount:    caller.SubAccount,
+		ShootName:     order.ClusterConfig.GardenerConfig.Name,
+		ProvisionedBy: uuid.NewString(),
+		Configuration: configuration,
+		CreatedAt:     s.Clock.Now(),
+	}
+
+	if err := s.Check(runtime); err != nil {
+		return provision{}, err
+	}
+
+	if order.KymaConfig != nil {
+		if _, err := s.Releases.Plan(ctx, *order.KymaConfig); err != nil {
+			return provision{}, err
+		}
+	}
+
+	registered := registration.Order{
+		Tenant: caller.Tenant, Key: caller.IdempotencyKey, ShootName: runtime.ShootName,
+		Name: order.Metadata.Name, Labels: order.Metadata.Labels,
+	}
+	if order.Metadata.Description != nil {
+		registered.Description = *order.Metadata.Description
+	}
+
+	return provision{caller: caller, runtime: runtime, order: registered}, nil
+}
+
+// register returns the id of the new runtime: the one under which Director lists it or, without Director, a random one. The id is
+// empty if the name of the cluster is in use: then the order belongs to the existing runtime or will be refused.
+func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
+	if s.Registrar == nil {
+		return registration.Registered{RuntimeID: uuid.NewString()}, nil
+	}
+
+	_, err := s.Runtimes.OfShoot(ctx, s.Runtimes.Reader(), p.runtime.ShootName)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return registration.Registered{}, err
+	}
+
+	return s.Registrar.Register(ctx, p.order)
+}
+
+// acceptProvisioning adds the operation that creates the runtime, and links the registration to it.
+func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data) (operation.Status, error) {
+	if data.Registered && s.Registrar != nil {
+		if err := s.Registrar.Accept(ctx, tx, p.order, data.Runtime.ID, p.runtime.ProvisionedBy); err != nil {
+			return operation.Status{}, err
+		}
+	}
+
+	kind, err := kindFor(data.Runtime, operation.KindProvision, operation.KindProvisionNoInstall)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
+}
+
+// provisionAgain handles an order whose cluster name is in use. The same order of the same tenant gets the operation that carries it
+// out, whatever its key. After a failure the order is carried out again on the same runtime, in its new form.
+func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
+	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
+		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
+
+	existing, err := s.Runtimes.OfShoot(ctx, tx, p.runtime.ShootName)
+	if errors.Is(err, storage.ErrNotFound) {
+		return operation.Status{}, taken // removed just now: the caller tries again with the same key
+	}
+
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if err := s.Runtimes.Lock(ctx, tx, existing.ID); err != nil {
+		return operation.Status{}, err
+	}
+
+	past, err := s.Operations.OfInstance(ctx, tx, existing.ID)
+
+	switch {
+	case err != nil:
+		return operation.Status{}, err
+	case existing.Tenant != p.caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
+		return operation.Status{}, taken
+	case past[0].State == process.Failed:
+		existing.Configuration = p.runtime.Configuration
+
+		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
+			return operation.Status{}, err
+		}
+
+		former, err := s.dataOf(ctx, tx, past[0].ID)
+		if err != nil {
+			return operation.Status{}, err
+		}
+
+		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: existing, Registered: former.Registered})
+	case !bytes.Equal(existing.Configuration, p.runtime.Configuration):
+		return operation.Status{}, taken
+	default:
+		return operation.StatusOf(past[0]), s.Runtimes.Reassign(ctx, tx, p.caller.Tenant, p.caller.IdempotencyKey, past[0].ID)
+	}
+}
+
+// dataOf reads the data of an operation.
+func (s *Service) dataOf(ctx context.Context, tx storage.Tx, operationID string) (operation.Data, error) {
+	var data operation.Data
+
+	payload, err := s.Operations.Payload(ctx, tx, operationID)
+	if err != nil {
+		return data, err
+	}
+
+	if err := json.Unmarshal(payload, &data); err != nil {
+		return data, fmt.Errorf("reading the data of operation %s: %w", operationID, err)
+	}
+
+	return data, nil
+}

@@ -1,0 +1,53 @@
+package orders
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// ReconnectAgent accepts a new connection of the runtime agent and returns the id of the operation. It refuses a hibernated runtime and
+// one without an agent, and every runtime if the Provisioner works without Director.
+func (s *Service) ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (string, error) {
+	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime))
+	if err != nil {
+		return "", err
+	}
+
+	if known != nil {
+		return known.ID, nil
+	}
+
+	if s.Agents == nil {
+		return "", agent.ErrOff()
+	}
+
+	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+	if err != nil {
+		return "", err
+	}
+
+	if err := s.awake(ctx, runtime); err != nil {
+		return "", err
+	}
+
+	status, err := s.change(ctx, caller, runtimeID, operation.KindReconnectRuntime, hasAgent)
+
+	return status.ID, err
+}
+
+// hasAgent refuses a runtime that was ordered without an agent.
+func hasAgent(_ context.Context, _ storage.Tx, data *operation.Data) error {
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if _, found := agent.PlaceOf(data.Runtime.ShootName, order); !found {
+		return agent.ErrNone(data.Runtime.ID)
+	}
+
+	return nil
+}

@@ -1,0 +1,189 @@
+package orders
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// Caller identifies the client of a request.
+type Caller struct {
+	// Tenant is the account. It is never empty and fits into a Kubernetes label.
+	Tenant string
+	// SubAccount may be empty. It fits into a Kubernetes label.
+	SubAccount string
+	// IdempotencyKey makes a mutation safe to repeat. It may be empty and has at most 255 characters.
+	IdempotencyKey string
+}
+
+// Kubeconfigs creates kubeconfigs of clusters.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
+}
+
+// Shoots reads Shoots. Its errors are of package failure.
+type Shoots interface {
+	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
+}
+
+// Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
+// database.
+type Registrar interface {
+	// Register registers the runtime of an order, or returns the registration of an earlier attempt.
+	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
+	// Accept records that the order was accepted as the runtime and operation.
+	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
+	// Forget unregisters a runtime that was not accepted.
+	Forget(ctx context.Context, registered registration.Registered)
+}
+
+// Agents reports how the agents of runtimes are connected. It does not fail: problems are part of the status.
+type Agents interface {
+	Status(ctx context.Context, runtime runtimes.Runtime) agent.Status
+}
+
+// Options are the dependencies of the service.
+type Options struct {
+	DB          *storage.DB
+	Operations  *operations.Store
+	Runtimes    *runtimes.Store
+	Kubeconfigs Kubeconfigs
+	Shoots      Shoots
+	// Registrar assigns the ids of runtimes. If it is nil, the service does.
+	Registrar Registrar
+	// Agents is nil without Director: then no agent is connected.
+	Agents Agents
+	// Trail records reads of kubeconfigs.
+	Trail Trail
+	Clock clock.Clock
+	// Releases plans the installation of Kyma.
+	Releases installation.Releases
+	// Validate returns failure.Invalid for an order that must not be accepted. If it is nil, all orders are valid.
+	Validate func(order spec.Runtime) error
+	// Check fails if no Shoot can be built for the runtime.
+	Check func(runtime runtimes.Runtime) error
+	// Wake notifies the engines of a due operation. It is called after the commit.
+	Wake func()
+	// KubeconfigValidity is the lifetime of admin kubeconfigs.
+	KubeconfigValidity time.Duration
+}
+
+// Service accepts operations and reports their status. Its errors are of package failure.
+type Service struct {
+	Options
+}
+
+// New returns a service.
+func New(options Options) *Service {
+	return &Service{Options: options}
+}
+
+// accept adds an operation on the runtime of the data to the transaction.
+func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
+	payload, err := json.Marshal(data)
+	if err != nil {
+		return operation.Status{}, fmt.Errorf("encoding the data of operation %s: %w", id, err)
+	}
+
+	accepted, err := s.audited(ctx, tx, process.New{
+		ID: id, Kind: kind, InstanceID: data.Runtime.ID, Tenant: data.Runtime.Tenant, Payload: payload, At: s.Clock.Now(),
+	}, data.Runtime)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	return operation.StatusOf(process.Record{ID: id, Kind: kind, InstanceID: data.Runtime.ID, State: process.Pending}),
+		s.Operations.Accept(ctx, tx, accepted)
+}
+
+// transact accepts an operation in one transaction and wakes the engines after the commit.
+func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
+	var status operation.Status
+
+	err := s.DB.InTx(ctx, func(tx storage.Tx) (err error) {
+		status, err = accept(tx)
+
+		return err
+	})
+	if err != nil {
+		return operation.Status{}, unavailable(err)
+	}
+
+	s.Wake()
+
+	return status, nil
+}
+
+// kindFor returns one of two kinds, depending on whether the runtime was ordered with Kyma.
+func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
+	order, err := operation.OrderOf(runtime)
+	if err == nil && order.KymaConfig != nil {
+		return with, nil
+	}
+
+	return without, err
+}
+
+// owned returns a runtime of the tenant. Runtimes of other tenants are not found.
+func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (runtimes.Runtime, error) {
+	runtime, err := s.Runtimes.Get(ctx, tx, id)
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && runtime.Tenant != tenant) {
+		return runtimes.Runtime{}, unknown("runtime", id)
+	}
+
+	return runtime, unavailable(err)
+}
+
+// awake refuses a runtime whose cluster is hibernated or is falling asleep. Only an operation could change that later, and the next
+// operation waits for it.
+func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
+	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
+
+	switch {
+	case failure.Is(err, failure.NotFound):
+		return nil // the operations of the runtime explain why
+	case err != nil:
+		return err
+	case shoot.Asleep(existing):
+		return failure.New(failure.Conflict, "the runtime %s is hibernated: wake it up first", runtime.ID).
+			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
+	default:
+		return nil
+	}
+}
+
+func unknown(what, id string) error {
+	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
+		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
+}
+
+// unavailable turns an error of the database into a transient one. Errors of package failure and nil are returned as they are.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if _, explained := errors.AsType[*failure.Error](err); explained {
+		return err
+	}
+
+	return failure.Wrap(failure.Transient, err, "the database of the Provisioner does not answer: try again").
+		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+}

@@ -1,0 +1,196 @@
+package orders_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+var everything = orders.RuntimeFields{ClusterConfig: true, Kubeconfig: true, ConnectionStatus: true, Hibernation: true}
+
+// force has the operation stand as a test wants it.
+func (b *bench) force(operationID string, state process.State, problem process.Problem) {
+	b.Helper()
+
+	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+		_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET state = ?, stage = 'CreatingCluster', problem_message = ?,
+			problem_reason = ?, problem_component = ? WHERE id = ?`, state, problem.Message, problem.Reason, problem.Component, operationID)
+
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestStatesInTheWordsOfTheAPI(t *testing.T) {
+	quota := process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
+	canceled := "canceled: the runtime is being deprovisioned"
+
+	cases := map[string]struct {
+		reason      string
+		state       process.State
+		problem     process.Problem
+		want        process.State
+		wantMessage string
+		wantError   process.Problem
+	}{
+		"pending":     {"its turn has not come", process.Pending, process.Problem{}, process.Pending, "Operation accepted", process.Problem{}},
+		"in progress": {"the stage tells how far it is", process.InProgress, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
+		"in trouble": {
+			"what holds it up is told while it is tried again", process.InProgress, quota, process.InProgress, "no quota",
+			process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
+		},
+		"canceling": {"it still works", process.Canceling, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
+		"succeeded": {"it is done", process.Succeeded, process.Problem{}, process.Succeeded, "Operation succeeded", process.Problem{}},
+		"failed": {
+			"clients show why", process.Failed, quota, process.Failed, "no quota",
+			process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
+		},
+		"canceled": {
+			"the API has no word for it, so the reason has to tell", process.Canceled,
+			process.Problem{},
+			process.Failed, canceled,
+			process.Problem{Message: canceled, Reason: "canceled", Component: failure.ComponentProvisioner},
+		},
+		"canceled in trouble": {
+			"that it was canceled counts more", process.Canceled, quota, process.Failed, canceled,
+			process.Problem{Message: canceled, Reason: "canceled", Component: failure.ComponentProvisioner},
+		},
+	}
+
+	b := newBench(t, storagetest.SQLite(t))
+	operationID, runtimeID := b.provision("tenant", "", "c-first")
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b.force(operationID, c.state, c.problem)
+
+			want := operation.Status{
+				ID: operationID, RuntimeID: runtimeID, Kind: operation.KindProvisionNoInstall,
+				State: c.want, Message: c.wantMessage, Problem: c.wantError,
+			}
+
+			got, err := b.service.OperationStatus(t.Context(), caller("tenant", ""), operationID)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s: %v, -want +got:\n%s", c.reason, err, diff)
+			}
+
+			runtime, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(&want, runtime.Operation); diff != "" {
+				t.Errorf("%s: as the runtime's last operation, -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStatusOfOthersDoesNotExist(t *testing.T) {
+	each(t, func(b *bench) {
+		operationID, runtimeID := b.provision("tenant", "", "c-first")
+
+		for reason, call := range map[string]struct{ tenant, operationID, runtimeID string }{
+			"others": {"stranger", operationID, runtimeID}, "unknown": {"tenant", "unknown", "unknown"},
+		} {
+			_, operation := b.service.OperationStatus(b.Context(), caller(call.tenant, ""), call.operationID)
+			_, runtime := b.service.RuntimeStatus(b.Context(), caller(call.tenant, ""), call.runtimeID, everything)
+
+			for what, err := range map[string]error{"operation": operation, "runtime": runtime} {
+				want := fmt.Sprintf("there is no %s %q of this tenant", what, map[string]string{"operation": call.operationID, "runtime": call.runtimeID}[what])
+				if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Text != want || known.Reason != failure.ReasonNotFound {
+					b.Errorf("%s of %s: got %v", what, reason, err)
+				}
+			}
+		}
+	})
+}
+
+func TestRuntimeStatus(t *testing.T) {
+	var away error = failure.New(failure.Transient, "Gardener is away")
+
+	cases := map[string]struct {
+		reason   string
+		prepare  func(b *bench, creation, runtimeID string)
+		want     orders.RuntimeFields
+		fails    error
+		wantAsks int
+	}{
+		"made": {
+			"a kubeconfig is made when it is wanted", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, nil, 1,
+		},
+		"not wanted": {
+			"making one costs a call to Gardener",
+			func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) },
+			orders.RuntimeFields{ClusterConfig: true},
+			nil, 0,
+		},
+		"being made": {"there is nothing to reach yet", func(*bench, string, string) {}, everything, nil, 0},
+		"failed":     {"there may be nothing to reach", func(b *bench, creation, _ string) { b.finish(creation, process.Failed) }, everything, nil, 0},
+		"being removed": {
+			"until it is gone it can be reached", func(b *bench, creation, runtimeID string) {
+				b.finish(creation, process.Succeeded)
+				b.deprovision("tenant", "", runtimeID)
+			}, everything, nil, 1,
+		},
+		"removed": {
+			"there is nothing to reach any more", func(b *bench, creation, runtimeID string) {
+				b.finish(creation, process.Succeeded)
+
+				if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
+					b.Fatal(err)
+				}
+			}, everything, nil, 0,
+		},
+		"Gardener away": {
+			"the rest is told beside the error", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, away, 1,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, storagetest.SQLite(t))
+			creation, runtimeID := b.provision("tenant", "", "c-first")
+			c.prepare(b, creation, runtimeID)
+			b.kubeconfig = c.fails
+
+			got, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
+			if !errors.Is(err, c.fails) {
+				t.Fatalf("%s: got %v, want %v", c.reason, err, c.fails)
+			}
+
+			if got.Operation == nil || got.Cluster == nil {
+				t.Fatalf("%s: got %+v", c.reason, got)
+			}
+
+			if config := got.Cluster; config.Name != "c-first" {
+				t.Errorf("%s: the configuration is of %s", c.reason, config.Name)
+			}
+
+			if got.Connection.State != agent.StatusPending {
+				t.Errorf("%s: the connection is %s", c.reason, got.Connection.State)
+			}
+
+			if kubeconfig := got.Kubeconfig; (kubeconfig != nil) != (c.wantAsks == 1 && c.fails == nil) {
+				t.Errorf("%s: the kubeconfig is %v", c.reason, kubeconfig)
+			}
+
+			if len(b.asked) != c.wantAsks || (c.wantAsks == 1 && b.asked[0] != "c-first "+validity.String()) {
+				t.Errorf("%s: asked for kubeconfigs %v", c.reason, b.asked)
+			}
+		})
+	}
+}

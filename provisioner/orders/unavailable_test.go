@@ -1,0 +1,69 @@
+package orders_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// TestADatabaseThatGivesNoAnswerIsToldSoon: a request over GraphQL brings no deadline. What passes is told as error_code 503.
+func TestADatabaseThatGivesNoAnswerIsToldSoon(t *testing.T) {
+	const patience = 40 * time.Second
+
+	config, line := postgrestest.Through(t, postgrestest.Database(t))
+	b := newBench(t, storagetest.Open(t, config))
+	operation, runtime := b.provision("tenant", "key", "c-1")
+
+	calls := map[string]func() error{
+		"provision": func() error {
+			_, err := b.service.Provision(b.Context(), caller("tenant", "other"), order("c-2"))
+			return err
+		},
+		"deprovision": func() error {
+			_, err := b.service.Deprovision(b.Context(), caller("tenant", "gone"), runtime)
+			return err
+		},
+		"operation": func() error {
+			_, err := b.service.OperationStatus(b.Context(), caller("tenant", ""), operation)
+			return err
+		},
+		"runtime": func() error {
+			_, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtime, orders.RuntimeFields{})
+
+			return err
+		},
+	}
+
+	line.Freeze()
+
+	var waiting sync.WaitGroup
+
+	for name, call := range calls {
+		waiting.Go(func() {
+			began := time.Now()
+
+			err := call()
+			if mapping := failure.MappingOf(failure.KindOf(err)); mapping.GraphQL != 503 {
+				b.Errorf("%s: code %d for %v, want one that is worth a retry", name, mapping.GraphQL, err)
+			}
+
+			if took := time.Since(began); took > patience {
+				b.Errorf("%s takes %s", name, took)
+			}
+		})
+	}
+
+	waiting.Wait()
+	line.Thaw()
+
+	for _, name := range []string{"operation", "runtime", "provision"} {
+		if err := calls[name](); err != nil {
+			b.Errorf("%s: once the database answers again it gives %v", name, err)
+		}
+	}
+}

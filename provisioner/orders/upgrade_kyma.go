@@ -1,0 +1,163 @@
+package orders
+
+import (
+	"context"
+	"errors"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// UpgradeRuntime accepts another version, or another configuration, of Kyma. The operation also holds the present one, for a later
+// RollBackUpgrade. It returns failure.Invalid for Kyma that cannot be installed.
+func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade) (operation.Status, error) {
+	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindUpgrade))
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if known != nil {
+		return *known, nil
+	}
+
+	if err := validation.UpgradeRuntime(upgrade); err != nil {
+		return operation.Status{}, err
+	}
+
+	wanted := func(present spec.Kyma) spec.Kyma { return installation.Upgraded(present, *upgrade.KymaConfig) }
+
+	if err := s.installable(ctx, caller, runtimeID, wanted); err != nil {
+		return operation.Status{}, err
+	}
+
+	return s.change(ctx, caller, runtimeID, operation.KindUpgrade, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+		return reinstall(data, wanted)
+	})
+}
+
+// RollBackUpgrade accepts the return to the Kyma that the last upgrade replaced. It returns failure.Conflict if the last change of Kyma
+// was no upgrade.
+func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
+	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindRollBack))
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if known != nil {
+		return *known, nil
+	}
+
+	former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
+
+	switch {
+	case err == nil:
+		err = s.installable(ctx, caller, runtimeID, always(former))
+	case errors.Is(err, errNothingToRollBack):
+		err = nil // change returns it, unless the runtime cannot be changed at all
+	}
+
+	if err != nil {
+		return operation.Status{}, unavailable(err)
+	}
+
+	return s.change(ctx, caller, runtimeID, operation.KindRollBack, func(ctx context.Context, tx storage.Tx, data *operation.Data) error {
+		former, err := s.formerKyma(ctx, tx, runtimeID)
+		if err != nil {
+			return err
+		}
+
+		return reinstall(data, always(former))
+	})
+}
+
+// replacement returns the Kyma to install in place of the present one.
+type replacement func(present spec.Kyma) spec.Kyma
+
+func always(kyma spec.Kyma) replacement {
+	return func(spec.Kyma) spec.Kyma { return kyma }
+}
+
+// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It asks other systems, so it is called before
+// the transaction.
+func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
+	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+	if err != nil {
+		return err
+	}
+
+	data := operation.Data{Runtime: runtime}
+	if err := reinstall(&data, replacement); err != nil {
+		return err
+	}
+
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if _, err := s.Releases.Plan(ctx, *order.KymaConfig); err != nil {
+		return err
+	}
+
+	return s.awake(ctx, runtime)
+}
+
+// reinstall makes the operation replace the Kyma of the runtime.
+func reinstall(data *operation.Data, replacement replacement) error {
+	order, err := data.Order()
+	if err != nil {
+		return err
+	}
+
+	if order.KymaConfig == nil {
+		return failure.New(failure.Conflict, "the runtime %s was ordered without Kyma, there is nothing to upgrade", data.Runtime.ID).
+			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
+	}
+
+	wanted := replacement(*order.KymaConfig)
+	data.FormerKyma, order.KymaConfig = order.KymaConfig, &wanted
+
+	return reorder(data, order)
+}
+
+var errNothingToRollBack = errors.New("nothing to roll back")
+
+// formerKyma returns the Kyma that the last upgrade replaced. It is available until a roll back has succeeded or the runtime is
+// provisioned again: a failed roll back may be tried again.
+func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
+	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
+	if err != nil {
+		return spec.Kyma{}, err
+	}
+
+	for _, record := range past {
+		switch {
+		case record.Kind == operation.KindUpgrade && record.State.Terminal():
+			upgrade, err := s.dataOf(ctx, tx, record.ID)
+			if err == nil && upgrade.FormerKyma == nil {
+				err = nothingToRollBack(runtimeID)
+			}
+
+			if err != nil {
+				return spec.Kyma{}, err
+			}
+
+			return *upgrade.FormerKyma, nil
+		case record.Kind == operation.KindRollBack && record.State == process.Succeeded, operation.Provisions(record.Kind):
+			return spec.Kyma{}, nothingToRollBack(runtimeID)
+		}
+	}
+
+	return spec.Kyma{}, nothingToRollBack(runtimeID)
+}
+
+func nothingToRollBack(runtimeID string) error {
+	return failure.Wrap(failure.Conflict, errNothingToRollBack,
+		"the last change of Kyma on the runtime %s was no upgrade, there is nothing to roll back", runtimeID).
+		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
+}

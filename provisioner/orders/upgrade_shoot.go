@@ -1,0 +1,34 @@
+package orders
+
+import (
+	"context"
+
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// UpgradeShoot accepts the upgrade of a cluster. The operation holds the upgraded order; the row of the runtime holds the present one
+// until the operation has succeeded.
+func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error) {
+	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+		order, err := data.Order()
+		if err != nil {
+			return err
+		}
+
+		upgraded, err := validation.UpgradeShoot(*order.ClusterConfig, upgrade)
+		if err != nil {
+			return err
+		}
+
+		order.ClusterConfig = &upgraded
+
+		if err := reorder(data, order); err != nil {
+			return err
+		}
+
+		return s.Check(data.Runtime)
+	})
+}
