@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/internal/enginemetrics"
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -129,7 +129,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard, offer.Metric(), enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log))
+	s.Metrics().MustRegister(guard, offer.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -145,7 +145,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	})
 
 	limits := config.Engine.Process()
-	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
+	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
 	limits.Component = failure.ComponentBroker
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)

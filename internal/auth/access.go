@@ -167,7 +167,7 @@ func certificates(options Options) (Mechanism, error) {
 func count(metrics prometheus.Registerer) func(why string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
-		Help: "Requests that were not let in, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be checked).",
+		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified).",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 

@@ -1,6 +1,9 @@
-// Package tracing has services tell OpenTelemetry what belongs together: a request, the operation that it orders, the attempts of its
-// steps, and the calls that they make, also where the called system is another service of ours.
+// Package tracing sends OpenTelemetry spans of requests and of the calls that they cause, across services. Package enginetelemetry adds the
+// spans of operations.
 //
-// A trace begins with the request of a client, or is the client's own. An operation keeps it (Carry), so it goes on after a restart
-// and on another replica. An attribute names operations, instances and steps, and never what a request or an answer holds.
+// A trace starts with a client's request, or continues the client's own trace. An operation stores its trace (Carry), so the trace continues
+// after a restart and on another replica. Attributes name operations, instances and steps, never contents of requests or responses. Without
+// an endpoint tracing is off: New returns nil, and every method of a nil Tracing may be called.
+//
+// Receive and Begin are the server side, Transport is the client side. Another system is traced by wrapping its client's transport.
 package tracing

@@ -13,20 +13,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inMemory is a Tracing whose spans are kept.
+// inMemory returns a Tracing that keeps its spans in memory.
 func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 
 	return tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), sample, resource.Empty()), kept
 }
 
-// told is what the tests look at of a span.
-type told struct {
+const (
+	otherTrace = "0af7651916cd43dd8448eb211c80319c"
+	sender     = "b7ad6b7169203331"
+	sent       = "00-" + otherTrace + "-" + sender + "-01"
+	unwanted   = "00-" + otherTrace + "-" + sender + "-00"
+)
+
+// summary has the fields of a span that the tests compare.
+type summary struct {
 	Name, Trace, Parent, Status string
 }
 
-func toldOf(kept *tracetest.InMemoryExporter) []told {
-	var all []told
+func summaries(kept *tracetest.InMemoryExporter) []summary {
+	var all []summary
 
 	for _, span := range kept.GetSpans() {
 		parent := ""
@@ -34,7 +41,7 @@ func toldOf(kept *tracetest.InMemoryExporter) []told {
 			parent = span.Parent.SpanID().String()
 		}
 
-		all = append(all, told{
+		all = append(all, summary{
 			Name: span.Name, Trace: span.SpanContext.TraceID().String(), Parent: parent, Status: span.Status.Description,
 		})
 	}

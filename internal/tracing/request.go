@@ -10,9 +10,31 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
+// traceparent is the header of W3C Trace Context that names the trace of a request.
+const traceparent = "traceparent"
+
+// Carry returns the trace of the context as a line that can be stored, or empty if there is none. Parse reads it.
+func Carry(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ""
+	}
+
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+
+	return carrier[traceparent]
+}
+
+// Parse reads a line of Carry. An invalid line gives an invalid span context.
+func Parse(line string) trace.SpanContext {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
+
+	return trace.SpanContextFromContext(ctx)
+}
+
 type tracingKey struct{}
 
-// Receive is a middleware that has the trace of a client go on in the context of its request. Begin needs it.
+// Receive is a middleware that continues the trace of a client in the context of its request. Begin requires it.
 func (t *Tracing) Receive(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -24,15 +46,15 @@ func (t *Tracing) Receive(next http.Handler) http.Handler {
 	})
 }
 
-// Begin begins the span of a request that was let in. The function ends it; a problem is a text that the client is told. One that changes
-// nothing has a span only within the trace of its client: else polls would make most of the traces.
+// Begin starts the span of an authorized request. The returned function ends it; a problem is the error that the client gets, or empty. A
+// request that changes nothing gets a span only within a trace of its client: otherwise polls would make up most traces.
 func Begin(ctx context.Context, name string, changes bool) (context.Context, func(problem string)) {
 	t, on := ctx.Value(tracingKey{}).(*Tracing)
 	if !on || !changes && !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, func(string) {}
 	}
 
-	//nolint:spancheck // the function that is returned ends it
+	//nolint:spancheck // the returned function ends it
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
 
 	return ctx, func(problem string) { //nolint:spancheck // as above
@@ -44,8 +66,8 @@ func Begin(ctx context.Context, name string, changes bool) (context.Context, fun
 	}
 }
 
-// Transport begins a span for each call that is made within one, and tells the system to which trace the call belongs. It lasts until
-// the answer begins. Calls outside of a span go by: polls, probes, feeds and watches.
+// Transport returns a transport that creates a span for each call within a span, and sends the trace to the called system. The span ends
+// when the response starts. Calls outside of a span (polls, probes, feeds, watches) pass unchanged.
 func Transport(system string, next http.RoundTripper) http.RoundTripper {
 	return transport{system: system, next: next}
 }
@@ -77,7 +99,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
-		span.SetStatus(codes.Error, "no answer") // the error's text may hold the address with a password
+		span.SetStatus(codes.Error, "no answer") // the text of the error may hold a URL with a password
 
 		return nil, err
 	}

@@ -8,22 +8,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/environment-broker/environment-broker/internal/tracing"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 func TestRequestsThatChangeSomethingHaveSpans(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason, header string
 		changes        bool
-		want           []told
+		want           []summary
 	}{
-		"Change":      {"a change begins a trace", "", true, []told{{Name: "change"}}},
-		"Sent":        {"a change goes on with its client's trace", sent, true, []told{{"change", otherTrace, sender, ""}}},
-		"Poll":        {"polls would make most of the traces", "", false, nil},
-		"Traced poll": {"whoever traces a read wants to see it", sent, false, []told{{"change", otherTrace, sender, ""}}},
-		"Unwanted":    {"a client may want none", unwanted, true, nil},
+		"Change":      {"a change starts a trace", "", true, []summary{{Name: "change"}}},
+		"Sent":        {"a change continues its client's trace", sent, true, []summary{{"change", otherTrace, sender, ""}}},
+		"Poll":        {"polls would make up most traces", "", false, nil},
+		"Traced poll": {"a client that traces a read wants to see it", sent, false, []summary{{"change", otherTrace, sender, ""}}},
+		"Unwanted":    {"a client may opt out", unwanted, true, nil},
 	} {
 		where, kept := inMemory(1)
 
@@ -37,10 +37,10 @@ func TestRequestsThatChangeSomethingHaveSpans(t *testing.T) {
 			end("")
 		})).ServeHTTP(httptest.NewRecorder(), request)
 
-		got := toldOf(kept)
+		got := summaries(kept)
 		for i := range got {
 			if test.header == "" {
-				got[i].Trace = "" // by chance
+				got[i].Trace = "" // random
 			}
 		}
 
@@ -54,7 +54,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
+func TestTransportSendsTheTraceAndNoSecret(t *testing.T) {
 	const password = "hunter2"
 
 	for name, test := range map[string]struct {
@@ -63,9 +63,9 @@ func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Answered": {"an answer is one, also a refusal", http.StatusNotFound, nil, ""},
-		"Failed":   {"the system has failed", http.StatusBadGateway, nil, "502 Bad Gateway"},
-		"Silent":   {"an error of the transport may hold the address, and that a password", 0, errors.New("https://u:" + password + "@host: refused"), "no answer"},
+		"Answered": {"a 4xx response is no failure of the system", http.StatusNotFound, nil, ""},
+		"Failed":   {"a 5xx response is a failure", http.StatusBadGateway, nil, "502 Bad Gateway"},
+		"Silent":   {"a transport error may hold a URL with a password", 0, errors.New("https://u:" + password + "@host: refused"), "no answer"},
 	} {
 		where, kept := inMemory(1)
 		header := ""
@@ -76,7 +76,7 @@ func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
 			return &http.Response{StatusCode: test.status, Status: "502 Bad Gateway", Body: http.NoBody}, test.err
 		})
 
-		ctx, end := where.Operations().Attempt(t.Context(), process.Record{ID: operationID, Trace: sent}, process.Attempt{Step: "Order"})
+		ctx, span := where.Start(trace.ContextWithRemoteSpanContext(t.Context(), tracing.Parse(sent)), "Order")
 
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://u:"+password+"@host/graphql?token="+password, http.NoBody)
 		if err != nil {
@@ -94,7 +94,7 @@ func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
 			response.Body.Close()
 		}
 
-		end(process.Done, "")
+		span.End()
 
 		call, attempt := kept.GetSpans()[0], kept.GetSpans()[1]
 		if call.Name != "POST provisioner" || call.Parent.SpanID() != attempt.SpanContext.SpanID() || call.Status.Description != test.want {
@@ -102,11 +102,11 @@ func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
 		}
 
 		if want := "00-" + otherTrace + "-" + call.SpanContext.SpanID().String() + "-01"; header != want {
-			t.Errorf("%s: the system is told %q, want %q", name, header, want)
+			t.Errorf("%s: the system gets %q, want %q", name, header, want)
 		}
 
 		if request.Header.Get("traceparent") != "" {
-			t.Errorf("%s: the caller's request is not to be changed", name)
+			t.Errorf("%s: the caller's request was changed", name)
 		}
 
 		for _, span := range kept.GetSpans() {
@@ -119,11 +119,11 @@ func TestTransportTellsTheTraceAndNoSecret(t *testing.T) {
 	}
 }
 
-func TestCallsOutsideOfASpanGoBy(t *testing.T) {
+func TestCallsOutsideOfASpanPassUnchanged(t *testing.T) {
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://host/", http.NoBody)
 	next := roundTripper(func(passed *http.Request) (*http.Response, error) {
 		if passed != request || passed.Header.Get("traceparent") != "" {
-			t.Error("the request is to stay as it is")
+			t.Error("the request was changed")
 		}
 
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil

@@ -2,7 +2,9 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -16,20 +18,49 @@ import (
 )
 
 const (
-	// scope is what spans name as their maker.
+	// scope is the instrumentation scope of all spans.
 	scope = "github.com/environment-broker/environment-broker"
-	// lastExport bounds how long the end of a service waits for its last spans to be sent.
-	lastExport = 5 * time.Second
+	// exportTimeout bounds how long a stopping service waits until its last spans are sent.
+	exportTimeout = 5 * time.Second
+	// tracesPath is the path of the collector, unless the endpoint names another.
+	tracesPath = "/v1/traces"
 )
 
-// Tracing is where a service tells its spans. A nil Tracing is one that is off: all its methods may be called.
+// Config says where spans are sent.
+type Config struct {
+	Endpoint string  `env:"TRACING_ENDPOINT" help:"collector that gets spans by OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
+	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of the traces started here that is kept, from 0 to 1; the client decides about traces that it started"`
+}
+
+// DefaultConfig returns the defaults: tracing is off, and with an endpoint every trace is kept.
+func DefaultConfig() Config { return Config{Sample: 1} }
+
+// options returns the options of the exporter. Errors name the variable and do not repeat its value, which may hold a password.
+func (c Config) options() ([]otlptracehttp.Option, error) {
+	if c.Sample < 0 || c.Sample > 1 {
+		return nil, fmt.Errorf("APP_TRACING_SAMPLE: %g is not between 0 and 1", c.Sample)
+	}
+
+	endpoint, err := url.Parse(c.Endpoint)
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
+		return nil, errors.New("APP_TRACING_ENDPOINT: must be a URL such as http://host:4318")
+	}
+
+	if endpoint.Path == "" || endpoint.Path == "/" {
+		endpoint.Path = tracesPath
+	}
+
+	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(endpoint.String())}, nil
+}
+
+// Tracing sends the spans of a service. A nil Tracing is off.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
 }
 
-// New returns where the service tells its spans: nil when the configuration names no endpoint.
+// New returns the tracing of a service, or nil if the configuration names no endpoint. Unsent spans are logged and dropped.
 func New(ctx context.Context, service string, config Config, log logrus.FieldLogger) (*Tracing, error) {
 	if config.Endpoint == "" {
 		return nil, nil
@@ -51,21 +82,34 @@ func New(ctx context.Context, service string, config Config, log logrus.FieldLog
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 
-	return NewWith(sdktrace.NewBatchSpanProcessor(outspoken{exporter, log}), config.Sample, named), nil
+	return NewWith(sdktrace.NewBatchSpanProcessor(loggingExporter{exporter, log}), config.Sample, named), nil
 }
 
-// NewWith returns a Tracing whose spans go to the processor, for tests.
+// NewWith returns a Tracing with a span processor of the caller, for tests.
 func NewWith(processor sdktrace.SpanProcessor, sample float64, named *resource.Resource) *Tracing {
 	sampler := sdktrace.TraceIDRatioBased(sample)
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(processor), sdktrace.WithResource(named), sdktrace.WithIDGenerator(identities{}),
+		sdktrace.WithSpanProcessor(processor), sdktrace.WithResource(named), sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
 	)
 
 	return &Tracing{provider: provider, tracer: provider.Tracer(scope), sampler: sampler}
 }
 
-// Part sends what is left when a service stops. It is the first of a service's parts: the others tell spans until they have ended.
+// Start starts a span. Tracing must not be off.
+func (t *Tracing) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	return t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends it
+}
+
+// Sampled reports whether a new trace with the id is kept. All replicas decide alike.
+func (t *Tracing) Sampled(id trace.TraceID) bool {
+	decision := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id})
+
+	return decision.Decision == sdktrace.RecordAndSample
+}
+
+// Part sends the remaining spans when the service stops. It has to be the first part, so that it stops last: the other parts create spans
+// until they end.
 func (t *Tracing) Part() lifecycle.Part {
 	return lifecycle.Part{Name: "tracing", Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -74,13 +118,13 @@ func (t *Tracing) Part() lifecycle.Part {
 	}}
 }
 
-// Close sends what is left.
+// Close sends the remaining spans.
 func (t *Tracing) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, lastExport)
+	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
 	defer cancel()
 
 	if err := t.provider.Shutdown(ctx); err != nil {
@@ -90,17 +134,17 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return nil
 }
 
-// outspoken tells the service's log what could not be sent. Spans are not worth more: the batch is gone, and the service goes on.
-type outspoken struct {
+// loggingExporter logs failed exports with the logger of the service and drops their spans.
+type loggingExporter struct {
 	sdktrace.SpanExporter
 
 	log logrus.FieldLogger
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (o outspoken) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	if err := o.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		o.log.WithError(err).WithField("spans", len(spans)).Warn("spans could not be sent")
+func (l loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := l.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		l.log.WithError(err).WithField("spans", len(spans)).Warn("sending spans failed")
 	}
 
 	return nil

@@ -14,29 +14,28 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
-	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestOffUnlessThereIsAnEndpoint(t *testing.T) {
+func TestOffWithoutAnEndpoint(t *testing.T) {
 	off, err := tracing.New(t.Context(), "broker", tracing.DefaultConfig(), logging.Discard())
 	if off != nil || err != nil {
 		t.Fatalf("want none, got %v, %v", off, err)
 	}
 
-	if off.Operations() != nil || off.Receive(nil) != nil || off.Close(t.Context()) != nil {
-		t.Error("what is off stands in nobody's way")
+	if off.Receive(nil) != nil || off.Close(t.Context()) != nil {
+		t.Error("methods of a tracing that is off have an effect")
 	}
 }
 
-func TestRefusedConfiguration(t *testing.T) {
+func TestInvalidConfiguration(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		config tracing.Config
 		want   string
 	}{
-		"No address": {"a name is no address", tracing.Config{Endpoint: "collector:4318", Sample: 1}, "APP_TRACING_ENDPOINT"},
-		"Share":      {"there is no more than everything", tracing.Config{Endpoint: "http://collector:4318", Sample: 2}, "APP_TRACING_SAMPLE"},
-		"Password":   {"the address is not repeated", tracing.Config{Endpoint: "u:secret@x", Sample: 1}, "APP_TRACING_ENDPOINT"},
+		"No address": {"a host and port is no URL", tracing.Config{Endpoint: "collector:4318", Sample: 1}, "APP_TRACING_ENDPOINT"},
+		"Share":      {"a share is at most 1", tracing.Config{Endpoint: "http://collector:4318", Sample: 2}, "APP_TRACING_SAMPLE"},
+		"Password":   {"the error does not repeat the URL", tracing.Config{Endpoint: "u:secret@x", Sample: 1}, "APP_TRACING_ENDPOINT"},
 	} {
 		_, err := tracing.New(t.Context(), "broker", test.config, logging.Discard())
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
@@ -81,8 +80,8 @@ func TestSpansReachTheCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, end := where.Operations().Attempt(t.Context(), process.Record{ID: operationID}, process.Attempt{Step: "Order"})
-	end(process.Done, "")
+	_, span := where.Start(t.Context(), "Order")
+	span.End()
 
 	if err := where.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -93,7 +92,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 }
 
-func TestALostCollectorIsToldAndHindersNobody(t *testing.T) {
+func TestFailedExportIsLogged(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	defer server.Close()
 
@@ -104,14 +103,14 @@ func TestALostCollectorIsToldAndHindersNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, end := where.Operations().Attempt(t.Context(), process.Record{ID: operationID}, process.Attempt{Step: "Order"})
-	end(process.Done, "")
+	_, span := where.Start(t.Context(), "Order")
+	span.End()
 
 	if err := where.Close(t.Context()); err != nil {
-		t.Errorf("the service ends well, got %v", err)
+		t.Errorf("the export failure fails the stop: %v", err)
 	}
 
-	if len(lines.AllEntries()) != 1 || !strings.Contains(lines.LastEntry().Message, "could not be sent") {
-		t.Errorf("the log has to say that spans are lost, it has %v", lines.AllEntries())
+	if len(lines.AllEntries()) != 1 || !strings.Contains(lines.LastEntry().Message, "sending spans failed") {
+		t.Errorf("the lost spans are not logged: %v", lines.AllEntries())
 	}
 }

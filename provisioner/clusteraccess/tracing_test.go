@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
@@ -18,7 +19,7 @@ import (
 func TestCallsIntoClustersHaveSpans(t *testing.T) {
 	access := clusteraccess.New(newCluster(t))
 	kept := tracetest.NewInMemoryExporter()
-	operations := tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), 1, resource.Empty()).Operations()
+	operations := enginetelemetry.NewTracer(tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), 1, resource.Empty()))
 
 	if _, err := access.Agent(t.Context(), place()); err != nil {
 		t.Fatal(err)

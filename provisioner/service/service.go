@@ -15,7 +15,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/enginemetrics"
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -133,7 +133,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	}
 
 	s.Metrics().MustRegister(slices.Concat(directory.collectors(), releases.collectors(), []prometheus.Collector{
-		guard, enginemetrics.Queue(stores.operations, clock.RealClock{}, s.Log),
+		guard, enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log),
 	})...)
 
 	inside := clusteraccess.New(shoots)
@@ -214,7 +214,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := config.Engine.Process()
-	limits.Observer, limits.Tracer = enginemetrics.New(s.Metrics()), s.Tracing.Operations()
+	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
 	limits.Component = failure.ComponentProvisioner
 
 	if !config.EnqueueInProgressOperations {

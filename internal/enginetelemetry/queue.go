@@ -1,4 +1,4 @@
-package enginemetrics
+package enginetelemetry
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// standingTimeout bounds the question of a scrape: one that takes longer meets a database in trouble.
-const standingTimeout = 2 * time.Second
+// queueTimeout bounds the query of a scrape, which a healthy database answers within milliseconds.
+const queueTimeout = 2 * time.Second
 
-// Standings counts operations.
+// Standings counts unfinished operations; *operations.Store implements it.
 type Standings interface {
 	Standing(ctx context.Context) ([]operations.Standing, error)
 }
 
-// queue tells how many operations have not ended, asked at each scrape: whoever asks, on whatever replica, gets the same.
+// queue reads the number and age of unfinished operations from the database at each scrape, so all replicas report the same.
 type queue struct {
 	standings Standings
 	clock     clock.PassiveClock
@@ -28,7 +28,7 @@ type queue struct {
 	unfinished, oldest *prometheus.Desc
 }
 
-// Queue returns the metrics of all that waits and runs. A scrape during which the database does not answer has none of them.
+// Queue returns the metrics of pending and running operations. They are missing from a scrape that the database does not answer in time.
 func Queue(standings Standings, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, []string{labelKind, labelState}, nil)
@@ -37,9 +37,9 @@ func Queue(standings Standings, clock clock.PassiveClock, log logrus.FieldLogger
 	return queue{
 		standings: standings, clock: clock, log: log,
 		unfinished: describe("operations_unfinished",
-			"Operations in the database that have not ended, by state: pending, in progress, canceling. All replicas tell the same."),
+			"Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same."),
 		oldest: describe("operations_oldest_seconds",
-			"How long ago the oldest operation was accepted of those that have not ended, by state. All replicas tell the same."),
+			"Age of the oldest unfinished operation, by state. All replicas report the same."),
 	}
 }
 
@@ -52,12 +52,12 @@ func (q queue) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (q queue) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), standingTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
 	defer cancel()
 
 	found, err := q.standings.Standing(ctx)
 	if err != nil {
-		q.log.WithError(err).Warn("metrics: unfinished operations could not be counted")
+		q.log.WithError(err).Warn("metrics: counting unfinished operations failed")
 
 		return
 	}

@@ -1,5 +1,4 @@
-// Package enginemetrics tells Prometheus what an engine does.
-package enginemetrics
+package enginetelemetry
 
 import (
 	"time"
@@ -19,7 +18,7 @@ const (
 	labelReason  = "reason"
 )
 
-// Metrics is a process.Observer. No label names an instance or an operation, so there are as many series as there are steps.
+// Metrics counts and times the work of an engine. It implements process.Observer.
 type Metrics struct {
 	running      *prometheus.GaugeVec
 	pickUp       *prometheus.HistogramVec
@@ -45,27 +44,27 @@ func New(registerer prometheus.Registerer) *Metrics {
 
 	made := &Metrics{
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "operations_running", Help: "Operations that this replica's workers carry at this moment.",
+			Namespace: namespace, Name: "operations_running", Help: "Operations that the workers of this replica run now.",
 		}, []string{labelKind}),
 		pickUp: prometheus.NewHistogramVec(histogram("pickup_delay_seconds",
-			"For how long operations were due before a worker took them up. One that waits for its turn is due from its acceptance.",
+			"Time between an operation becoming due and a worker claiming it. A queued operation is due from its acceptance.",
 			.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600), []string{labelKind}),
 		attempts: prometheus.NewCounterVec(counter("step_attempts_total",
-			"Runs of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back."),
+			"Attempts of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back."),
 			[]string{labelKind, labelStep, labelOutcome}),
 		stepTime: prometheus.NewHistogramVec(histogram("step_duration_seconds",
-			"How long runs of steps took.", .001, .005, .025, .1, .5, 1, 5, 10, 30, 60, 120), []string{labelKind, labelStep}),
+			"Duration of attempts of steps.", .001, .005, .025, .1, .5, 1, 5, 10, 30, 60, 120), []string{labelKind, labelStep}),
 		ended: prometheus.NewCounterVec(counter("operations_ended_total",
-			"Operations that came to their end, by state: succeeded, failed, canceled."), []string{labelKind, labelState}),
+			"Operations that ended, by state: succeeded, failed, canceled."), []string{labelKind, labelState}),
 		failed: prometheus.NewCounterVec(counter("operations_failed_total",
-			"Operations that failed, by the reason that their users are told; empty where they are told none."), []string{labelKind, labelReason}),
+			"Failed operations, by the reason that users see; empty without a reason."), []string{labelKind, labelReason}),
 		lasted: prometheus.NewHistogramVec(histogram("operation_duration_seconds",
-			"How long operations took from their acceptance to their end, by state.",
+			"Time from acceptance to end of operations, by state.",
 			1, 5, 15, 60, 180, 300, 600, 900, 1800, 3600, 7200, 21600, 86400), []string{labelKind, labelState}),
 		claimsFailed: prometheus.NewCounter(counter("claims_failed_total",
-			"How often the database could not be asked for work.")),
+			"Failed queries for due operations.")),
 		leasesLost: prometheus.NewCounter(counter("leases_lost_total",
-			"Runs that ended because another replica had taken their operation over.")),
+			"Runs that ended because another replica had claimed their operation.")),
 	}
 
 	registerer.MustRegister(made.running, made.pickUp, made.attempts, made.stepTime, made.ended, made.failed, made.lasted,

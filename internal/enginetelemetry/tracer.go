@@ -1,4 +1,4 @@
-package tracing
+package enginetelemetry
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The attributes of spans about operations, as the log names them.
+// The attributes of spans of operations. Their last parts are the names of the log fields.
 const (
 	attributeOperation = "operation.id"
 	attributeInstance  = "instance.id"
@@ -24,29 +24,27 @@ const (
 	attributeOutcome   = "operation.outcome"
 )
 
-// Operations tells of each operation as a span, and of each attempt of a step as a span within that. It implements process.Tracer.
-type Operations struct {
-	tracing *Tracing
+// tracer creates a span for each operation, and a child span for each attempt of a step.
+type tracer struct {
+	tracing *tracing.Tracing
 }
 
-var _ process.Tracer = Operations{}
-
-// Operations returns the tracer of an engine, or nil when tracing is off.
-func (t *Tracing) Operations() process.Tracer {
-	if t == nil {
+// NewTracer returns the tracer of an engine, or nil if tracing is off.
+func NewTracer(tracing *tracing.Tracing) process.Tracer {
+	if tracing == nil {
 		return nil
 	}
 
-	return Operations{t}
+	return tracer{tracing}
 }
 
 // Attempt implements process.Tracer.
-func (o Operations) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
+func (t tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
 ) (context.Context, func(process.Outcome, string)) {
-	_, own := o.spanOf(record)
+	_, own := t.spanOf(record)
 
-	//nolint:spancheck // the function that is returned ends it
-	ctx, span := o.tracing.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, own), attempt.Step, trace.WithAttributes(
+	//nolint:spancheck // the returned function ends it
+	ctx, span := t.tracing.Start(trace.ContextWithRemoteSpanContext(ctx, own), attempt.Step, trace.WithAttributes(
 		attribute.String(attributeOperation, record.ID), attribute.String(attributeInstance, record.InstanceID),
 		attribute.String(attributeKind, record.Kind), attribute.String(attributeStage, attempt.Stage),
 		attribute.String(attributeStep, attempt.Step), attribute.Int(attributeAttempt, attempt.Number),
@@ -63,12 +61,13 @@ func (o Operations) Attempt(ctx context.Context, record process.Record, attempt 
 	}
 }
 
-// Ended implements process.Tracer: only now is it known how long the operation took.
-func (o Operations) Ended(record process.Record) {
-	parent, own := o.spanOf(record)
-	ctx := known(trace.ContextWithRemoteSpanContext(context.Background(), parent), own)
+// Ended implements process.Tracer. Spans have a start and an end, so the span of the operation is created here, with the ids that spanOf
+// derives.
+func (t tracer) Ended(record process.Record) {
+	parent, own := t.spanOf(record)
+	ctx := tracing.WithIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), own)
 
-	_, span := o.tracing.tracer.Start(ctx, "operation "+record.Kind, trace.WithTimestamp(record.CreatedAt), trace.WithAttributes(
+	_, span := t.tracing.Start(ctx, "operation "+record.Kind, trace.WithTimestamp(record.CreatedAt), trace.WithAttributes(
 		attribute.String(attributeOperation, record.ID), attribute.String(attributeInstance, record.InstanceID),
 		attribute.String(attributeKind, record.Kind), attribute.String(attributeOutcome, string(record.State)),
 	))
@@ -80,10 +79,10 @@ func (o Operations) Ended(record process.Record) {
 	span.End(trace.WithTimestamp(record.FinishedAt))
 }
 
-// spanOf returns the span of an operation, and the one within which it was ordered. Every replica comes to the same. One that nobody's
-// request has ordered begins a trace, whose id is that of the operation.
-func (o Operations) spanOf(record process.Record) (parent, own trace.SpanContext) {
-	parent = carried(record.Trace)
+// spanOf returns the span of an operation and its parent, the span of the request that ordered it. Every replica derives the same ids. An
+// operation that no traced request ordered starts a trace whose id is the operation's, so that operators find it.
+func (t tracer) spanOf(record process.Record) (parent, own trace.SpanContext) {
+	parent = tracing.Parse(record.Trace)
 	traceID, flags := parent.TraceID(), parent.TraceFlags()
 	digest := sha256.Sum256([]byte("operation " + record.ID))
 
@@ -93,8 +92,7 @@ func (o Operations) spanOf(record process.Record) (parent, own trace.SpanContext
 			traceID = trace.TraceID(id)
 		}
 
-		decision := o.tracing.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: traceID})
-		flags = flags.WithSampled(decision.Decision == sdktrace.RecordAndSample)
+		flags = flags.WithSampled(t.tracing.Sampled(traceID))
 	}
 
 	return parent, trace.NewSpanContext(trace.SpanContextConfig{

@@ -1,4 +1,4 @@
-package enginemetrics_test
+package enginetelemetry_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/enginemetrics"
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -23,7 +23,7 @@ var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	metrics := enginemetrics.New(registry)
+	metrics := enginetelemetry.New(registry)
 
 	metrics.Began("provision")
 	metrics.PickedUp("provision", 20*time.Millisecond)
@@ -40,24 +40,24 @@ func TestMetrics(t *testing.T) {
 	metrics.LeaseLost()
 
 	const want = `
-# HELP environment_broker_engine_claims_failed_total How often the database could not be asked for work.
+# HELP environment_broker_engine_claims_failed_total Failed queries for due operations.
 # TYPE environment_broker_engine_claims_failed_total counter
 environment_broker_engine_claims_failed_total 1
-# HELP environment_broker_engine_leases_lost_total Runs that ended because another replica had taken their operation over.
+# HELP environment_broker_engine_leases_lost_total Runs that ended because another replica had claimed their operation.
 # TYPE environment_broker_engine_leases_lost_total counter
 environment_broker_engine_leases_lost_total 1
-# HELP environment_broker_engine_operations_ended_total Operations that came to their end, by state: succeeded, failed, canceled.
+# HELP environment_broker_engine_operations_ended_total Operations that ended, by state: succeeded, failed, canceled.
 # TYPE environment_broker_engine_operations_ended_total counter
 environment_broker_engine_operations_ended_total{kind="deprovision",state="canceled"} 1
 environment_broker_engine_operations_ended_total{kind="provision",state="failed"} 1
-# HELP environment_broker_engine_operations_failed_total Operations that failed, by the reason that their users are told; empty where they are told none.
+# HELP environment_broker_engine_operations_failed_total Failed operations, by the reason that users see; empty without a reason.
 # TYPE environment_broker_engine_operations_failed_total counter
 environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
-# HELP environment_broker_engine_operations_running Operations that this replica's workers carry at this moment.
+# HELP environment_broker_engine_operations_running Operations that the workers of this replica run now.
 # TYPE environment_broker_engine_operations_running gauge
 environment_broker_engine_operations_running{kind="deprovision"} 0
 environment_broker_engine_operations_running{kind="provision"} 1
-# HELP environment_broker_engine_step_attempts_total Runs of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back.
+# HELP environment_broker_engine_step_attempts_total Attempts of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back.
 # TYPE environment_broker_engine_step_attempts_total counter
 environment_broker_engine_step_attempts_total{kind="provision",outcome="done",step="Order"} 1
 environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying",step="Order"} 1
@@ -90,21 +90,21 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 	}
 }
 
-// standings are what a database has, or why it does not say.
+// standings is a store with fixed counts or a fixed error.
 type standings struct {
 	found []operations.Standing
 	err   error
 }
 
-// Standing implements enginemetrics.Standings.
+// Standing implements enginetelemetry.Standings.
 func (s standings) Standing(context.Context) ([]operations.Standing, error) { return s.found, s.err }
 
 func TestQueue(t *testing.T) {
 	const want = `
-# HELP environment_broker_engine_operations_oldest_seconds How long ago the oldest operation was accepted of those that have not ended, by state. All replicas tell the same.
+# HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by state. All replicas report the same.
 # TYPE environment_broker_engine_operations_oldest_seconds gauge
 environment_broker_engine_operations_oldest_seconds{kind="provision",state="pending"} 90
-# HELP environment_broker_engine_operations_unfinished Operations in the database that have not ended, by state: pending, in progress, canceling. All replicas tell the same.
+# HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same.
 # TYPE environment_broker_engine_operations_unfinished gauge
 environment_broker_engine_operations_unfinished{kind="provision",state="pending"} 3
 `
@@ -112,16 +112,16 @@ environment_broker_engine_operations_unfinished{kind="provision",state="pending"
 	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
 	some := standings{found: []operations.Standing{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
 
-	if err := testutil.CollectAndCompare(enginemetrics.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
+	if err := testutil.CollectAndCompare(enginetelemetry.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 
 	log, lines := logtest.NewNullLogger()
-	if told := testutil.CollectAndCount(enginemetrics.Queue(standings{err: errors.New("the database is away")}, now, log)); told != 0 {
-		t.Errorf("want no figures of a database that is away, got %d", told)
+	if count := testutil.CollectAndCount(enginetelemetry.Queue(standings{err: errors.New("the database is away")}, now, log)); count != 0 {
+		t.Errorf("%d metrics without an answer of the database, want none", count)
 	}
 
 	if len(lines.AllEntries()) != 1 {
-		t.Errorf("want a line that says why, got %v", lines.AllEntries())
+		t.Errorf("want a log line with the error, got %v", lines.AllEntries())
 	}
 }

@@ -1,0 +1,128 @@
+package enginetelemetry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+const (
+	operationID = "5b1f3d0e-7c2a-4d7e-9a54-0c9a3d1b2e4f"
+	ownTrace    = "5b1f3d0e7c2a4d7e9a540c9a3d1b2e4f"
+	otherTrace  = "0af7651916cd43dd8448eb211c80319c"
+	sender      = "b7ad6b7169203331"
+	sent        = "00-" + otherTrace + "-" + sender + "-01"
+	unwanted    = "00-" + otherTrace + "-" + sender + "-00"
+)
+
+// inMemory returns a Tracing that keeps its spans in memory.
+func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
+	kept := tracetest.NewInMemoryExporter()
+
+	return tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), sample, resource.Empty()), kept
+}
+
+// summary has the fields of a span that the tests compare.
+type summary struct{ Name, Trace, Parent, Status string }
+
+func summaries(kept *tracetest.InMemoryExporter) []summary {
+	var all []summary
+
+	for _, span := range kept.GetSpans() {
+		parent := ""
+		if span.Parent.IsValid() {
+			parent = span.Parent.SpanID().String()
+		}
+
+		all = append(all, summary{span.Name, span.SpanContext.TraceID().String(), parent, span.Status.Description})
+	}
+
+	return all
+}
+
+func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
+	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+	for name, test := range map[string]struct {
+		reason, trace string
+		sample        float64
+		wantTrace     string
+		wantParent    string
+	}{
+		"Ordered":  {"a request ordered it: the operation is part of its trace", sent, 1, otherTrace, sender},
+		"Internal": {"no request did: the trace has the id of the operation", "", 1, ownTrace, ""},
+		"Rubbish":  {"an invalid line is no trace", "rubbish", 1, ownTrace, ""},
+		"Client's": {"the client decides whether its trace is kept", sent, 0, otherTrace, sender},
+		"Unwanted": {"also if it is not", unwanted, 1, "", ""},
+		"Left out": {"a trace started here is sampled", "", 0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where, kept := inMemory(test.sample)
+			tracer := enginetelemetry.NewTracer(where)
+			record := process.Record{
+				ID: operationID, Kind: "provision", Trace: test.trace, State: process.Failed, CreatedAt: began, FinishedAt: began.Add(time.Minute),
+				Problem: process.Problem{Message: "the quota is used up"},
+			}
+
+			_, end := tracer.Attempt(t.Context(), record, process.Attempt{Stage: "s", Step: "Order", Number: 2})
+			end(process.StepFailed, "the quota is used up")
+			tracer.Ended(record)
+
+			if test.wantTrace == "" {
+				if spans := kept.GetSpans(); len(spans) > 0 {
+					t.Errorf("%s: got %v", test.reason, spans)
+				}
+
+				return
+			}
+
+			spans := kept.GetSpans()
+			if len(spans) != 2 {
+				t.Fatalf("%s: got %v", test.reason, spans)
+			}
+
+			want := []summary{
+				{"Order", test.wantTrace, spans[1].SpanContext.SpanID().String(), "the quota is used up"},
+				{"operation provision", test.wantTrace, test.wantParent, "the quota is used up"},
+			}
+			if diff := cmp.Diff(want, summaries(kept)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", test.reason, diff)
+			}
+
+			if took := spans[1].EndTime.Sub(spans[1].StartTime); took != time.Minute {
+				t.Errorf("the operation took %s, want a minute from its acceptance", took)
+			}
+		})
+	}
+}
+
+func TestNoTracerWhenTracingIsOff(t *testing.T) {
+	if enginetelemetry.NewTracer(nil) != nil {
+		t.Error("tracing that is off has a tracer")
+	}
+}
+
+func TestCarryReturnsTheTraceOfTheContext(t *testing.T) {
+	where, _ := inMemory(1)
+
+	if line := tracing.Carry(t.Context()); line != "" {
+		t.Errorf("a context without a trace carries %q", line)
+	}
+
+	ctx, end := enginetelemetry.NewTracer(where).Attempt(t.Context(), process.Record{ID: operationID, Trace: sent}, process.Attempt{Step: "Order"})
+	defer end(process.Done, "")
+
+	want := "00-" + otherTrace + "-" + trace.SpanContextFromContext(ctx).SpanID().String() + "-01"
+	if line := tracing.Carry(ctx); line != want {
+		t.Errorf("want %q, got %q", want, line)
+	}
+}
