@@ -3,31 +3,16 @@ package service
 import (
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // Config is the broker's configuration.
 type Config struct {
-	Address       string `env:"ADDRESS"        help:"where the Open Service Broker API and the operator API listen"`
-	StatusAddress string `env:"STATUS_ADDRESS" help:"where health, readiness and metrics are told"`
-	LogLevel      string `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
+	replica.Config `envPrefix:""`
 
-	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
-
-	Database config.Database `envPrefix:"DATABASE_"`
-	Engine   config.Engine   `envPrefix:""`
-	Tracing  tracing.Config  `envPrefix:""`
-
-	Provisioner    Provisioner   `envPrefix:"PROVISIONER_"`
-	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS"   help:"user:password[:role+role],…; roles osb, viewer, operator, admin"`
-	Access         auth.Config   `envPrefix:""`
-
-	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
+	Provisioner Provisioner `envPrefix:"PROVISIONER_"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path names none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"insist on organization_guid and space_guid"`
@@ -73,20 +58,15 @@ type OIDC struct {
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
+	shared := replica.DefaultConfig("broker", storage.DriverSQLite)
+	shared.Address, shared.StatusAddress = "127.0.0.1:8080", "127.0.0.1:8071"
+
 	return Config{
-		Address:       "127.0.0.1:8080",
-		StatusAddress: "127.0.0.1:8071",
-		LogLevel:      "info",
-		ShutdownDelay: replica.DefaultShutdownDelay,
-		Access:        auth.Default(),
-		Database:      config.DefaultDatabase(storage.DriverSQLite, "broker"),
-		Tracing:       tracing.DefaultConfig(),
-		Engine:        config.DefaultEngine(),
+		Config: shared,
 		Provisioner: Provisioner{
 			URL: "http://127.0.0.1:3000/graphql", Timeout: 120 * time.Second,
 			RuntimeTimeout: 6 * time.Hour, PollLimit: 50, Calls: 32,
 		},
-		AuditRetention:       400 * 24 * time.Hour,
 		DefaultRequestRegion: "cf-eu10",
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},

@@ -40,7 +40,7 @@ type Service struct {
 
 // New checks the configuration and puts the service together.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
-	if err := config.Engine.Check(); err != nil {
+	if err := config.Check(); err != nil {
 		return nil, err
 	}
 
@@ -60,15 +60,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 		return nil, errors.New("APP_BINDING_LIMIT: it has to be at least 1")
 	}
 
-	if config.AuditRetention < 0 {
-		return nil, errors.New("APP_AUDIT_RETENTION: it cannot be less than nothing, 0 keeps entries for ever")
-	}
-
-	base, err := replica.New(ctx, replica.Config{
-		Name:    "broker",
-		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
-	}, log)
+	base, err := replica.New(ctx, "broker", config.Config, log)
 	if err != nil {
 		return nil, err
 	}

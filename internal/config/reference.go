@@ -9,10 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Variable is an environment variable that sets a field.
+// Variable describes an environment variable.
 type Variable struct {
 	Name string
-	// Default is empty for secrets: they are not shown, not even those of a sandbox.
+	// Default is empty for secrets, even for well-known ones.
 	Default string
 	Help    string
 }

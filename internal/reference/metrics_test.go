@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
@@ -40,10 +40,10 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-func database(t *testing.T) config.Database {
+func database(t *testing.T) replica.Database {
 	t.Helper()
 
-	settings := config.DefaultDatabase(storage.DriverSQLite, "service")
+	settings := replica.DefaultConfig("service", storage.DriverSQLite).Database
 	settings.Path = filepath.Join(t.TempDir(), "service.db")
 	settings.SecretKeys = secret.NewKey("test")
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -23,26 +22,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// DefaultShutdownDelay is enough for a load balancer that asks every second.
-const DefaultShutdownDelay = 2 * time.Second
-
 // stopLimit bounds the stop of a replica once its listeners have begun to close. It is longer than the engine's grace period.
 const stopLimit = 25 * time.Second
-
-// Config is what every service is told.
-type Config struct {
-	// Name is the service's, in traces.
-	Name          string
-	Address       string
-	StatusAddress string
-	// ShutdownDelay is how long a replica that was told to stop goes on answering, so that load balancers notice.
-	ShutdownDelay time.Duration
-	// Users are those of APP_AUTH_BASIC_USERS, Access is how else clients come in.
-	Users    secret.String
-	Access   auth.Config
-	Database config.Database
-	Tracing  tracing.Config
-}
 
 // Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
 type Replica struct {
@@ -63,21 +44,17 @@ type Replica struct {
 }
 
 // New checks the configuration and opens the database. Errors name the variable that has to be changed.
-func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, error) {
+func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.New(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
 
 	var err error
 
 	replica.Access, err = auth.New(auth.Options{
-		Address: config.Address, Users: config.Users, Config: config.Access, Clock: clock.RealClock{}, Log: log, Metrics: replica.Metrics(),
+		Address: config.Address, Users: config.AuthBasicUsers, Config: config.Access, Clock: clock.RealClock{}, Log: log, Metrics: replica.Metrics(),
 	})
 	if err != nil {
 		return nil, err
-	}
-
-	if config.ShutdownDelay < 0 {
-		return nil, errors.New("APP_SHUTDOWN_DELAY: it has to be 0s or longer")
 	}
 
 	replica.Keys, err = config.Database.Keys()
@@ -90,7 +67,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Replica, 
 		return nil, err
 	}
 
-	if replica.Tracing, err = tracing.New(ctx, config.Name, config.Tracing, log); err != nil {
+	if replica.Tracing, err = tracing.New(ctx, name, config.Tracing, log); err != nil {
 		return nil, err
 	}
 

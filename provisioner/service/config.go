@@ -6,33 +6,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/replica"
-	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // Config is the Provisioner's configuration. Names and defaults are those of the former Provisioner where it had them.
 type Config struct {
-	Address               string `env:"ADDRESS"                 help:"where the API listens"`
-	StatusAddress         string `env:"STATUS_ADDRESS"          help:"where health, readiness and metrics are told"`
+	replica.Config `envPrefix:""`
+
 	APIEndpoint           string `env:"API_ENDPOINT"            help:"path of the GraphQL API"`
 	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path at which the playground finds the API"`
-	LogLevel              string `env:"LOG_LEVEL"               help:"debug, info, warning or error"`
 
-	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long requests are still answered after SIGTERM, so that load balancers notice"`
-
-	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"user:password,…; needed beyond the loopback"`
-	Access         auth.Config   `envPrefix:""`
-
-	Director Director        `envPrefix:"DIRECTOR_"`
-	OAuth    OAuth           `envPrefix:""`
-	Database config.Database `envPrefix:"DATABASE_"`
-	Engine   config.Engine   `envPrefix:""`
-	Tracing  tracing.Config  `envPrefix:""`
+	Director Director `envPrefix:"DIRECTOR_"`
+	OAuth    OAuth    `envPrefix:""`
 
 	ProvisioningTimeout   ProvisioningTimeout   `envPrefix:"PROVISIONING_TIMEOUT_"`
 	DeprovisioningTimeout DeprovisioningTimeout `envPrefix:"DEPROVISIONING_TIMEOUT_"`
@@ -41,8 +29,6 @@ type Config struct {
 	Kyma                  Kyma                  `envPrefix:"KYMA_"`
 
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false leaves operations alone that were accepted before the start of the replica"`
-
-	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"for how long the audit trail keeps what is written from now on; 0 is for ever. What was accepted as an operation is kept as long as that"`
 }
 
 // Director is where runtimes are registered.
@@ -100,19 +86,15 @@ type Gardener struct {
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
+	shared := replica.DefaultConfig("provisioner", storage.DriverPostgres)
+	shared.Address, shared.StatusAddress = "127.0.0.1:3000", "127.0.0.1:3001"
+
 	return Config{
-		Address:               "127.0.0.1:3000",
-		StatusAddress:         "127.0.0.1:3001",
+		Config:                shared,
 		APIEndpoint:           "/graphql",
 		PlaygroundAPIEndpoint: "/graphql",
-		LogLevel:              "info",
-		ShutdownDelay:         replica.DefaultShutdownDelay,
 		Director:              Director{URL: "https://compass-gateway-auth-oauth.kyma.local/director/graphql", Calls: 16},
 		OAuth:                 OAuth{CredentialsNamespace: "compass-system", CredentialsSecretName: "compass-provisioner-credentials"},
-		Access:                auth.Default(),
-		Database:              config.DefaultDatabase(storage.DriverPostgres, "provisioner"),
-		Tracing:               tracing.DefaultConfig(),
-		Engine:                config.DefaultEngine(),
 		ProvisioningTimeout: ProvisioningTimeout{
 			ClusterDomains:         10 * time.Minute,
 			ClusterCreation:        time.Hour,
@@ -135,13 +117,12 @@ func DefaultConfig() Config {
 		},
 		Kyma:                        Kyma{ReleasesCalls: 8},
 		EnqueueInProgressOperations: true,
-		AuditRetention:              400 * 24 * time.Hour,
 	}
 }
 
 // check finds settings that exclude each other or ask for what is not there.
 func (c Config) check() error {
-	wrong := []error{c.Engine.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
+	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 
 	if c.Gardener.PollInterval <= 0 {
 		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: it has to be longer than nothing"))
@@ -157,10 +138,6 @@ func (c Config) check() error {
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {
 		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
-	}
-
-	if c.AuditRetention < 0 {
-		wrong = append(wrong, errors.New("APP_AUDIT_RETENTION: it cannot be less than nothing, 0 keeps entries for ever"))
 	}
 
 	if c.Gardener.Calls < 1 {

@@ -54,11 +54,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
-	base, err := replica.New(ctx, replica.Config{
-		Name:    "provisioner",
-		Address: config.Address, StatusAddress: config.StatusAddress, ShutdownDelay: config.ShutdownDelay,
-		Users: config.AuthBasicUsers, Access: config.Access, Database: config.Database, Tracing: config.Tracing,
-	}, log)
+	base, err := replica.New(ctx, "provisioner", config.Config, log)
 	if err != nil {
 		return nil, err
 	}

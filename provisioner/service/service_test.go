@@ -270,7 +270,7 @@ func TestCreationThatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
 	const ended = "environment_broker_engine_operations_ended_total"
 
 	if err := testutil.GatherAndCompare(l.metrics, strings.NewReader(`
-# HELP `+ended+` Operations that came to their end, by state: succeeded, failed, canceled.
+# HELP `+ended+` Operations that ended, by state: succeeded, failed, canceled.
 # TYPE `+ended+` counter
 `+ended+`{kind="ProvisionNoInstall",state="canceled"} 1
 `), ended); err != nil {

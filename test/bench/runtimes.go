@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
@@ -136,7 +136,7 @@ func provisionerSettings(database storage.Config, s *scope) provisioner.Config {
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	settings.Gardener.Project = fakegarden.DefaultProject
-	settings.Database = config.Database{
+	settings.Database = replica.Database{
 		Driver: database.Driver, User: database.User, Password: database.Password, Host: database.Host, Port: strconv.Itoa(database.Port),
 		Name: database.Name, SSLMode: database.SSLMode, SecretKeys: s.keys,
 	}

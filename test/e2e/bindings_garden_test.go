@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -18,9 +18,9 @@ import (
 func TestBindingsOnTheRealGarden(t *testing.T) {
 	t.Parallel()
 
-	var settings config.Database
+	var settings replica.Database
 
-	w := newWorldOn(t, realGarden(t, "--cluster-creation=1s"), func(t *testing.T, service string) config.Database {
+	w := newWorldOn(t, realGarden(t, "--cluster-creation=1s"), func(t *testing.T, service string) replica.Database {
 		t.Helper()
 
 		fresh := onPostgres(t, service)
@@ -106,7 +106,7 @@ func accountsIn(t *testing.T, runtime *kubernetes.Clientset) int {
 }
 
 // expire lets the time of all bindings be over, for which a test cannot wait.
-func expire(t *testing.T, settings config.Database) {
+func expire(t *testing.T, settings replica.Database) {
 	t.Helper()
 
 	address, err := settings.Storage()

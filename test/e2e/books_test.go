@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -24,7 +24,7 @@ type books struct {
 	operations *operations.Store
 }
 
-func openBooks(t *testing.T, service string, settings config.Database) books {
+func openBooks(t *testing.T, service string, settings replica.Database) books {
 	t.Helper()
 
 	keys, err := settings.Keys()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
@@ -128,7 +128,7 @@ func roadToGarden(t *testing.T, kubeconfig string) (*tcpRoad, string) {
 }
 
 // variables are the environment variables of a database.
-func variables(database config.Database) []string {
+func variables(database replica.Database) []string {
 	return []string{
 		"APP_DATABASE_DRIVER=" + database.Driver,
 		"APP_DATABASE_USER=" + database.User,

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 )
 
@@ -15,7 +15,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	t.Parallel()
 
 	server := postgrestest.Own(t, "max_connections=40")
-	fresh := func(t *testing.T, service string) config.Database {
+	fresh := func(t *testing.T, service string) replica.Database {
 		t.Helper()
 
 		return postgresSettings(server.Database(t), service)

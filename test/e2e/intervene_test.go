@@ -201,7 +201,7 @@ func TestWhatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
 	const ended = "environment_broker_engine_operations_ended_total"
 
 	if err := testutil.GatherAndCompare(l.metrics, strings.NewReader(`
-# HELP `+ended+` Operations that came to their end, by state: succeeded, failed, canceled.
+# HELP `+ended+` Operations that ended, by state: succeeded, failed, canceled.
 # TYPE `+ended+` counter
 `+ended+`{kind="provision",state="canceled"} 2
 `), ended); err != nil {

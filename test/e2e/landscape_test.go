@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
 // database gives a service a new database; the name tells it from others.
-type database func(t *testing.T, service string) config.Database
+type database func(t *testing.T, service string) replica.Database
 
 // eachDatabase runs the test on SQLite and on PostgreSQL.
 func eachDatabase(t *testing.T, test func(t *testing.T, fresh database)) {
@@ -32,17 +32,17 @@ func eachDatabase(t *testing.T, test func(t *testing.T, fresh database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, onPostgres) })
 }
 
-func onSQLite(t *testing.T, service string) config.Database {
+func onSQLite(t *testing.T, service string) replica.Database {
 	t.Helper()
 
-	settings := config.DefaultDatabase(storage.DriverSQLite, service)
+	settings := replica.DefaultConfig(service, storage.DriverSQLite).Database
 	settings.Path = filepath.Join(t.TempDir(), service+".db")
 	settings.SecretKeys = secret.NewKey("test")
 
 	return settings
 }
 
-func onPostgres(t *testing.T, service string) config.Database {
+func onPostgres(t *testing.T, service string) replica.Database {
 	t.Helper()
 
 	return postgresSettings(postgrestest.Database(t), service)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -17,7 +17,7 @@ import (
 )
 
 // database gives a service a new database; the name tells it from others.
-type database func(t *testing.T, service string) config.Database
+type database func(t *testing.T, service string) replica.Database
 
 // eachDatabase runs the test on SQLite and on PostgreSQL.
 func eachDatabase(t *testing.T, test func(t *testing.T, fresh database)) {
@@ -26,22 +26,22 @@ func eachDatabase(t *testing.T, test func(t *testing.T, fresh database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, onPostgres) })
 }
 
-func onSQLite(t *testing.T, service string) config.Database {
+func onSQLite(t *testing.T, service string) replica.Database {
 	t.Helper()
 
-	settings := config.DefaultDatabase(storage.DriverSQLite, service)
+	settings := replica.DefaultConfig(service, storage.DriverSQLite).Database
 	settings.Path = filepath.Join(t.TempDir(), service+".db")
 	settings.SecretKeys = secret.NewKey("test")
 
 	return settings
 }
 
-func onPostgres(t *testing.T, service string) config.Database {
+func onPostgres(t *testing.T, service string) replica.Database {
 	t.Helper()
 
 	made := postgrestest.Database(t)
 
-	settings := config.DefaultDatabase(storage.DriverPostgres, service)
+	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
 	settings.User, settings.Password = made.User, made.Password
 	settings.Host, settings.Port = made.Host, strconv.Itoa(made.Port)
 	settings.Name, settings.SSLMode = made.Name, made.SSLMode

@@ -18,6 +18,7 @@ import (
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
@@ -96,7 +97,7 @@ func startOn(t testing.TB, fresh database, settings ...setting) *landscape {
 }
 
 // brokerSettings are those of a broker of these tests. Its users may do everything, or only look on.
-func brokerSettings(t testing.TB, database config.Database, settings ...setting) broker.Config {
+func brokerSettings(t testing.TB, database replica.Database, settings ...setting) broker.Config {
 	t.Helper()
 
 	variables := make([]string, len(settings))
@@ -194,29 +195,29 @@ func (l *landscape) stickClusters(t testing.TB) {
 }
 
 // database gives a service a new database; the name tells it from others.
-type database func(t testing.TB, service string) config.Database
+type database func(t testing.TB, service string) replica.Database
 
 // databases are those that every service runs on.
 func databases() map[string]database {
 	return map[string]database{"sqlite": sqlite, "postgres": postgres}
 }
 
-func sqlite(t testing.TB, service string) config.Database {
+func sqlite(t testing.TB, service string) replica.Database {
 	t.Helper()
 
-	settings := config.DefaultDatabase(storage.DriverSQLite, service)
+	settings := replica.DefaultConfig(service, storage.DriverSQLite).Database
 	settings.Path = filepath.Join(t.TempDir(), service+".db")
 	settings.SecretKeys = secret.NewKey("test")
 
 	return settings
 }
 
-func postgres(t testing.TB, service string) config.Database {
+func postgres(t testing.TB, service string) replica.Database {
 	t.Helper()
 
 	database := postgrestest.Database(t)
 
-	settings := config.DefaultDatabase(storage.DriverPostgres, service)
+	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
 	settings.User, settings.Password = database.User, database.Password
 	settings.Host, settings.Port = database.Host, strconv.Itoa(database.Port)
 	settings.Name, settings.SSLMode = database.Name, database.SSLMode

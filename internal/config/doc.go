@@ -1,0 +1,6 @@
+// Package config reads environment variables into a typed struct whose values are the defaults, and lists the variables of such a struct for
+// the reference page.
+//
+// A field is a variable with the tags `env` (the name without the prefix) and `help` (the text of docs/operator/configuration.md). A struct
+// field with the tag `envPrefix` groups variables. docs/contributor/add-a-variable.md shows how to add one.
+package config

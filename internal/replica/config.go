@@ -1,0 +1,164 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Config holds the settings that all services share. The configuration of a service embeds it, so each variable is declared once.
+type Config struct {
+	Address       string        `env:"ADDRESS"        help:"host and port of the API"`
+	StatusAddress string        `env:"STATUS_ADDRESS" help:"host and port of health, readiness and metrics"`
+	LogLevel      string        `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long a replica still answers requests after SIGTERM, so that load balancers notice"`
+
+	Database Database       `envPrefix:"DATABASE_"`
+	Engine   Engine         `envPrefix:""`
+	Tracing  tracing.Config `envPrefix:""`
+
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required beyond the loopback unless another kind of authentication is set"`
+	Access         auth.Config   `envPrefix:""`
+
+	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"how long new entries of the audit log are kept; 0 keeps them forever. Entries of accepted operations are kept as long as the operation"`
+}
+
+const (
+	// defaultShutdownDelay suffices for a load balancer that probes every second.
+	defaultShutdownDelay = 2 * time.Second
+	// defaultAuditRetention is 400 days: a year, and a month to look at it.
+	defaultAuditRetention   = 400 * 24 * time.Hour
+	defaultOperationTimeout = 24 * time.Hour
+	// defaultTimelineRetention is 30 days.
+	defaultTimelineRetention = 720 * time.Hour
+)
+
+// DefaultConfig returns the defaults of a service with the name, which is also the name of its database.
+func DefaultConfig(name, driver string) Config {
+	engine := process.DefaultConfig()
+
+	return Config{
+		LogLevel: "info", ShutdownDelay: defaultShutdownDelay,
+		Database: Database{
+			Driver: driver, Path: name + ".db", User: "postgres", Password: "password", Host: "localhost", Port: "5432",
+			Name: name, SSLMode: "disable",
+		},
+		Engine: Engine{
+			Workers: engine.Workers, LeaseDuration: engine.Lease, OperationTimeout: defaultOperationTimeout,
+			PendingTimeout: engine.PendingLimit, TimelineRetention: defaultTimelineRetention,
+		},
+		Tracing: tracing.DefaultConfig(), Access: auth.Default(), AuditRetention: defaultAuditRetention,
+	}
+}
+
+// Check returns all invalid settings as one error, which names their variables.
+func (c Config) Check() error {
+	wrong := []error{c.Engine.check()}
+
+	if c.ShutdownDelay < 0 {
+		wrong = append(wrong, invalid("SHUTDOWN_DELAY", "must not be negative"))
+	}
+
+	if c.AuditRetention < 0 {
+		wrong = append(wrong, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries forever"))
+	}
+
+	return errors.Join(wrong...)
+}
+
+func invalid(variable, reason string) error {
+	return fmt.Errorf("%s%s: %s", config.Prefix, variable, reason)
+}
+
+// Database locates the database of a service.
+type Database struct {
+	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
+	Path        string        `env:"PATH"          help:"file of SQLite"`
+	User        string        `env:"USER"          help:"user of PostgreSQL"`
+	Password    secret.String `env:"PASSWORD"      help:"password of the user; the default is password"`
+	Host        string        `env:"HOST"          help:"host of PostgreSQL"`
+	Port        string        `env:"PORT"          help:"port of PostgreSQL"`
+	Name        string        `env:"NAME"          help:"database of PostgreSQL"`
+	SSLMode     string        `env:"SSL_MODE"      help:"disable, require, verify-ca or verify-full"`
+	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the authorities of PostgreSQL's certificate; empty for those of the system"`
+	// SecretKeys has no default: a service without keys does not start.
+	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,… of 32 bytes each; the first encrypts, all decrypt"`
+}
+
+// Storage converts the settings for package storage.
+func (d Database) Storage() (storage.Config, error) {
+	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
+		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown, use %s or %s",
+			config.Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
+	}
+
+	port, err := strconv.Atoi(d.Port)
+	if err != nil {
+		return storage.Config{}, fmt.Errorf("%sDATABASE_PORT: %q is not a number", config.Prefix, d.Port)
+	}
+
+	return storage.Config{
+		Driver: d.Driver, Path: d.Path, User: d.User, Password: d.Password, Host: d.Host, Port: port,
+		Name: d.Name, SSLMode: d.SSLMode, SSLRootCert: d.SSLRootCert,
+	}, nil
+}
+
+// Keys parses the keys that seal secrets.
+func (d Database) Keys() (*secret.Keyring, error) {
+	keys, err := secret.ParseKeyring(d.SecretKeys)
+	if err != nil {
+		return nil, fmt.Errorf("%sDATABASE_SECRET_KEYS: %w", config.Prefix, err)
+	}
+
+	return keys, nil
+}
+
+// Engine sets the limits of the engine in one replica.
+type Engine struct {
+	Workers           int            `env:"WORKERS"            help:"operations that one replica runs at the same time; with 0 it only serves requests"`
+	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of a kind that one replica runs at the same time, as kind:number, comma-separated; half of the workers are always free for kinds that use less than their share"`
+	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"how long a dead replica keeps its operations"`
+	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"how long an operation may take from its first attempt"`
+	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"how long an operation may be pending"`
+	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`
+}
+
+// Process converts the settings for package process.
+func (e Engine) Process() process.Config {
+	engine := process.DefaultConfig()
+	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration
+	engine.PendingLimit, engine.Limits = e.PendingTimeout, e.WorkersPerKind
+
+	return engine
+}
+
+func (e Engine) check() error {
+	var wrong []error
+
+	if e.Workers < 0 {
+		wrong = append(wrong, invalid("WORKERS", "must not be negative"))
+	}
+
+	for _, limit := range []struct {
+		variable string
+		value    time.Duration
+	}{{"LEASE_DURATION", e.LeaseDuration}, {"OPERATION_TIMEOUT", e.OperationTimeout}, {"PENDING_TIMEOUT", e.PendingTimeout}} {
+		if limit.value <= 0 {
+			wrong = append(wrong, invalid(limit.variable, "must be positive"))
+		}
+	}
+
+	if e.TimelineRetention < 0 {
+		wrong = append(wrong, invalid("TIMELINE_RETENTION", "must not be negative; 0 keeps timelines forever"))
+	}
+
+	return errors.Join(wrong...)
+}
