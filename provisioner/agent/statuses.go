@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -24,16 +23,11 @@ const (
 	most = 16
 )
 
-// Shoots tells what Gardener says of clusters. Its errors are of package failure.
-type Shoots interface {
-	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
-}
-
 // Statuses tell how agents are connected. However many ask, each cluster is asked once at a time and not more often than every
 // few seconds.
 type Statuses struct {
 	clusters Clusters
-	shoots   Shoots
+	shoots   shoot.Reader
 	clock    clock.Clock
 	asking   chan struct{}
 
@@ -49,7 +43,7 @@ type answer struct {
 }
 
 // NewStatuses returns statuses that nobody has asked for yet.
-func NewStatuses(clusters Clusters, shoots Shoots, clock clock.Clock) *Statuses {
+func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Statuses {
 	return &Statuses{
 		clusters: clusters, shoots: shoots, clock: clock, asking: make(chan struct{}, most), answers: map[Place]*answer{},
 	}

@@ -81,7 +81,7 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	return cluster, disconnect, nil
 }
 
-// SetAdministrators implements administrators.Clusters.
+// SetAdministrators implements processes.Clusters.
 func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {

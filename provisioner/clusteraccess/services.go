@@ -36,7 +36,7 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements deprovisioning.Clusters. A cluster without a service catalog has no services.
+// RemoveServices implements processes.Clusters. A cluster without a service catalog has no services.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -48,7 +48,7 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 	return left, err
 }
 
-// ReleaseBrokers implements deprovisioning.Clusters. What finalizers of brokers keep in order, classes and plans, goes with the cluster.
+// ReleaseBrokers implements processes.Clusters. What finalizers of brokers keep in order, classes and plans, goes with the cluster.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)

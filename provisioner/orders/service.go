@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -38,11 +37,6 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// Shoots reads Shoots. Its errors are of package failure.
-type Shoots interface {
-	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
-}
-
 // Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
 // database.
 type Registrar interface {
@@ -65,7 +59,7 @@ type Options struct {
 	Operations  *operations.Store
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
-	Shoots      Shoots
+	Shoots      shoot.Reader
 	// Registrar assigns the ids of runtimes. If it is nil, the service does.
 	Registrar Registrar
 	// Agents is nil without Director: then no agent is connected.

@@ -4,18 +4,13 @@ import (
 	"context"
 	"time"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
-
-// Shoots is where the steps learn what Director is told.
-type Shoots interface {
-	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
-}
 
 // Labels that tell the cluster of a runtime.
 const (
@@ -24,7 +19,7 @@ const (
 )
 
 // Described is the stage that tells Director which cluster the runtime is, as soon as it has its domain.
-func Described(d Director, shoots Shoots) process.Stage[operation.Data] {
+func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
@@ -50,7 +45,7 @@ func stage(name string, step process.Step[operation.Data]) process.Stage[operati
 
 type describe struct {
 	director Director
-	shoots   Shoots
+	shoots   shoot.Reader
 }
 
 // Name implements process.Step.

@@ -6,43 +6,33 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/provisioner/administrators"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
-	"github.com/environment-broker/environment-broker/provisioner/clusterupdate"
-	"github.com/environment-broker/environment-broker/provisioner/deprovisioning"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/kyma"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
-	"github.com/environment-broker/environment-broker/provisioner/provisioning"
+	"github.com/environment-broker/environment-broker/provisioner/processes"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Parts are what the processes reach the outside by.
+// Parts are the systems and stores that the processes call. The crash matrix passes ones that fail.
 type Parts struct {
 	Shoots   *gardener.Client
-	Clusters interface {
-		administrators.Clusters
-		deprovisioning.Clusters
-	}
-	Agents agent.Clusters
+	Clusters processes.Clusters
+	Agents   agent.Clusters
 	// Tokens is nil without Director.
-	Tokens   agent.Tokens
-	Runtimes interface {
-		clusterupdate.Runtimes
-		deprovisioning.Runtimes
-	}
+	Tokens    agent.Tokens
+	Runtimes  processes.Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
 	Landscape Landscape
-	// Director is nil when runtimes are not registered.
+	// Director is nil if runtimes are not registered.
 	Director registration.Director
 }
 
-// statuses tell how agents are connected. Without Director there are none, for no agent is.
+// statuses returns the connection status of agents, or nil without Director.
 func (p Parts) statuses() orders.Agents {
 	if p.Tokens == nil {
 		return nil
@@ -51,86 +41,56 @@ func (p Parts) statuses() orders.Agents {
 	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
 
-// installationPoll is how long it takes from one piece of work in a cluster to the next.
-const installationPoll = 5 * time.Second
+// workPoll is the pause between two pieces of work inside a cluster.
+const workPoll = 5 * time.Second
 
-// Processes are what the Provisioner does with runtimes. Every kind of operation is registered here, and reaches the outside only by
-// what is handed in: the crash matrix hands in what goes wrong.
+// Processes returns the processes of all kinds of operations.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
-	poll, limit := config.Gardener.PollInterval, config.Engine.OperationTimeout
-
-	build := shootBuilder(config, parts.Landscape)
-
-	changes := clusterupdate.Options{
-		Shoots:             parts.Shoots,
-		Build:              build,
-		Clusters:           parts.Clusters,
-		Runtimes:           parts.Runtimes,
-		RefreshTimeout:     config.ProvisioningTimeout.ShootRefresh,
-		UpgradeTimeout:     config.ProvisioningTimeout.ShootUpgrade,
-		HibernationTimeout: config.HibernationTimeout.WaitingForClusterHibernation,
-		BindingsTimeout:    config.ProvisioningTimeout.BindingsCreation,
-		Poll:               poll,
-		Limit:              limit,
-	}
-
-	creation := provisioning.Options{
-		Shoots:          parts.Shoots,
-		Build:           build,
-		Clusters:        parts.Clusters,
-		DomainTimeout:   config.ProvisioningTimeout.ClusterDomains,
-		CreationTimeout: config.ProvisioningTimeout.ClusterCreation,
-		BindingsTimeout: config.ProvisioningTimeout.BindingsCreation,
-		OnceNamed:       parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
-		Poll:            poll,
-		Limit:           limit,
-	}
-
-	removal := deprovisioning.Options{
-		Shoots:          parts.Shoots,
-		Runtimes:        parts.Runtimes,
-		Now:             clock.RealClock{}.Now,
-		DeletionTimeout: config.DeprovisioningTimeout.WaitingForClusterDeletion,
-		OnceGone:        parts.withDirector(registration.Forgotten(parts.Director)),
-		Poll:            poll,
-		Limit:           limit,
-	}
-
-	installing := kyma.Options{
-		Releases: parts.Releases, Installer: parts.Installer, Clusters: parts.Clusters, Poll: installationPoll,
-		StartTimeout: config.ProvisioningTimeout.InstallationTriggering, Timeout: config.ProvisioningTimeout.Installation,
-	}
-
-	upgrading := installing
-	upgrading.StartTimeout, upgrading.Timeout = config.ProvisioningTimeout.UpgradeTriggering, config.ProvisioningTimeout.Upgrade
+	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
 	agents := agent.Options{
 		Clusters:             parts.Agents,
 		Tokens:               parts.Tokens,
-		ConfigurationTimeout: config.ProvisioningTimeout.AgentConfiguration,
-		ConnectionTimeout:    config.ProvisioningTimeout.AgentConnection,
+		ConfigurationTimeout: provisioning.AgentConfiguration,
+		ConnectionTimeout:    provisioning.AgentConnection,
 		Connected:            parts.withDirector(registration.Connected(parts.Director)),
 		Limit:                limit,
 	}
 
-	return []process.Process[operation.Data]{
-		provisioning.Process(creation),
-		provisioning.WithKyma(creation, installing, agent.Stages(agents)...),
-		clusterupdate.Upgrade(changes),
-		clusterupdate.Hibernate(changes),
-		clusterupdate.WakeUp(changes),
-		agent.Reconnect(agents),
-		clusterupdate.UpgradeKyma(changes, upgrading),
-		clusterupdate.RollBackKyma(changes, upgrading),
-		deprovisioning.Process(removal),
-		deprovisioning.WithKyma(removal, deprovisioning.Kyma{
-			Clusters: parts.Clusters, Installer: parts.Installer, ServiceBrokers: config.Gardener.ClusterCleanupSelector,
-			CleanupTimeout: config.DeprovisioningTimeout.ClusterCleanup, Poll: installationPoll,
-		}),
-	}
+	return processes.Options{
+		Shoots:         parts.Shoots,
+		Clusters:       parts.Clusters,
+		Runtimes:       parts.Runtimes,
+		Releases:       parts.Releases,
+		Installer:      parts.Installer,
+		Build:          shootBuilder(config, parts.Landscape),
+		Now:            clock.RealClock{}.Now,
+		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
+		Poll:           config.Gardener.PollInterval,
+		WorkPoll:       workPoll,
+		Limit:          limit,
+		Timeouts: processes.Timeouts{
+			Domain:            provisioning.ClusterDomains,
+			Creation:          provisioning.ClusterCreation,
+			Refresh:           provisioning.ShootRefresh,
+			Upgrade:           provisioning.ShootUpgrade,
+			Hibernation:       config.HibernationTimeout.WaitingForClusterHibernation,
+			Deletion:          config.DeprovisioningTimeout.WaitingForClusterDeletion,
+			Bindings:          provisioning.BindingsCreation,
+			InstallationStart: provisioning.InstallationTriggering,
+			Installation:      provisioning.Installation,
+			KymaUpgradeStart:  provisioning.UpgradeTriggering,
+			KymaUpgrade:       provisioning.Upgrade,
+			Cleanup:           config.DeprovisioningTimeout.ClusterCleanup,
+		},
+		Named:     parts.withDirector(registration.Described(parts.Director, parts.Shoots)),
+		Connected: agent.Stages(agents),
+		Gone:      parts.withDirector(registration.Forgotten(parts.Director)),
+		Reconnect: agents,
+	}.All()
 }
 
-// withDirector leaves out the stages where there is no Director.
+// withDirector returns the stages, or none without Director.
 func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
 	if p.Director == nil {
 		return nil
@@ -139,10 +99,10 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 	return stages
 }
 
-// namespace is the project's namespace in Gardener.
+// namespace returns the namespace of a Gardener project.
 func namespace(project string) string { return "garden-" + project }
 
-// shootBuilder makes the Shoots of the landscape.
+// shootBuilder returns a function that builds the Shoot of a runtime.
 func shootBuilder(config Config, landscape Landscape) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
 

@@ -112,7 +112,7 @@ func (i installer) bring(ctx context.Context, call string, wanted []string) (ins
 	return progress, nil
 }
 
-// Connect implements kyma.Clusters.
+// Connect implements processes.Clusters.
 func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
 	if err := i.line.Outside(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
 		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not answer")
@@ -121,7 +121,7 @@ func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), e
 	return &rest.Config{}, func() {}, nil
 }
 
-// RemoveServices implements deprovisioning.Clusters.
+// RemoveServices implements processes.Clusters.
 func (i insides) RemoveServices(ctx context.Context, _, _ string) (left string, err error) {
 	err = i.work(ctx, "RemoveServices", func(inside *kymaInside) {
 		if inside.services > 0 {
@@ -133,7 +133,7 @@ func (i insides) RemoveServices(ctx context.Context, _, _ string) (left string, 
 	return left, err
 }
 
-// ReleaseBrokers implements deprovisioning.Clusters.
+// ReleaseBrokers implements processes.Clusters.
 func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
 	return i.work(ctx, "ReleaseBrokers", func(inside *kymaInside) { inside.held = 0 })
 }

@@ -103,7 +103,7 @@ type runtimeRows struct {
 	line  *crashtest.Line
 }
 
-// Configured implements changing.Runtimes.
+// Configured implements processes.Runtimes.
 func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	return r.line.Outside(ctx, "Configured", func(ctx context.Context) error {
 		return r.store.Configured(ctx, id, configuration, position)
@@ -116,7 +116,7 @@ type insides struct {
 	line        *crashtest.Line
 }
 
-// SetAdministrators implements administrators.Clusters.
+// SetAdministrators implements processes.Clusters.
 func (i insides) SetAdministrators(ctx context.Context, _ string, users []string) error {
 	err := i.line.Outside(ctx, "SetAdministrators", func(context.Context) error {
 		i.provisioner.administrators.Store(&users)
@@ -130,7 +130,7 @@ func (i insides) SetAdministrators(ctx context.Context, _ string, users []string
 	return nil
 }
 
-// MarkDeleted implements deprovisioning.Runtimes.
+// MarkDeleted implements processes.Runtimes.
 func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	return r.line.Outside(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
 }

@@ -174,7 +174,7 @@ func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unst
 func (s *serviceCatalog) givesBack(removalID string) {
 	s.Helper()
 
-	s.says(removalID, "there are still 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
+	s.says(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
 		"which says UnbindCallFailed: the broker is busy")
 
 	s.mutex.Lock()

@@ -1,0 +1,30 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// cleanUp deletes the services that the cluster got from outside. Without the cluster nobody would deprovision them.
+func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+	reachable, err := o.reachable(ctx, op)
+	if err != nil || !reachable {
+		return op, 0, err
+	}
+
+	left, err := o.Clusters.RemoveServices(ctx, op.Data.Runtime.ShootName, o.ServiceBrokers)
+	if err == nil && left == "" {
+		return op, 0, nil
+	}
+
+	why := "the services of the cluster are being deleted"
+	if left != "" {
+		why += ", remaining: " + left
+	}
+
+	return o.retryCleanup(ctx, op, why, err, o.Timeouts.Cleanup)
+}

@@ -1,0 +1,37 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// createShoot applies the Shoot. Its name is in the row of the runtime, so repeated runs create one.
+func (o Options) createShoot(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	runtime := op.Data.Runtime
+
+	objects, err := o.Build(runtime, op.ID)
+	if err != nil {
+		return op, 0, err
+	}
+
+	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
+
+	// Fails if the lease is lost: a replica that was frozen must not create what has been removed since.
+	if err := op.Save(ctx); err != nil {
+		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
+	}
+
+	if err := o.Shoots.Apply(ctx, objects); err != nil {
+		return op, 0, err
+	}
+
+	log.WithField("shoot", runtime.ShootName).Info("shoot applied")
+
+	return op, 0, nil
+}

@@ -1,0 +1,80 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// installation returns the stages that install Kyma, or replace the installed one. Start limits how long the cluster may refuse the
+// first piece of work, limit the whole.
+func (o Options) installation(name string, start, limit time.Duration) []stage {
+	return []stage{
+		within(start, one(name, "Start_Installation", o.startInstallation)),
+		within(limit, one("WaitingForInstallation", "Wait_For_Installation", o.waitForInstallation(limit))),
+	}
+}
+
+// startInstallation does the first piece of work: it shows that the cluster answers.
+func (o Options) startInstallation(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	progress, err := o.install(ctx, op)
+	if err != nil {
+		return op, 0, err
+	}
+
+	log.WithField("progress", progress.Message).Info("installation of Kyma started")
+
+	return op, 0, nil
+}
+
+// waitForInstallation does one piece of work at a time until all is installed.
+func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operation.Data] {
+	return func(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+		progress, err := o.install(ctx, op)
+		if err != nil {
+			return op, 0, err
+		}
+
+		if !progress.Done {
+			return process.Await(op, progress.Message, o.WorkPoll, limit)
+		}
+
+		return op, 0, nil
+	}
+}
+
+func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
+	order, err := op.Data.Order()
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	if order.KymaConfig == nil {
+		return installation.Progress{}, failure.New(failure.Internal, "runtime %s was ordered without Kyma", op.Data.Runtime.ID)
+	}
+
+	plan, err := o.Releases.Plan(ctx, *order.KymaConfig)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+
+	cluster, disconnect, err := o.Clusters.Connect(ctx, op.Data.Runtime.ShootName)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+	defer disconnect()
+
+	// Fails if the lease is lost: a replica that was frozen must not install what a later operation has removed.
+	if err := op.Save(ctx); err != nil {
+		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the operation could not be stored before Kyma is installed")
+	}
+
+	return o.Installer.Install(ctx, cluster, op.Data.Runtime.ID, plan)
+}

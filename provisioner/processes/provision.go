@@ -1,0 +1,29 @@
+package processes
+
+import (
+	"slices"
+
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// provision creates a cluster without Kyma.
+func (o Options) provision() definition {
+	return definition{Kind: operation.KindProvisionNoInstall, Limit: o.Limit, Stages: o.creation()}
+}
+
+// provisionWithKyma creates a cluster and installs Kyma on it.
+func (o Options) provisionWithKyma() definition {
+	install := o.installation("StartingInstallation", o.Timeouts.InstallationStart, o.Timeouts.Installation)
+
+	return definition{Kind: operation.KindProvision, Limit: o.Limit, Stages: slices.Concat(o.creation(), install, o.Connected)}
+}
+
+func (o Options) creation() []stage {
+	return slices.Concat([]stage{
+		one("CreatingCluster", "Create_Shoot", o.createShoot),
+		one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain),
+	}, o.Named, []stage{
+		one("WaitingForClusterCreation", "Wait_For_Cluster_Creation", o.waitForShoot(o.Timeouts.Creation, nil)),
+		o.administrators(),
+	})
+}

@@ -1,0 +1,161 @@
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// carry carries a creation to its end as the engine does: a stage that was interrupted begins again with what was stored.
+func carryCreation(t *testing.T, g *creationFixture) {
+	t.Helper()
+
+	const enough = 10
+
+	current := creationData()
+
+	for _, stage := range g.process().Stages {
+		for try := 1; ; try++ {
+			if try > enough {
+				t.Fatalf("stage %s does not end: %v", stage.Name, g.calls)
+			}
+
+			op, wait, err := run(t, stage.Steps[0].Step.Run, newCreation(stored(t, current)))
+			if err != nil && !failure.Is(err, failure.Transient) {
+				t.Fatalf("stage %s: %v", stage.Name, err)
+			}
+
+			if err == nil && wait == 0 {
+				current = op.Data
+
+				break
+			}
+		}
+	}
+}
+
+// TestNoCrashMakesASecondCluster has each call of a creation go wrong in turn: before it arrives, or with its answer lost.
+func TestNoCrashMakesASecondCluster(t *testing.T) {
+	begin := func() *creationFixture {
+		g, looks := newGarden(), 0
+		g.work = func(s *gardencorev1beta1.Shoot) {
+			switch looks++; looks {
+			case 1:
+			case 2:
+				s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("c-first.example.com")}
+			case 3:
+				lastOperation(gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)(s)
+			default:
+				s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("c-first.example.com")}
+
+				lastOperation(gardencorev1beta1.LastOperationStateSucceeded)(s)
+			}
+		}
+
+		return g
+	}
+
+	whole := begin()
+	carryCreation(t, whole)
+
+	for broken := range len(whole.calls) + 1 {
+		for _, unsent := range []bool{true, false} {
+			g := begin()
+			g.broken, g.unsent = broken, unsent
+
+			carryCreation(t, g)
+
+			if story := fmt.Sprintf("call %d of %v goes wrong, unsent %t: %v", broken, whole.calls, unsent, g.calls); g.applied != 1 || len(g.shoots) != 1 {
+				t.Errorf("%s: made %d clusters, %d are there", story, g.applied, len(g.shoots))
+			}
+		}
+	}
+}
+
+// losing is a store in which another replica has the lease.
+type losing struct {
+	*operations.Store
+
+	lost atomic.Bool
+}
+
+func (l *losing) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	if l.lost.Load() {
+		return "", process.ErrLeaseLost
+	}
+
+	return l.Store.Save(ctx, progress)
+}
+
+func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := storagetest.SQLite(t)
+
+		inner, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		store, g := &losing{Store: inner}, newGarden()
+		store.lost.Store(true)
+
+		engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), g.process())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		payload, err := json.Marshal(creationData())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			err := inner.Accept(t.Context(), tx, process.New{
+				ID: "op-1", Kind: operation.KindProvisionNoInstall, InstanceID: runtimeID, Payload: payload, At: time.Now(),
+			})
+
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- engine.Run(ctx) }()
+
+		time.Sleep(time.Minute) // fake time: it is claimed again and again
+		synctest.Wait()
+
+		if len(g.calls) != 0 {
+			t.Errorf("a replica whose intent was not stored calls Gardener: %v", g.calls)
+		}
+
+		store.lost.Store(false)
+		time.Sleep(time.Minute) // fake time
+		stop()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+
+		if g.applied != 1 {
+			t.Errorf("made %d clusters once its intent is stored: %v", g.applied, g.calls)
+		}
+	})
+}

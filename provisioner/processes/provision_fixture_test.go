@@ -1,0 +1,187 @@
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// creationFixture keeps Shoots. One of the calls to it can go wrong.
+type creationFixture struct {
+	Shoots
+	Clusters
+
+	shoots  map[string]*gardencorev1beta1.Shoot
+	applied int // how many Shoots were made
+	retried int // how often Gardener was asked to go on
+
+	administrators []string
+
+	calls []string
+	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
+	broken int
+	unsent bool
+	// work, if set, is done to a Shoot before it is read: what Gardener does meanwhile.
+	work func(shoot *gardencorev1beta1.Shoot)
+	err  error
+}
+
+func newGarden() *creationFixture {
+	return &creationFixture{shoots: map[string]*gardencorev1beta1.Shoot{}}
+}
+
+// call does what a call does, unless it goes wrong.
+func (g *creationFixture) call(name string, effect func() error) error {
+	g.calls = append(g.calls, name)
+
+	if g.err != nil {
+		return g.err
+	}
+
+	if wrong := len(g.calls) == g.broken; !wrong {
+		return effect()
+	}
+
+	if !g.unsent {
+		_ = effect() // its answer is lost
+	}
+
+	return errLost
+}
+
+func (g *creationFixture) Apply(_ context.Context, objects *shoot.Objects) error {
+	wanted := objects.Shoot
+
+	return g.call("apply", func() error {
+		existing, exists := g.shoots[wanted.Name]
+		if exists && existing.Annotations[shoot.AnnotationRuntimeID] != wanted.Annotations[shoot.AnnotationRuntimeID] {
+			return failure.New(failure.Conflict, "a cluster of another runtime")
+		}
+
+		if !exists {
+			g.applied++
+			g.shoots[wanted.Name] = wanted.DeepCopy()
+		}
+
+		return nil
+	})
+}
+
+func (g *creationFixture) Get(_ context.Context, name string) (*gardencorev1beta1.Shoot, error) {
+	var found *gardencorev1beta1.Shoot
+
+	err := g.call("get", func() error {
+		existing, exists := g.shoots[name]
+		if !exists {
+			return failure.New(failure.NotFound, "there is no Shoot %q", name)
+		}
+
+		if g.work != nil {
+			g.work(existing)
+		}
+
+		found = existing.DeepCopy()
+
+		return nil
+	})
+
+	return found, err
+}
+
+func (g *creationFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
+	return g.call("retry", func() error {
+		g.retried++
+
+		return nil
+	})
+}
+
+// buildShoot makes the Shoot of a runtime.
+func buildShoot(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
+	return &shoot.Objects{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+		Name: runtime.ShootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID},
+	}}}, nil
+}
+
+// SetAdministrators implements Clusters.
+func (g *creationFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
+	return g.call("administrators", func() error {
+		g.administrators = users
+
+		return nil
+	})
+}
+
+func creationWait(g *creationFixture, limit time.Duration) process.RunFunc[operation.Data] {
+	return g.options().waitForShoot(limit, nil)
+}
+
+func (g *creationFixture) process() process.Process[operation.Data] {
+	return g.options().provision()
+}
+
+func (g *creationFixture) options() Options {
+	return Options{
+		Shoots: g, Build: buildShoot, Clusters: g, Poll: poll, Limit: 24 * time.Hour, WorkPoll: poll,
+		Timeouts: Timeouts{Bindings: time.Hour, Domain: time.Hour, Creation: time.Hour, InstallationStart: time.Minute, Installation: time.Hour},
+	}
+}
+
+// with has the Shoot of the runtime in the creationFixture, changed.
+func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *creationFixture {
+	existing, _ := buildShoot(creationData().Runtime, "")
+	if change != nil {
+		change(existing.Shoot)
+	}
+
+	g.shoots[shootName] = existing.Shoot
+
+	return g
+}
+
+// at is a Shoot whose last operation is in the state.
+func lastOperation(state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) {
+		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{State: state, Progress: 42, Description: "creating DNS"}
+		shoot.Status.LastErrors = nil
+
+		if len(codes) > 0 {
+			shoot.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "out of luck", Codes: codes}}
+		}
+	}
+}
+
+func creationData() operation.Data {
+	return operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, Tenant: "tenant", ShootName: shootName, ProvisionedBy: "op-1", Configuration: json.RawMessage(`{"clusterConfig": {"administrators": ["jane@example.com"]}}`)}}
+}
+
+func newCreation(data operation.Data) operation.Operation {
+	return process.NewOperation(process.Record{ID: "op-1", InstanceID: runtimeID}, data, now)
+}
+
+// stored returns the data as it is read back from the operation's row.
+func stored(t *testing.T, data operation.Data) operation.Data {
+	t.Helper()
+
+	text, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var read operation.Data
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+
+	return read
+}

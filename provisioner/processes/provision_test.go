@@ -1,0 +1,204 @@
+package processes
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+func TestProvisionStages(t *testing.T) {
+	process := newGarden().process()
+	if err := process.Validate(); err != nil {
+		t.Error(err)
+	}
+
+	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation", "CreatingBindingsForOperators"}
+	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+	}
+}
+
+func TestProvisionStagesWithKyma(t *testing.T) {
+	whole := newGarden().options().provisionWithKyma()
+	if err := whole.Validate(); err != nil || whole.Kind != operation.KindProvision {
+		t.Errorf("kind %s, %v", whole.Kind, err)
+	}
+
+	want := append(newGarden().process().StageNames(), "StartingInstallation", "WaitingForInstallation")
+	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
+		t.Errorf("Kyma is installed on a cluster like any other, -want +got:\n%s", diff)
+	}
+}
+
+func TestCreateShoot(t *testing.T) {
+	g := newGarden()
+	step := g.options().createShoot
+
+	for range 2 {
+		got, wait, err := run(t, step, newCreation(stored(t, creationData())))
+		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) {
+			t.Fatalf("comes back after %s, is woken by %q, %v", wait, got.WaitingFor, err)
+		}
+	}
+
+	if g.applied != 1 || len(g.shoots) != 1 {
+		t.Errorf("made %d Shoots: %v", g.applied, g.shoots)
+	}
+}
+
+func TestCreateShootFailures(t *testing.T) {
+	refuse := func(runtimes.Runtime, string) (*shoot.Objects, error) {
+		return nil, failure.New(failure.Invalid, "no such machine")
+	}
+
+	cases := map[string]struct {
+		reason    string
+		garden    *creationFixture
+		build     func(runtimes.Runtime, string) (*shoot.Objects, error)
+		want      failure.Kind
+		wantCalls []string
+	}{
+		"no Shoot of it": {"what cannot be built is not ordered", newGarden(), refuse, failure.Invalid, nil},
+		"away": {
+			"an error is the retry policy's business",
+			&creationFixture{err: failure.New(failure.Transient, "away")}, buildShoot,
+			failure.Transient,
+			[]string{"apply"},
+		},
+		"taken": {
+			"another runtime's cluster is not taken over",
+			newGarden().with(func(s *gardencorev1beta1.Shoot) { s.Annotations = nil }), buildShoot,
+			failure.Conflict,
+			[]string{"apply"},
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			options := c.garden.options()
+			options.Build = c.build
+
+			_, wait, err := run(t, options.createShoot, newCreation(creationData()))
+			if !failure.Is(err, c.want) || wait != 0 {
+				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+			}
+
+			if !cmp.Equal(c.wantCalls, c.garden.calls) {
+				t.Errorf("%s: calls %v, want %v", c.reason, c.garden.calls, c.wantCalls)
+			}
+		})
+	}
+}
+
+func TestWaitingSteps(t *testing.T) {
+	domain := func(name *string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.DNS = &gardencorev1beta1.DNS{Domain: name} }
+	}
+
+	const (
+		succeeded = gardencorev1beta1.LastOperationStateSucceeded
+		failed    = gardencorev1beta1.LastOperationStateFailed
+	)
+
+	cases := map[string]struct {
+		reason      string
+		creation    bool // else it is the wait for the domain
+		garden      *creationFixture
+		overdue     bool
+		wantWait    time.Duration
+		wantKind    failure.Kind
+		wantText    string
+		wantRetries int // for two runs
+	}{
+		"no DNS":       {reason: "the Shoot is new", garden: newGarden().with(nil), wantWait: poll},
+		"no domain":    {reason: "the Shoot is new", garden: newGarden().with(domain(nil)), wantWait: poll},
+		"empty domain": {reason: "the Shoot is new", garden: newGarden().with(domain(new(""))), wantWait: poll},
+		"domain":       {reason: "it has a place", garden: newGarden().with(domain(new("c-first.example.com")))},
+		"no Shoot": {
+			reason: "one that was removed behind our back does not come", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
+		},
+		"no domain in time": {
+			reason: "no seed takes it", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not taken up the cluster yet: not done within",
+		},
+		"new":         {reason: "Gardener takes a while to notice", creation: true, garden: newGarden().with(nil), wantWait: poll},
+		"in progress": {reason: "it takes its time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
+		"in error":    {reason: "Gardener goes on by itself", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
+		"made":        {reason: "the cluster is there", creation: true, garden: newGarden().with(lastOperation(succeeded))},
+		"failed": {
+			reason: "what nobody but a person can mend is told at once", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
+			wantKind: failure.Quota, wantText: "out of luck",
+		},
+		"stopped": {
+			reason: "what passes is tried again", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
+			wantWait: poll, wantRetries: 2,
+		},
+		"no cluster": {
+			reason: "one that was removed behind our back does not come", creation: true, garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
+		},
+		"not made in time": {
+			reason: "nobody waits for ever", creation: true, overdue: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)),
+			wantKind: failure.Permanent, wantText: "Gardener is at 42%: creating DNS: not done within",
+		},
+		"made at the last moment": {reason: "what is done has not taken too long", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
+		"away":                    {reason: "an error is the retry policy's business", creation: true, garden: &creationFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			limit := time.Hour
+			if c.overdue {
+				limit = 0
+			}
+
+			run := func(op operation.Operation) (operation.Operation, time.Duration, error) {
+				if c.creation {
+					return run(t, creationWait(c.garden, limit), op)
+				}
+
+				options := c.garden.options()
+				options.Timeouts.Domain = limit
+
+				return run(t, options.waitForDomain, op)
+			}
+
+			for range 2 {
+				op := newCreation(stored(t, creationData()))
+				op.WaitingFor = operation.ShootEvent(shootName)
+
+				got, wait, err := run(op)
+				if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
+					t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+				}
+
+				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
+					t.Errorf("%s: got %s %q", c.reason, failure.KindOf(err), failure.Of(err).Text)
+				}
+
+				if wait > 0 && got.WaitingFor == "" {
+					t.Errorf("%s: no change of the Shoot wakes it", c.reason)
+				}
+			}
+
+			if c.garden.retried != c.wantRetries {
+				t.Errorf("%s: Gardener was asked to go on %d times, want %d", c.reason, c.garden.retried, c.wantRetries)
+			}
+		})
+	}
+}
+
+func TestRetryThatCannotBeAskedFor(t *testing.T) {
+	g := newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded))
+	g.broken = 2
+
+	if _, wait, err := run(t, creationWait(g, time.Hour), newCreation(creationData())); !failure.Is(err, failure.Transient) || wait != 0 {
+		t.Errorf("comes back after %s, %v", wait, err)
+	}
+}

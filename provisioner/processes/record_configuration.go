@@ -1,0 +1,24 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// recordConfiguration copies the changed order to the row of the runtime. Until then the API shows the earlier one.
+func (o Options) recordConfiguration(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	runtime := op.Data.Runtime
+
+	if err := o.Runtimes.Configured(ctx, runtime.ID, runtime.Configuration, op.Position); err != nil {
+		return op, 0, failure.Wrap(failure.Transient, err, "the new configuration of the runtime could not be recorded").
+			WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
+	}
+
+	return op, 0, nil
+}

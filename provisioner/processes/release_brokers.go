@@ -1,0 +1,26 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// releaseBrokers removes the finalizers of the service brokers in the cluster. Without Kyma nobody else does, and Gardener would wait for
+// them.
+func (o Options) releaseBrokers(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	reachable, err := o.reachable(ctx, op)
+	if err != nil || !reachable {
+		return op, 0, err
+	}
+
+	if err := o.Clusters.ReleaseBrokers(ctx, op.Data.Runtime.ShootName); err != nil {
+		return o.retryCleanup(ctx, op, "the service brokers of the cluster could not be released", err, releaseTimeout)
+	}
+
+	return op, 0, nil
+}

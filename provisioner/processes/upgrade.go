@@ -1,0 +1,78 @@
+package processes
+
+import (
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// upgrade changes a cluster into what the operation holds.
+func (o Options) upgrade() definition {
+	recording := one("RecordingConfiguration", "Record_Configuration", o.recordConfiguration)
+	recording.Steps = append(recording.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
+
+	return definition{
+		Kind:  operation.KindUpgradeShoot,
+		Limit: o.Limit,
+		Stages: append(
+			o.change("UpgradingShoot", nil, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil),
+			o.administrators(), recording,
+		),
+	}
+}
+
+// hibernate stops the machines and the control plane of a cluster.
+func (o Options) hibernate() definition {
+	return definition{
+		Kind:  operation.KindHibernate,
+		Limit: o.Limit,
+		Stages: o.change("HibernatingShoot", new(true), "WaitForHibernation", "Wait_For_Hibernation", o.Timeouts.Hibernation,
+			func(shoot *gardencorev1beta1.Shoot) string {
+				if shoot.Status.IsHibernated {
+					return ""
+				}
+
+				return "Gardener has not hibernated the cluster yet"
+			}),
+	}
+}
+
+// wakeUp starts a hibernated cluster again. Its administrators may have been replaced during the hibernation.
+func (o Options) wakeUp() definition {
+	return definition{
+		Kind:  operation.KindWakeUp,
+		Limit: o.Limit,
+		Stages: append(o.change("WakingShoot", new(false), "WaitForWakeUp", "Wait_For_Wake_Up", o.Timeouts.Hibernation,
+			func(shoot *gardencorev1beta1.Shoot) string {
+				if !shoot.Status.IsHibernated {
+					return ""
+				}
+
+				return "Gardener has not woken the cluster yet"
+			}), o.administrators()),
+	}
+}
+
+// upgradeKyma replaces the Kyma of a cluster by the one that the operation holds: for an upgrade and for a roll back.
+func (o Options) upgradeKyma(kind string) definition {
+	return definition{
+		Kind:  kind,
+		Limit: o.Limit,
+		Stages: append(o.installation("StartingUpgrade", o.Timeouts.KymaUpgradeStart, o.Timeouts.KymaUpgrade),
+			one("UpdatingUpgradeState", "Record_Configuration", o.recordConfiguration)),
+	}
+}
+
+// change returns the stages that write a Shoot and wait for Gardener. If they fail, an operation is retried from the first of them.
+func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
+	lacks func(*gardencorev1beta1.Shoot) string,
+) []stage {
+	refresh := one("WaitingForShootNewVersion", "Wait_For_Shoot_New_Version", o.waitForRefresh)
+	wait := one(waiting, step, o.waitForShoot(limit, lacks))
+	refresh.RetryFrom, wait.RetryFrom = ordering, ordering
+
+	return []stage{one(ordering, "Change_Shoot", o.changeShoot(asleep)), refresh, wait}
+}

@@ -1,0 +1,44 @@
+package processes
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+func TestChangeOfKyma(t *testing.T) {
+	w := newUpgrade(nil)
+	want := []string{"StartingUpgrade", "WaitingForInstallation", "UpdatingUpgradeState"}
+
+	upgrade, rollBack := w.options().upgradeKyma(operation.KindUpgrade), w.options().upgradeKyma(operation.KindRollBack)
+	if upgrade.Kind != operation.KindUpgrade || rollBack.Kind != operation.KindRollBack {
+		t.Errorf("they are of kinds %s and %s", upgrade.Kind, rollBack.Kind)
+	}
+
+	for _, whole := range []interface {
+		Validate() error
+		StageNames() []string
+	}{upgrade, rollBack} {
+		if err := whole.Validate(); err != nil {
+			t.Error(err)
+		}
+
+		if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
+			t.Errorf("clients know the stages by name, -want +got:\n%s", diff)
+		}
+	}
+
+	for range 2 {
+		if _, wait, err := w.runOf(t, rollBack, "UpdatingUpgradeState"); err != nil || wait != 0 || w.recorded != wanted || w.position != 7 {
+			t.Errorf("comes back after %s, recorded %q of position %d, %v", wait, w.recorded, w.position, err)
+		}
+	}
+
+	w.err = failure.New(failure.Transient, "the database is away")
+	if _, _, err := w.runOf(t, upgrade, "UpdatingUpgradeState"); !failure.Is(err, failure.Transient) {
+		t.Errorf("what is not recorded is recorded later: got %v", err)
+	}
+}

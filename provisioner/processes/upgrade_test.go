@@ -1,0 +1,306 @@
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// upgradeFixture is a garden with one Shoot, its cluster, and the row of the runtime.
+type upgradeFixture struct {
+	Shoots
+	Clusters
+	Runtimes
+
+	shoot *gardencorev1beta1.Shoot
+	err   error
+
+	changed        *shoot.Objects
+	changedFrom    string // the version of the Shoot that was read
+	tidied         *gardencorev1beta1.Shoot
+	administrators []string
+	recorded       string
+	position       int64
+}
+
+func newUpgrade(change func(present *gardencorev1beta1.Shoot)) *upgradeFixture {
+	present := buildVersion(runtimes.Runtime{ID: runtimeID, ShootName: shootName}, "1.34.7")
+	present.ResourceVersion = "17"
+
+	if change != nil {
+		change(present)
+	}
+
+	return &upgradeFixture{shoot: present}
+}
+
+func buildVersion(runtime runtimes.Runtime, version string) *gardencorev1beta1.Shoot {
+	return &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Name: runtime.ShootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID}},
+		Spec:       gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: version}},
+	}
+}
+
+func (w *upgradeFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+
+	return w.shoot.DeepCopy(), nil
+}
+
+func (w *upgradeFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error { return w.err }
+
+func (w *upgradeFixture) Change(_ context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
+	w.changed, w.changedFrom = objects, read.ResourceVersion
+
+	return w.err
+}
+
+func (w *upgradeFixture) Tidy(_ context.Context, _ string, present *gardencorev1beta1.Shoot) error {
+	w.tidied = present
+
+	return w.err
+}
+
+func (w *upgradeFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
+	w.administrators = users
+
+	return w.err
+}
+
+func (w *upgradeFixture) Configured(_ context.Context, _ string, configuration json.RawMessage, position int64) error {
+	w.recorded, w.position = string(configuration), position
+
+	return w.err
+}
+
+func (w *upgradeFixture) upgrade() process.Process[operation.Data] {
+	return w.options().upgrade()
+}
+
+func (w *upgradeFixture) options() Options {
+	return Options{
+		Shoots: w, Clusters: w, Runtimes: w, Poll: time.Second, WorkPoll: time.Second, Limit: time.Hour,
+		Timeouts: Timeouts{
+			Refresh: time.Hour, Upgrade: time.Hour, Bindings: time.Hour, Hibernation: time.Hour, KymaUpgradeStart: time.Minute, KymaUpgrade: time.Hour,
+		},
+		Build: func(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
+			return &shoot.Objects{Shoot: buildVersion(runtime, "1.34.5")}, nil
+		},
+	}
+}
+
+const wanted = `{"clusterConfig": {"administrators": ["joe@example.com"]}}`
+
+// run runs a stage of an upgrade once and returns what comes of its steps.
+func (w *upgradeFixture) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
+	t.Helper()
+
+	return w.runOf(t, w.upgrade(), stage)
+}
+
+func (w *upgradeFixture) runOf(t *testing.T, whole process.Process[operation.Data], stage string) (op operation.Operation, wait time.Duration, err error) {
+	t.Helper()
+
+	op = process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID, Position: 7}, operation.Data{
+		Runtime: runtimes.Runtime{ID: runtimeID, ShootName: shootName, Configuration: json.RawMessage(wanted)},
+	}, now)
+
+	for _, each := range whole.Stages {
+		if each.Name != stage {
+			continue
+		}
+
+		for _, task := range each.Steps {
+			if op, wait, err = task.Step.Run(t.Context(), op, logging.Discard()); err != nil || wait > 0 {
+				return op, wait, err
+			}
+		}
+
+		return op, wait, err
+	}
+
+	t.Fatalf("there is no stage %s", stage)
+
+	return op, wait, err
+}
+
+func TestUpgradeStages(t *testing.T) {
+	process := newUpgrade(nil).upgrade()
+	if err := process.Validate(); err != nil {
+		t.Error(err)
+	}
+
+	want := []string{
+		"UpgradingShoot", "WaitingForShootNewVersion", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration",
+	}
+	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
+		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+	}
+}
+
+func TestChangeShoot(t *testing.T) {
+	w := newUpgrade(nil)
+
+	for range 2 {
+		op, wait, err := w.run(t, "UpgradingShoot")
+		if err != nil || wait != 0 || op.WaitingFor != operation.ShootEvent(shootName) {
+			t.Fatalf("comes back after %s, is woken by %q, %v", wait, op.WaitingFor, err)
+		}
+
+		if version := w.changed.Shoot.Spec.Kubernetes.Version; version != "1.34.7" || w.changedFrom != "17" {
+			t.Errorf("version %s is written over %s of the Shoot, want the newer version, over what was read", version, w.changedFrom)
+		}
+	}
+}
+
+func TestChangeShootFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		world  *upgradeFixture
+		want   failure.Kind
+	}{
+		"gone": {
+			"a cluster that is gone is not made anew by a change",
+			&upgradeFixture{err: failure.New(failure.NotFound, "there is no such Shoot")}, failure.NotFound,
+		},
+		"of another runtime": {
+			"another runtime's cluster is not touched",
+			newUpgrade(func(present *gardencorev1beta1.Shoot) { present.Annotations[shoot.AnnotationRuntimeID] = "runtime-2" }), failure.Conflict,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := c.world.run(t, "UpgradingShoot"); !failure.Is(err, c.want) || c.world.changed != nil {
+				t.Errorf("%s: got %v, written was %v", c.reason, err, c.world.changed)
+			}
+		})
+	}
+}
+
+func TestUpgradeWaits(t *testing.T) {
+	at := func(observed int64, state gardencorev1beta1.LastOperationState) func(*gardencorev1beta1.Shoot) {
+		return func(present *gardencorev1beta1.Shoot) {
+			present.Generation, present.Status.ObservedGeneration = 2, observed
+			present.Status.LastOperation = &gardencorev1beta1.LastOperation{State: state}
+		}
+	}
+
+	for name, c := range map[string]struct {
+		reason    string
+		present   func(*gardencorev1beta1.Shoot)
+		taken, ok bool // whether the two stages go on
+		fails     bool
+	}{
+		"former success": {"what Gardener did for the former generation says nothing of this one", at(1, "Succeeded"), false, false, false},
+		"former failure": {"nor does what it failed at", at(1, "Failed"), false, false, false},
+		"working":        {"it has taken up this generation", at(2, "Processing"), true, false, false},
+		"done":           {"it has done this generation", at(2, "Succeeded"), true, true, false},
+		"failed":         {"it has failed at this generation", at(2, "Failed"), true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newUpgrade(c.present)
+
+			if _, wait, err := w.run(t, "WaitingForShootNewVersion"); err != nil || (wait == 0) != c.taken {
+				t.Errorf("%s: the first wait comes back after %s, %v", c.reason, wait, err)
+			}
+
+			_, wait, err := w.run(t, "WaitingForShootUpgrade")
+			if (err != nil) != c.fails || (wait == 0 && err == nil) != c.ok {
+				t.Errorf("%s: the second wait comes back after %s, %v", c.reason, wait, err)
+			}
+		})
+	}
+}
+
+func TestWhatFollowsTheChange(t *testing.T) {
+	w := newUpgrade(nil)
+
+	if _, wait, err := w.run(t, "CreatingBindingsForOperators"); err != nil || wait != 0 || len(w.administrators) != 1 {
+		t.Errorf("administrators are %v: comes back after %s, %v", w.administrators, wait, err)
+	}
+
+	if _, wait, err := w.run(t, "RecordingConfiguration"); err != nil || wait != 0 {
+		t.Errorf("comes back after %s, %v", wait, err)
+	}
+
+	if w.recorded != wanted || w.position != 7 || w.tidied == nil {
+		t.Errorf("recorded %s of position %d, tidied %v", w.recorded, w.position, w.tidied)
+	}
+
+	away := &upgradeFixture{err: failure.New(failure.Transient, "away")}
+	for _, stage := range []string{"UpgradingShoot", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration"} {
+		if _, wait, err := away.run(t, stage); !failure.Is(err, failure.Transient) || wait != 0 {
+			t.Errorf("%s, with everything away: comes back after %s, %v", stage, wait, err)
+		}
+	}
+}
+
+func TestHibernation(t *testing.T) {
+	settledAs := func(hibernated bool) func(*gardencorev1beta1.Shoot) {
+		return func(present *gardencorev1beta1.Shoot) {
+			present.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
+			present.Status.IsHibernated = hibernated
+		}
+	}
+
+	for name, c := range map[string]struct {
+		reason             string
+		process            func(Options) process.Process[operation.Data]
+		ordering, waiting  string
+		asleep, hibernated bool
+		done               bool
+	}{
+		"falling asleep": {"Gardener may be done before it says so", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
+		"asleep":         {"it sleeps", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
+		"waking":         {"it is not there yet", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
+		"awake":          {"it is there", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newUpgrade(settledAs(c.hibernated))
+			whole := c.process(w.options())
+
+			if err := whole.Validate(); err != nil {
+				t.Error(err)
+			}
+
+			op, _, err := w.runOf(t, whole, c.ordering)
+			if err != nil || *w.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
+				t.Errorf("%s: ordered %v, %v", c.reason, w.changed, err)
+			}
+
+			if _, wait, err := w.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
+				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+			}
+		})
+	}
+}
+
+func TestUpgradeOfAClusterThatSleeps(t *testing.T) {
+	w := newUpgrade(func(present *gardencorev1beta1.Shoot) {
+		present.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
+	})
+
+	op, _, err := w.run(t, "UpgradingShoot")
+	if err != nil || !*w.changed.Shoot.Spec.Hibernation.Enabled {
+		t.Fatalf("the upgrade wakes the cluster: %v, %v", w.changed, err)
+	}
+
+	for _, stage := range w.upgrade().Stages {
+		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When(op) {
+			t.Error("nobody answers in a cluster that sleeps, so its administrators have to wait until it wakes up")
+		}
+	}
+}

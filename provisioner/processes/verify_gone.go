@@ -1,0 +1,37 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+// verifyGone reads the Shoot once more after the end of the runtime is recorded: a replica that was frozen while it ordered the cluster
+// may have ordered it late. Clusters that appear even later are found by the row of their runtime. It also deletes the objects that
+// belonged to the Shoot.
+func (o Options) verifyGone(ctx context.Context, op operation.Operation, log logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+	runtime := op.Data.Runtime
+
+	existing, err := o.Shoots.Get(ctx, runtime.ShootName)
+	if failure.Is(err, failure.NotFound) || err == nil && existing.Annotations[shoot.AnnotationRuntimeID] != runtime.ID {
+		return op, 0, o.Shoots.Tidy(ctx, runtime.ID, nil)
+	}
+
+	if err != nil {
+		return op, 0, err
+	}
+
+	log.WithField("shoot", runtime.ShootName).Warn("the cluster was ordered late and is deleted again")
+
+	if err := o.Shoots.Delete(ctx, runtime.ShootName, runtime.ID); err != nil {
+		return op, 0, err
+	}
+
+	return process.Await(op, "a cluster that was ordered late is deleted again", o.Poll, o.Timeouts.Deletion)
+}

@@ -1,0 +1,54 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+// waitForDeletion waits until the cluster is gone. A deletion that Gardener gave up is retried until the limit, and a cluster that a
+// frozen replica ordered late is deleted too: a forgotten cluster costs money.
+func (o Options) waitForDeletion(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	existing, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
+	if failure.Is(err, failure.NotFound) {
+		op.WaitingFor = ""
+
+		return op, 0, nil
+	}
+
+	if err != nil {
+		return op, 0, err
+	}
+
+	if existing.Annotations[shoot.AnnotationRuntimeID] != op.Data.Runtime.ID {
+		return op, 0, nil // another runtime uses the name: this cluster is gone
+	}
+
+	if existing.DeletionTimestamp == nil {
+		log.WithField("shoot", existing.Name).Warn("the cluster was ordered late and is deleted again")
+
+		if err := o.Shoots.Delete(ctx, existing.Name, op.Data.Runtime.ID); err != nil {
+			return op, 0, err
+		}
+	}
+
+	progress := gardener.ProgressOf(existing)
+	if (progress.Stopped || progress.Err != nil) && progress.Rested(op.Now()) {
+		if err := o.Shoots.Retry(ctx, existing); err != nil {
+			return op, 0, err
+		}
+	}
+
+	if progress.Done {
+		progress.Message = "Gardener has not started to delete the cluster yet"
+	}
+
+	return o.await(op, progress, o.Timeouts.Deletion)
+}

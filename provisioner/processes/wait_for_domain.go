@@ -1,0 +1,29 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// waitForDomain waits until Gardener has assigned a domain: then the cluster has a place on a seed.
+func (o Options) waitForDomain(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
+	if err != nil {
+		return op, 0, err
+	}
+
+	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil || *shoot.Spec.DNS.Domain == "" {
+		progress := gardener.ProgressOf(shoot)
+		progress.Message = "the cluster has no domain yet: " + progress.Message
+
+		return o.await(op, progress, o.Timeouts.Domain)
+	}
+
+	return op, 0, nil
+}

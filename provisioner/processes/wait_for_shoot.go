@@ -1,0 +1,75 @@
+package processes
+
+import (
+	"context"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// waitForRefresh waits until Gardener works on the newest generation of the Shoot. Until then its status is that of an earlier one.
+func (o Options) waitForRefresh(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
+	shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
+	if err != nil {
+		return op, 0, err
+	}
+
+	switch {
+	case shoot.DeletionTimestamp != nil:
+		return op, 0, gardener.BeingRemoved(shoot)
+	case !gardener.TakenUp(shoot):
+		return o.await(op, gardener.ProgressOf(shoot), o.Timeouts.Refresh)
+	default:
+		return op, 0, nil
+	}
+}
+
+// waitForShoot returns a step that waits until Gardener has reconciled the newest generation of the Shoot or given up. After that it
+// waits until lacks, unless it is nil, returns "".
+func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev1beta1.Shoot) string) process.RunFunc[operation.Data] {
+	return func(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+		shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
+		if err != nil {
+			return op, 0, err
+		}
+
+		progress := gardener.ProgressOf(shoot)
+
+		switch {
+		case shoot.DeletionTimestamp != nil:
+			return op, 0, gardener.BeingRemoved(shoot)
+		case progress.Err != nil:
+			return op, 0, progress.Err
+		case progress.Done && lacks != nil && lacks(shoot) != "":
+			return process.Await(op, lacks(shoot), o.Poll, limit)
+		case progress.Done:
+			op.WaitingFor = ""
+
+			return op, 0, nil
+		case progress.Stopped && progress.Rested(op.Now()):
+			if err := o.Shoots.Retry(ctx, shoot); err != nil {
+				return op, 0, err
+			}
+		}
+
+		return o.await(op, progress, limit)
+	}
+}
+
+// await runs the step again until the limit has passed, and reports the progress of Gardener meanwhile. An operation that has waited too
+// long fails with the error codes of Gardener, if it has any.
+func (o Options) await(op operation.Operation, progress gardener.Progress, limit time.Duration) (operation.Operation, time.Duration, error) {
+	op, wait, err := process.Await(op, progress.Message, o.Poll, limit)
+	if err != nil && progress.Codes != "" {
+		return op, wait, failure.Of(err).WithReason(progress.Codes, failure.ComponentGardener)
+	}
+
+	return op, wait, err
+}

@@ -1,0 +1,139 @@
+package processes
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+)
+
+// waitFixture has one Shoot.
+type waitFixture struct {
+	Shoots
+
+	shoot   *gardencorev1beta1.Shoot
+	retried int
+}
+
+// Get implements Shoots.
+func (g *waitFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	return g.shoot, nil
+}
+
+// Retry implements Shoots.
+func (g *waitFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
+	g.retried++
+
+	return nil
+}
+
+// waiting is a fixture whose Shoot has been in the state for the time.
+func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *waitFixture {
+	shoot := &gardencorev1beta1.Shoot{}
+	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		State: state, Description: "creating DNS", LastUpdateTime: metav1.NewTime(now.Add(-since)),
+	}
+
+	if len(codes) > 0 {
+		shoot.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "out of luck", Codes: codes}}
+	}
+
+	return &waitFixture{shoot: shoot}
+}
+
+// runWait runs a step that waits for the Shoot, with a limit.
+func runWait(t *testing.T, step func(Options) process.RunFunc[operation.Data], g *waitFixture, limit time.Duration) (time.Duration, error) {
+	t.Helper()
+
+	options := Options{Shoots: g, Poll: poll, Timeouts: Timeouts{Refresh: limit, Creation: limit}}
+	_, wait, err := run(t, step(options), process.NewOperation(process.Record{ID: "op-1"}, operation.Data{}, now))
+
+	return wait, err
+}
+
+func refresh(o Options) process.RunFunc[operation.Data] { return o.waitForRefresh }
+
+func creation(o Options) process.RunFunc[operation.Data] {
+	return o.waitForShoot(o.Timeouts.Creation, nil)
+}
+
+func TestGardenerIsAskedToGoOnWhenItHasRested(t *testing.T) {
+	const failed, limit = gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded
+
+	cases := map[string]struct {
+		reason string
+		garden *waitFixture
+		want   int
+	}{
+		"At once": {"Whoever is told that there were too many calls does not call again at once.", waiting(failed, time.Second, limit), 0},
+		"Later":   {"What passes has had time to.", waiting(failed, time.Minute, limit), 1},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if wait, err := runWait(t, creation, tc.garden, time.Hour); wait != poll || err != nil {
+				t.Errorf("comes back after %s, %v", wait, err)
+			}
+
+			if tc.garden.retried != tc.want {
+				t.Errorf("%s\nGardener was asked %d times, want %d", tc.reason, tc.garden.retried, tc.want)
+			}
+		})
+	}
+}
+
+// TestWaitThatTakesTooLongFailsBecauseOfTheCodes: that something took too long says little.
+func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
+	type cause struct{ Reason, Component string }
+
+	cases := map[string]struct {
+		reason string
+		garden *waitFixture
+		want   cause
+	}{
+		"Codes": {
+			reason: "What Gardener has met is why it took too long.",
+			garden: waiting(gardencorev1beta1.LastOperationStateError, 0, gardencorev1beta1.ErrorInfraResourcesDepleted),
+			want:   cause{"ERR_INFRA_RESOURCES_DEPLETED", failure.ComponentGardener},
+		},
+		"None": {
+			reason: "Without a code nobody knows why it took too long.",
+			garden: waiting(gardencorev1beta1.LastOperationStateProcessing, 0),
+			want:   cause{failure.ReasonTimeout, ""},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := runWait(t, creation, tc.garden, 0)
+
+			known := failure.Of(err)
+			if diff := cmp.Diff(tc.want, cause{known.Reason, known.Component}); diff != "" {
+				t.Errorf("%s\n%v, -want +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+// TestClusterThatIsRemovedMeanwhile: a deletion that has succeeded is no success of what was ordered.
+func TestClusterThatIsRemovedMeanwhile(t *testing.T) {
+	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
+		"Refresh": refresh, "Creation": creation,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := waiting(gardencorev1beta1.LastOperationStateSucceeded, 0)
+			g.shoot.DeletionTimestamp = new(metav1.NewTime(now))
+
+			if wait, err := runWait(t, step, g, time.Hour); wait != 0 || !failure.Is(err, failure.Conflict) {
+				t.Errorf("comes back after %s, %v", wait, err)
+			}
+		})
+	}
+}
