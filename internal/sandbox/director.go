@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
@@ -43,7 +43,7 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 		return "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
 	}
 
-	inside := clusteraccess.New(gardener.New(api, seed.Namespace(fakegarden.DefaultProject)))
+	inside := clusteraccess.New(gardener.New(api, gardenlet.Namespace(fakegarden.DefaultProject)))
 	employer := agents{director: director, clusters: inside, log: log.WithField("service", "agents")}
 
 	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: employer.run}}, nil

@@ -17,12 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/adminkubeconfig"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
 const (
-	// user is who all requests come from, in the eyes of the garden.
+	// user is the user of all requests.
 	user = "garden"
 
 	subresourceStatus          = "status"
@@ -30,8 +29,8 @@ const (
 	fieldName                  = "metadata.name"
 )
 
-// newClient returns a client that keeps its objects in the store and can do what fake clients cannot: watch without a gap, and the
-// subresources of Shoots.
+// newClient returns a client of the objects in the store. Beyond a fake client it supports watches that miss nothing, and the
+// subresource adminkubeconfig of Shoots.
 func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 	fakeClient := fake.NewClientBuilder().
 		WithScheme(scheme).
@@ -41,7 +40,7 @@ func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 		Build()
 	return interceptor.NewClient(fakeClient, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			// Fake clients drop the resource version of a list. The one before it lets a watch miss nothing.
+			// A fake client drops the resource version of a list. With the one before, a watch misses nothing.
 			version := objects.Version()
 			if err := c.List(ctx, list, options...); err != nil {
 				return err
@@ -73,13 +72,13 @@ func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 	})
 }
 
-// watchObjects watches in the store, until the context ends or the watch is stopped.
+// watchObjects watches the store until the context ends or the watch is stopped.
 func watchObjects(
 	ctx context.Context, c client.WithWatch, objects *store.Store, list client.ObjectList, options []client.ListOption,
 ) (watch.Interface, error) {
 	kind, err := apiutil.GVKForObject(list, c.Scheme())
 	if err != nil {
-		return nil, fmt.Errorf("watch %T: %w", list, err)
+		return nil, fmt.Errorf("watching %T: %w", list, err)
 	}
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	resource, _ := meta.UnsafeGuessKindToResource(kind)
@@ -96,7 +95,7 @@ func watchObjects(
 	return boundWatch{Interface: watching, unbind: context.AfterFunc(ctx, watching.Stop)}, nil
 }
 
-// boundWatch is a watch that ends with a context.
+// boundWatch is a watch that ends with its context.
 type boundWatch struct {
 	watch.Interface
 
@@ -108,7 +107,7 @@ func (w boundWatch) Stop() {
 	w.Interface.Stop()
 }
 
-// createSubresource gives out admin kubeconfigs.
+// createSubresource issues admin kubeconfigs.
 func createSubresource(
 	ctx context.Context, c client.Client, subresource string, object, body client.Object, _ ...client.SubResourceCreateOption,
 ) error {
@@ -119,7 +118,7 @@ func createSubresource(
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("got %T, expected an AdminKubeconfigRequest", body))
 	}
-	return adminkubeconfig.Issue(ctx, c, client.ObjectKeyFromObject(object), user, request)
+	return issueAdminKubeconfig(ctx, c, client.ObjectKeyFromObject(object), user, request)
 }
 
 func unknownSubresource(name string) error {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 // open opens a garden in which no gardenlet works.
@@ -35,7 +35,7 @@ func TestEverythingOnOfferCanBeHad(t *testing.T) {
 	}
 	for _, profile := range profiles.Items {
 		for _, region := range profile.Spec.Regions {
-			shoot := conformance.Shoot(seed.Namespace(fakegarden.DefaultProject), "c-1")
+			shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
 			shoot.Spec.CloudProfile.Name = profile.Name
 			shoot.Spec.CredentialsBindingName = new(profile.Spec.Type)
 			shoot.Spec.Provider.Type = profile.Spec.Type
@@ -79,7 +79,7 @@ func confirmAndDelete(t *testing.T, c client.Client, shoot *gardencorev1beta1.Sh
 
 func TestDefaults(t *testing.T) {
 	c := open(t, t.TempDir())
-	shoot := conformance.Shoot(seed.Namespace(fakegarden.DefaultProject), "c-1")
+	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
 	shoot.Spec.Kubernetes.Version = "1.35"
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDefaults(t *testing.T) {
 	for what, right := range map[string]bool{
 		"purpose evaluation":        *shoot.Spec.Purpose == gardencorev1beta1.ShootPurposeEvaluation,
 		"newest patch of the minor": shoot.Spec.Kubernetes.Version == "1.35.4",
-		"newest image":              worker.Machine.Image.Name == seed.MachineImage && *worker.Machine.Image.Version == "1877.2.0",
+		"newest image":              worker.Machine.Image.Name == "gardenlinux" && *worker.Machine.Image.Version == "1877.2.0",
 		"architecture":              *worker.Machine.Architecture == "amd64",
 		"container runtime":         worker.CRI.Name == gardencorev1beta1.CRINameContainerD,
 		"maintenance window":        shoot.Spec.Maintenance.TimeWindow != nil,
@@ -103,7 +103,7 @@ func TestDefaults(t *testing.T) {
 
 func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
 	c := open(t, t.TempDir())
-	shoot := conformance.Shoot(seed.Namespace(fakegarden.DefaultProject), "c-1")
+	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
 	shoot.Finalizers = []string{"test/waits"}
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
 
 func TestStatusCannotBeSetWithTheSpec(t *testing.T) {
 	c := open(t, t.TempDir())
-	shoot := conformance.Shoot(seed.Namespace(fakegarden.DefaultProject), "c-1")
+	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
 	shoot.Status.TechnicalID = "chosen"
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestStatusCannotBeSetWithTheSpec(t *testing.T) {
 
 func TestListAndWatchFitTogether(t *testing.T) {
 	c := open(t, t.TempDir())
-	namespace := seed.Namespace(fakegarden.DefaultProject)
+	namespace := gardenlet.Namespace(fakegarden.DefaultProject)
 	list := &gardencorev1beta1.ShootList{}
 	if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestListAndWatchFitTogether(t *testing.T) {
 func TestOpenAgainKeepsChangesOfTheSeed(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
-	namespace := seed.Namespace(fakegarden.DefaultProject)
+	namespace := gardenlet.Namespace(fakegarden.DefaultProject)
 	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gardenlet-faults"}}
 	if err := c.Create(t.Context(), faults); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestOpenAgainKeepsChangesOfTheSeed(t *testing.T) {
 
 func TestUnknownSubresources(t *testing.T) {
 	c := open(t, t.TempDir())
-	shoot := conformance.Shoot(seed.Namespace(fakegarden.DefaultProject), "c-1")
+	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
-// Package fakegarden is a Gardener in memory, for the sandbox and for tests: it starts in a second and needs nothing but a folder.
+// Package fakegarden is a Gardener in memory, for the sandbox and for tests. It starts within a second and needs nothing but a folder.
 //
-// Its client behaves as a client of Gardener's API server, with the types, defaults, rejections, subresources and watches that the project
-// meets there. Shoots that are created become runtimes: a simulated gardenlet works on them, and the admin kubeconfigs that the
-// garden gives out lead to an endpoint that checks them. All objects are kept in files, so a garden that was killed goes on where it was.
+// Its client behaves like a client of Gardener's API server, with the types, defaults, rejections, subresources and watches that the
+// project uses. A created Shoot becomes a runtime: the simulated gardenlet works on it, and its admin kubeconfig leads to a simulated API
+// server. All objects are kept in files, so a garden that was killed continues where it was.
 //
-// The same stories and rejections (package conformance) are tested against it and against a real Gardener API server.
+// Package conformance runs the same scenarios and rejections on this garden and on the local garden (test/garden), which is a real Gardener
+// API server with the same seed and the same gardenlet. A rule of Gardener that matters here goes into an admission file and into the table of
+// conformance, an object that both gardens start with into seed.yaml.
 package fakegarden

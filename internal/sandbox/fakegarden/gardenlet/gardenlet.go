@@ -33,10 +33,9 @@ type Endpoint struct {
 // Options says what a gardenlet works on.
 type Options struct {
 	Client client.WithWatch
-	// Namespace is the namespace of the project, Project its name: garden-local and local.
-	Namespace string
-	Project   string
-	Runtimes  Runtimes
+	// Project is the name of the project, whose Shoots are in Namespace(Project).
+	Project  string
+	Runtimes Runtimes
 	// Creation is how long the creation or a change of a Shoot takes, Deletion how long its deletion takes. Kubernetes keeps times
 	// in whole seconds, so an operation may end up to a second early.
 	Creation time.Duration
@@ -69,8 +68,8 @@ func New(options Options) (*Gardenlet, error) {
 	switch {
 	case options.Client == nil:
 		return nil, errors.New("gardenlet: Client is missing")
-	case options.Namespace == "" || options.Project == "":
-		return nil, errors.New("gardenlet: Namespace or Project is missing")
+	case options.Project == "":
+		return nil, errors.New("gardenlet: Project is missing")
 	case options.Runtimes == nil:
 		return nil, errors.New("gardenlet: Runtimes is missing")
 	case options.Log == nil:
@@ -80,7 +79,7 @@ func New(options Options) (*Gardenlet, error) {
 	}
 	return &Gardenlet{
 		client:       options.Client,
-		namespace:    options.Namespace,
+		namespace:    Namespace(options.Project),
 		project:      options.Project,
 		runtimes:     options.Runtimes,
 		creation:     options.Creation,
@@ -91,6 +90,9 @@ func New(options Options) (*Gardenlet, error) {
 		authorityKey: sync.OnceValues(certificate.NewKey),
 	}, nil
 }
+
+// Namespace is the namespace of the Shoots of a project, by the convention of Gardener.
+func Namespace(project string) string { return "garden-" + project }
 
 // TechnicalID is the name that a Shoot of a project has among the Runtimes, as in Gardener.
 func TechnicalID(project, shoot string) string {

@@ -21,7 +21,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 )
 
 const (
@@ -114,12 +113,11 @@ func (s *stage) run() {
 	log, _ := test.NewNullLogger()
 	worker, err := gardenlet.New(gardenlet.Options{
 		Client:    s.client,
-		Namespace: s.namespace,
 		Project:   fakegarden.DefaultProject,
 		Runtimes:  s.runtimes,
 		Creation:  creation,
 		Deletion:  deletion,
-		DNSDomain: seed.Domain,
+		DNSDomain: fakegarden.Domain,
 		Log:       log,
 	})
 	if err != nil {

@@ -1,92 +1,128 @@
 package runtimes
 
 import (
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
-const administrator = "cluster-admin"
+const (
+	administrator = "cluster-admin"
 
-// caller is who makes a request.
-type caller struct {
-	name string
-	// roles are the ClusterRoles that are bound to the caller.
-	roles []string
-}
+	tokenKeyFile = "token.key"
+	tokenKeySize = 32
+	// The limits of an API server for the lifetime of a token, in seconds.
+	minTokenSeconds     = 600
+	defaultTokenSeconds = 3600
+)
 
-// served is a runtime with a request to it.
-type served struct {
+// call is a request to a runtime by a user who has at least one role in it.
+type call struct {
+	*http.Request
 	*runtime
 
 	technicalID string
-	caller      caller
+	user        string
+	// roles are the ClusterRoles that are bound to the user.
+	roles []string
 }
 
-// authenticated lets only those through whom the runtime knows, with their roles.
-func (s *Server) authenticated(next func(http.ResponseWriter, *http.Request, served)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		technicalID := r.PathValue("id")
-		s.mu.RLock()
-		runtime, started := s.runtimes[technicalID]
-		s.mu.RUnlock()
-		if !started {
-			fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no runtime answers here")
-			return
-		}
-		known, ok := s.callerOf(r, technicalID, runtime)
-		switch {
-		case !ok:
-			fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
-		case len(known.roles) == 0:
-			fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, "user "+known.name+" has no role in this runtime")
-		default:
-			next(w, r, served{runtime: runtime, technicalID: technicalID, caller: known})
-		}
+// authenticate finds the runtime of a request and its user, by a client certificate or a token.
+func (s *Server) authenticate(r *http.Request) (call, error) {
+	c := call{Request: r, technicalID: r.PathValue("id")}
+	s.mu.RLock()
+	c.runtime = s.runtimes[c.technicalID]
+	s.mu.RUnlock()
+	if c.runtime == nil {
+		return c, notServed("no runtime is served here")
 	}
+	if !c.byCertificate() && !c.byToken(s.tokenKey) {
+		unauthorized := apierrors.NewUnauthorized("Unauthorized")
+		return c, unauthorized
+	}
+	if len(c.roles) == 0 {
+		forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+		forbidden.ErrStatus.Message = "user " + c.user + " has no role in this runtime"
+		return c, forbidden
+	}
+	return c, nil
 }
 
-// callerOf tells who the client certificate or the token of the request is for.
-func (s *Server) callerOf(r *http.Request, technicalID string, runtime *runtime) (caller, bool) {
-	if user, ok := verify(r, runtime.clients); ok {
-		known := caller{name: user.CommonName}
-		if slices.ContainsFunc(user.Organization, administers) {
-			known.roles = []string{administrator}
-		}
-		return known, true
+// byCertificate accepts a client certificate of the runtime's authority. The groups for which Gardener issues admin kubeconfigs are
+// administrators.
+func (c *call) byCertificate() bool {
+	if c.TLS == nil || len(c.TLS.PeerCertificates) == 0 {
+		return false
 	}
-	token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	certificate := c.TLS.PeerCertificates[0]
+	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if _, err := certificate.Verify(x509.VerifyOptions{Roots: c.clients, KeyUsages: usage}); err != nil {
+		return false
+	}
+	c.user = certificate.Subject.CommonName
+	for _, group := range []string{v1beta1constants.ShootSystemAdminsGroupName, v1beta1constants.ShootProjectAdminsGroupName} {
+		if slices.Contains(certificate.Subject.Organization, group) {
+			c.roles = []string{administrator}
+		}
+	}
+	return true
+}
+
+// byToken accepts a token of a ServiceAccount that still exists.
+func (c *call) byToken(key []byte) bool {
+	token, given := strings.CutPrefix(c.Header.Get("Authorization"), "Bearer ")
 	if !given {
-		return caller{}, false
+		return false
 	}
-	said, ok := s.read(token, technicalID)
-	if !ok {
-		return caller{}, false
+	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.HS256})
+	if err != nil {
+		return false
 	}
-	from := said.Account
+	var claims jwt.Claims
+	var private privateClaims
+	if err := parsed.Claims(key, &claims, &private); err != nil {
+		return false
+	}
+	expected := jwt.Expected{AnyAudience: jwt.Audience{c.technicalID}, Time: time.Now()}
+	if err := claims.ValidateWithLeeway(expected, 0); err != nil {
+		return false
+	}
+	namespace, named := private.Kubernetes.Namespace, private.Kubernetes.Account
 	account := &corev1.ServiceAccount{}
-	if err := runtime.objects.Lookup(client.ObjectKey{Namespace: from.Namespace, Name: from.Account.Name}, account); err != nil ||
-		string(account.UID) != from.Account.UID {
-		return caller{}, false
+	if err := c.store.Lookup(client.ObjectKey{Namespace: namespace, Name: named.Name}, account); err != nil || string(account.UID) != named.UID {
+		return false
 	}
-	return caller{name: said.Subject, roles: runtime.objects.rolesOf(account)}, true
+	c.user, c.roles = claims.Subject, c.rolesOf(account)
+	return true
 }
 
-// administers tells whether Gardener issues admin kubeconfigs for members of the group.
-func administers(group string) bool {
-	return group == v1beta1constants.ShootSystemAdminsGroupName || group == v1beta1constants.ShootProjectAdminsGroupName
-}
-
-// rolesOf lists the ClusterRoles that are bound to an account.
-func (o *objects) rolesOf(account *corev1.ServiceAccount) []string {
+// rolesOf returns the ClusterRoles that are bound to an account.
+func (r *runtime) rolesOf(account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := o.LookupAll(bindings); err != nil {
+	if err := r.store.LookupAll(bindings); err != nil {
 		return nil
 	}
 	var roles []string
@@ -100,17 +136,87 @@ func (o *objects) rolesOf(account *corev1.ServiceAccount) []string {
 	return roles
 }
 
-// may reports whether one of the caller's roles, which are those of every cluster, allows the request.
-func (c caller) may(method string, wanted kind) bool {
-	reads := method == http.MethodGet
-	for _, role := range c.roles {
-		switch {
-		case role == administrator,
-			role == "edit" && wanted.namespaced,
-			role == "view" && reads && wanted.namespaced && wanted.resource != "secrets",
-			(role == "edit" || role == "view") && reads && wanted.resource == "namespaces":
-			return true
-		}
+// privateClaims are the claims of Kubernetes in a token: the account for which it was issued.
+type privateClaims struct {
+	Kubernetes struct {
+		Namespace string           `json:"namespace"`
+		Account   accountReference `json:"serviceaccount"`
+	} `json:"kubernetes.io"`
+}
+
+type accountReference struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+func addTokenRequest(scheme *k8sruntime.Scheme) error {
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	return nil
+}
+
+// createToken issues a token for an account: a JWT with the claims of Kubernetes, signed with the key of the server.
+func (s *Server) createToken(o objects) (int, any, error) {
+	account := &corev1.ServiceAccount{}
+	if err := o.store.Lookup(client.ObjectKey{Namespace: o.namespace, Name: o.name}, account); err != nil {
+		return 0, nil, err
 	}
-	return false
+	request := &authenticationv1.TokenRequest{}
+	if err := o.read(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), request); err != nil {
+		return 0, nil, err
+	}
+	seconds := int64(defaultTokenSeconds)
+	if request.Spec.ExpirationSeconds != nil {
+		seconds = *request.Spec.ExpirationSeconds
+	}
+	if seconds < minTokenSeconds {
+		return 0, nil, apierrors.NewBadRequest(
+			fmt.Sprintf("spec.expirationSeconds: may not specify a duration less than %d seconds", minTokenSeconds))
+	}
+	now := time.Now()
+	expires := now.Add(time.Duration(seconds) * time.Second).Truncate(time.Second)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: s.tokenKey}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return 0, nil, err
+	}
+	var private privateClaims
+	private.Kubernetes.Namespace = o.namespace
+	private.Kubernetes.Account = accountReference{Name: o.name, UID: string(account.UID)}
+	token, err := jwt.Signed(signer).Claims(private).Claims(jwt.Claims{
+		Audience: jwt.Audience{o.technicalID}, Subject: "system:serviceaccount:" + o.namespace + ":" + o.name,
+		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expires),
+	}).Serialize()
+	if err != nil {
+		return 0, nil, err
+	}
+	request.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: authenticationv1.SchemeGroupVersion.String()}
+	request.ObjectMeta = metav1.ObjectMeta{Name: o.name, Namespace: o.namespace, CreationTimestamp: metav1.NewTime(now)}
+	request.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expires)}
+	return http.StatusCreated, request, nil
+}
+
+// read decodes the body of a request.
+func (c call) read(wanted schema.GroupVersionKind, into k8sruntime.Object) error {
+	body, err := io.ReadAll(io.LimitReader(c.Body, maxBody))
+	if err != nil {
+		return apierrors.NewBadRequest("the body cannot be read")
+	}
+	if _, given, err := c.decode.Decode(body, &wanted, into); err != nil || *given != wanted {
+		return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
+	}
+	return nil
+}
+
+// loadTokenKey reads the key that signs tokens. The first time it creates it.
+func loadTokenKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, tokenKeyFile)
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = make([]byte, tokenKeySize)
+		_, _ = rand.Read(key) // it never fails
+		err = atomicfile.Write(path, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loading the key of the tokens: %w", err)
+	}
+	return key, nil
 }

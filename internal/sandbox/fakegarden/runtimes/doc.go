@@ -1,4 +1,9 @@
-// Package runtimes plays the API servers of all runtimes of a garden in memory: one TLS listener on the loopback, on which each runtime has
-// a path of its own. It serves objects of a few kinds, kept in files, to client certificates that the runtime's own authority has signed
-// and to tokens of its ServiceAccounts, each as far as the ClusterRoles allow that are bound to it.
+// Package runtimes simulates the API servers of all runtimes of a garden. They share one TLS listener on the loopback, each under a path of
+// its own; Alone serves one of them at the root of another listener.
+//
+// A simulated API server serves the kinds of objects in kinds, keeps them in files, and supports get, list, create, update, server-side
+// apply and delete, but no watch, and it runs nothing. It accepts client certificates of the authority that Start names, and tokens of
+// its ServiceAccounts, as far as the ClusterRoles allow that are bound to them.
+//
+// A further kind is a line in kinds.
 package runtimes

@@ -6,129 +6,214 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
 const (
-	pathPrefix = "/runtimes/"
+	pathPrefix  = "/runtimes/"
+	addressFile = "address"
 
 	headerTimeout = 10 * time.Second
-	// shutdownTimeout is longer than the five seconds after which a connection counts as idle on which there was no request yet.
+	// shutdownTimeout is longer than five seconds: until then, net/http does not count a connection without a request as idle.
 	shutdownTimeout = 15 * time.Second
 )
 
-// Options say where a server keeps what it needs to come back as the same.
+// Options configure a server.
 type Options struct {
-	// Dir is a folder that belongs to the server alone. It is made if it is missing.
+	// Dir is a folder that belongs to the server alone. It is created if it is missing.
 	Dir string
-	// Version returns the version of Kubernetes that a runtime says it is, 1.35.4.
+	// Version returns the version of Kubernetes that a runtime reports, such as 1.35.4.
 	Version func(ctx context.Context, technicalID string) string
 	Log     logrus.FieldLogger
 }
 
-// Server plays the API servers. Which runtimes are started is forgotten with the process, their objects are not.
+// VersionOfShoot returns an Options.Version: the version in the Shoot of a runtime of the project.
+func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger) func(ctx context.Context, technicalID string) string {
+	return func(ctx context.Context, technicalID string) string {
+		name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(project, ""))
+		shoot := &gardencorev1beta1.Shoot{}
+		if err := garden.Get(ctx, client.ObjectKey{Namespace: gardenlet.Namespace(project), Name: name}, shoot); err != nil {
+			log.WithError(err).WithField("shoot", name).Debug("the version of a runtime is unknown")
+			return ""
+		}
+		return shoot.Spec.Kubernetes.Version
+	}
+}
+
+// Server simulates the API servers. The objects of the runtimes survive the process; the runtimes have to be started again.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
-	authority []byte
+	authority *certificate.Authority
+	tokenKey  []byte
 	version   func(ctx context.Context, technicalID string) string
+	dir       string
 	log       logrus.FieldLogger
 
-	dir      string
-	tokenKey []byte
-
 	mu sync.RWMutex
-	// runtimes are those that were started, by technical ID.
+	// runtimes are the started ones, by technical ID.
 	runtimes map[string]*runtime
 }
 
-// runtime is what one API server knows.
+// runtime is one simulated API server.
 type runtime struct {
 	// clients are the authorities of client certificates.
 	clients *x509.CertPool
-	objects *objects
+	store   *store.Store
+	scheme  *k8sruntime.Scheme
+	decode  k8sruntime.Decoder
 }
 
 var _ gardenlet.Runtimes = (*Server)(nil)
 
-// Listen opens the listener, at the same address as before and with the same authority, so that kubeconfigs outlive the process. If the
-// address is taken meanwhile, it takes another.
+// Listen opens the listener. It keeps its address and the authority of its serving certificate over restarts, so kubeconfigs stay valid;
+// only if another process has taken the address, it uses a new one.
 func Listen(ctx context.Context, options Options) (*Server, error) {
-	identity, err := loadIdentity(options.Dir)
+	authority, err := certificate.OpenAuthority(options.Dir, "runtimes of the local garden")
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, options.Dir)
+	pair, err := authority.IssueServer("runtimes", "127.0.0.1", "localhost")
 	if err != nil {
 		return nil, err
+	}
+	serving, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("loading the serving certificate of the runtimes: %w", err)
 	}
 	tokenKey, err := loadTokenKey(options.Dir)
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
+	}
+	listener, err := listen(ctx, filepath.Join(options.Dir, addressFile))
+	if err != nil {
+		return nil, fmt.Errorf("listening for the runtimes: %w", err)
 	}
 	return &Server{
-		listener:  listener,
-		tls:       identity.tls,
-		authority: identity.authority,
-		version:   options.Version,
-		log:       options.Log,
-		dir:       options.Dir,
-		tokenKey:  tokenKey,
-		runtimes:  map[string]*runtime{},
+		listener: listener, authority: authority, tokenKey: tokenKey,
+		tls: &tls.Config{
+			MinVersion:   tls.VersionTLS12,
+			Certificates: []tls.Certificate{serving},
+			// The authority of a client certificate depends on the path of the request.
+			ClientAuth: tls.RequestClientCert,
+		},
+		version: options.Version, dir: options.Dir, log: options.Log,
+		runtimes: map[string]*runtime{},
 	}, nil
 }
 
+// listen opens the address in the file. If there is none or it is in use, it opens a free one and writes that.
+func listen(ctx context.Context, path string) (net.Listener, error) {
+	var config net.ListenConfig
+	last, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		if listener, err := config.Listen(ctx, "tcp", strings.TrimSpace(string(last))); err == nil {
+			return listener, nil
+		}
+	}
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(path, []byte(listener.Addr().String()+"\n")); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
 // Start implements gardenlet.Runtimes.
-func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
-		return gardenlet.Endpoint{}, fmt.Errorf("start %s: the client authority is not a PEM certificate", technicalID)
+		return gardenlet.Endpoint{}, fmt.Errorf("starting %s: the client authority is not a PEM certificate", technicalID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	started := &runtime{clients: pool}
-	if before, again := s.runtimes[technicalID]; again {
-		started.objects = before.objects
-	} else {
-		opened, err := s.openObjects(ctx, technicalID)
-		if err != nil {
-			return gardenlet.Endpoint{}, err
-		}
-		started.objects = opened
+	started := &runtime{}
+	if present := s.runtimes[technicalID]; present != nil {
+		*started = *present
+	} else if err := started.open(s.objectsDir(technicalID)); err != nil {
+		return gardenlet.Endpoint{}, fmt.Errorf("opening the objects of runtime %s: %w", technicalID, err)
 	}
+	started.clients = pool
 	s.runtimes[technicalID] = started
-	return gardenlet.Endpoint{URL: "https://" + s.listener.Addr().String() + pathPrefix + technicalID, CA: s.authority}, nil
+	return gardenlet.Endpoint{
+		URL: "https://" + s.listener.Addr().String() + pathPrefix + technicalID, CA: s.authority.CertificatePEM(),
+	}, nil
 }
 
-// Stop implements gardenlet.Runtimes. The objects of the runtime go with it.
+func (s *Server) objectsDir(technicalID string) string {
+	return filepath.Join(s.dir, "objects", technicalID)
+}
+
+// open reads the objects of a runtime and creates the namespaces that every cluster has.
+func (r *runtime) open(dir string) (err error) {
+	if r.scheme, err = newScheme(); err != nil {
+		return err
+	}
+	r.decode = serializer.NewCodecFactory(r.scheme).UniversalDeserializer()
+	if r.store, err = store.Open(store.Options{Scheme: r.scheme, Dir: dir}); err != nil {
+		return err
+	}
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		err := r.store.Create(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, "")
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop implements gardenlet.Runtimes. It removes the objects of the runtime.
 func (s *Server) Stop(_ context.Context, technicalID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runtimes, technicalID)
-	return s.removeObjects(technicalID)
+	if err := os.RemoveAll(s.objectsDir(technicalID)); err != nil {
+		return fmt.Errorf("removing the objects of runtime %s: %w", technicalID, err)
+	}
+	return nil
 }
 
-// Serve answers until the context ends, which is no error.
+// Serve serves all runtimes until the context ends, which is not an error.
 func (s *Server) Serve(ctx context.Context) error {
-	server := s.over(s.handler())
+	server := s.httpServer(s.handler())
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(s.listener, "", "") }()
 	select {
 	case err := <-served:
-		return fmt.Errorf("serve the runtimes: %w", err)
+		return fmt.Errorf("serving the runtimes: %w", err)
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	err := server.Shutdown(ending)
+	err := server.Shutdown(shutdown)
 	if err != nil {
 		err = errors.Join(err, server.Close())
 	}
@@ -136,24 +221,23 @@ func (s *Server) Serve(ctx context.Context) error {
 		err = errors.Join(err, ended)
 	}
 	if err != nil {
-		return fmt.Errorf("stop serving the runtimes: %w", err)
+		return fmt.Errorf("shutting down the runtimes: %w", err)
 	}
 	return nil
 }
 
-// Alone returns what serves one runtime on a listener of its own, by ServeTLS. There its paths begin at the root: Gardener's admin
-// kubeconfigs keep host and port of an address, and no path.
+// Alone returns a server for one runtime, to be used with ServeTLS. It serves the runtime at the root, because the admin kubeconfigs of
+// Gardener have a host and a port but no path.
 func (s *Server) Alone(technicalID string) *http.Server {
 	handler := s.handler()
-	return s.over(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		beneath := r.Clone(r.Context())
-		beneath.URL.Path, beneath.URL.RawPath = pathPrefix+technicalID+r.URL.Path, ""
-		handler.ServeHTTP(w, beneath)
+	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		prefixed := r.Clone(r.Context())
+		prefixed.URL.Path, prefixed.URL.RawPath = pathPrefix+technicalID+r.URL.Path, ""
+		handler.ServeHTTP(w, prefixed)
 	}))
 }
 
-// over serves the handler as the runtimes are.
-func (s *Server) over(handler http.Handler) *http.Server {
+func (s *Server) httpServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         s.tls.Clone(),
@@ -162,16 +246,15 @@ func (s *Server) over(handler http.Handler) *http.Server {
 	}
 }
 
-// Close ends a server that was never served.
-func (s *Server) Close() error {
-	return s.listener.Close()
-}
+// Close closes the listener of a server that does not serve.
+func (s *Server) Close() error { return s.listener.Close() }
 
-// debugWriter takes what net/http logs, mostly about clients that break off handshakes.
+// debugWriter logs what net/http reports, mostly aborted handshakes.
 type debugWriter struct {
 	log logrus.FieldLogger
 }
 
+// Write implements io.Writer.
 func (w debugWriter) Write(line []byte) (int, error) {
 	w.log.WithField("server", "runtimes").Debug(string(line))
 	return len(line), nil

@@ -1,32 +1,35 @@
 package store
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"reflect"
-	"strconv"
+	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
 // Create implements testing.ObjectTracker.
 func (s *Store) Create(resource schema.GroupVersionResource, object runtime.Object, namespace string, options ...metav1.CreateOptions) error {
-	return s.change(resource, namespace, object, func(m merger, old client.Object) (runtime.Object, error) {
+	return s.update(resource, object, namespace, func(fields fieldManager, old client.Object) (runtime.Object, error) {
 		if old != nil {
 			return nil, apierrors.NewAlreadyExists(resource.GroupResource(), old.GetName())
 		}
-		return m.replace(nil, object, only(options).FieldManager)
+		return fields.update(nil, object, only(options).FieldManager)
 	})
 }
 
-// Update implements testing.ObjectTracker.
+// Update implements testing.ObjectTracker. The resource version of the object is not compared: the fake client has done so.
 func (s *Store) Update(resource schema.GroupVersionResource, object runtime.Object, namespace string, options ...metav1.UpdateOptions) error {
 	return s.replace(resource, object, namespace, only(options).FieldManager)
 }
@@ -36,207 +39,273 @@ func (s *Store) Patch(resource schema.GroupVersionResource, object runtime.Objec
 	return s.replace(resource, object, namespace, only(options).FieldManager)
 }
 
-func (s *Store) replace(resource schema.GroupVersionResource, object runtime.Object, namespace, manager string) error {
+func (s *Store) replace(resource schema.GroupVersionResource, object runtime.Object, namespace, owner string) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
-		return fmt.Errorf("change %T: %w", object, err)
+		return fmt.Errorf("changing %T: %w", object, err)
 	}
-	return s.change(resource, namespace, object, func(m merger, old client.Object) (runtime.Object, error) {
+	return s.update(resource, object, namespace, func(fields fieldManager, old client.Object) (runtime.Object, error) {
 		if old == nil {
 			return nil, apierrors.NewNotFound(resource.GroupResource(), accessor.GetName())
 		}
-		return m.replace(old, object, manager)
+		return fields.update(old, object, owner)
 	})
 }
 
-// Apply implements testing.ObjectTracker: server-side apply.
+// update makes a change and brings given up to date with the stored object.
+func (s *Store) update(resource schema.GroupVersionResource, given runtime.Object, namespace string, merge merge) error {
+	stored, err := s.change(resource, given, namespace, false, merge)
+	if err != nil || reflect.TypeOf(stored) != reflect.TypeOf(given) {
+		return err
+	}
+	return copyInto(stored.DeepCopyObject(), given)
+}
+
+// Apply implements testing.ObjectTracker. It ignores the resource version of the configuration, which the fake client has set.
 func (s *Store) Apply(
 	resource schema.GroupVersionResource, configuration runtime.Object, namespace string, options ...metav1.PatchOptions,
 ) error {
-	return s.change(resource, namespace, configuration, func(m merger, old client.Object) (runtime.Object, error) {
-		return m.apply(old, configuration, only(options))
+	_, err := s.change(resource, configuration, namespace, false, func(fields fieldManager, old client.Object) (runtime.Object, error) {
+		return fields.apply(old, configuration, only(options))
+	})
+	return err
+}
+
+// ServerSideApply applies a configuration as an API server does, and returns the object that results. If the configuration has a
+// resource version, it must be the present one. With DryRun nothing is stored.
+func (s *Store) ServerSideApply(
+	resource schema.GroupVersionResource, configuration client.Object, namespace string, options metav1.PatchOptions,
+) (client.Object, error) {
+	dryRun := slices.Contains(options.DryRun, metav1.DryRunAll)
+	return s.change(resource, configuration, namespace, dryRun, func(fields fieldManager, old client.Object) (runtime.Object, error) {
+		if version := configuration.GetResourceVersion(); version != "" && (old == nil || version != old.GetResourceVersion()) {
+			return nil, apierrors.NewConflict(resource.GroupResource(), configuration.GetName(), errors.New("the object has been modified"))
+		}
+		return fields.apply(old, configuration, options)
 	})
 }
 
-// Delete implements testing.ObjectTracker: the object goes at once.
+// Delete implements testing.ObjectTracker. It removes the object at once: the fake client has handled its finalizers.
 func (s *Store) Delete(resource schema.GroupVersionResource, namespace, name string, _ ...metav1.DeleteOptions) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	old, err := s.find(resource, namespace, name)
+	old, err := s.existing(resource, namespace, name)
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		return apierrors.NewNotFound(resource.GroupResource(), name)
-	}
-	if err := s.rules.ValidateDelete(old); err != nil {
-		return err
-	}
-	if err := s.files.remove(resource, namespace, name); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.objects.Delete(resource, namespace, name); err != nil {
-		return err
-	}
-	s.version++
-	s.feed.publish(change{version: s.version, resource: resource, old: old})
-	return nil
+	return s.remove(resource, old)
 }
 
-// merge returns what a change makes of the old object, which is nil where there is none.
-type merge func(m merger, old client.Object) (runtime.Object, error)
+// DeleteObject deletes an object as an API server does: only the one with the UID of the preconditions, if they have one. An object with
+// finalizers gets a deletion timestamp and is removed with its last finalizer.
+func (s *Store) DeleteObject(resource schema.GroupVersionResource, namespace, name string, options metav1.DeleteOptions) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	old, err := s.existing(resource, namespace, name)
+	if err != nil {
+		return err
+	}
+	if expected := options.Preconditions; expected != nil && expected.UID != nil && *expected.UID != old.GetUID() {
+		return apierrors.NewConflict(resource.GroupResource(), name, errors.New("the object has another UID"))
+	}
+	if len(old.GetFinalizers()) == 0 {
+		return s.remove(resource, old)
+	}
+	deleted, err := asObject(old.DeepCopyObject())
+	if err != nil {
+		return err
+	}
+	deleted.SetDeletionTimestamp(new(metav1.Now()))
+	_, err = s.write(resource, old, deleted, false)
+	return err
+}
 
-// change makes one change: what was given is merged into the object, the rules complete and check that, and it is stored. What was given is
-// brought up to date with it.
-func (s *Store) change(resource schema.GroupVersionResource, namespace string, given runtime.Object, merge merge) error {
+func (s *Store) existing(resource schema.GroupVersionResource, namespace, name string) (client.Object, error) {
+	found, err := s.find(resource, namespace, name)
+	if err == nil && found == nil {
+		err = apierrors.NewNotFound(resource.GroupResource(), name)
+	}
+	return found, err
+}
+
+// merge returns the object that a change makes of the old one, which is nil if there is none.
+type merge func(fields fieldManager, old client.Object) (runtime.Object, error)
+
+// change merges given into the object of its name, has the rules complete and check the result, and stores it.
+func (s *Store) change(
+	resource schema.GroupVersionResource, given runtime.Object, namespace string, dryRun bool, merge merge,
+) (client.Object, error) {
 	accessor, err := meta.Accessor(given)
 	if err != nil {
-		return fmt.Errorf("change %T: %w", given, err)
+		return nil, fmt.Errorf("changing %T: %w", given, err)
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	old, object, err := s.merged(resource, namespace, accessor.GetName(), merge)
+	fields, err := s.fieldManager(resource)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	stored, err := s.commit(resource, old, object)
+	old, err := s.find(resource, namespace, accessor.GetName())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if reflect.TypeOf(stored) == reflect.TypeOf(given) {
-		return copyInto(stored, given)
+	merged, err := merge(fields, old)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	object, err := asObject(merged)
+	if err != nil {
+		return nil, err
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(namespace)
+	}
+	if object.GetNamespace() != namespace {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the namespace of the object is %q, that of the request %q", object.GetNamespace(), namespace))
+	}
+	return s.write(resource, old, object, dryRun)
 }
 
-// Preview returns what Apply would store, and stores nothing.
-func (s *Store) Preview(
-	resource schema.GroupVersionResource, configuration client.Object, namespace string, options ...metav1.PatchOptions,
-) (client.Object, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	_, object, err := s.merged(resource, namespace, configuration.GetName(), func(m merger, old client.Object) (runtime.Object, error) {
-		return m.apply(old, configuration, only(options))
-	})
-	return object, err
-}
-
-// merged returns an object as it is, nil when there is none, and as it would be after the change.
-func (s *Store) merged(resource schema.GroupVersionResource, namespace, name string, merge merge) (old, object client.Object, err error) {
-	merger, err := s.merger(resource)
-	if err != nil {
-		return nil, nil, err
+// write has the rules complete and check an object, and stores it, unless it is a dry run or nothing has changed. An object that was
+// deleted and has lost its last finalizer is removed.
+func (s *Store) write(resource schema.GroupVersionResource, old, object client.Object, dryRun bool) (client.Object, error) {
+	if err := s.admit(old, object); err != nil || dryRun {
+		return object, err
 	}
-	if old, err = s.find(resource, namespace, name); err != nil {
-		return nil, nil, err
+	if old != nil && object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+		return object, s.remove(resource, old)
 	}
-	made, err := merge(merger, old)
-	if err != nil {
-		return nil, nil, err
-	}
-	object, ok := made.(client.Object)
-	if !ok {
-		return nil, nil, fmt.Errorf("change %T: it has no metadata", made)
-	}
-	if err := place(object, namespace); err != nil {
-		return nil, nil, err
-	}
-	return old, object, s.admit(old, object)
-}
-
-func (s *Store) admit(old, object client.Object) error {
-	if err := inherit(old, object); err != nil {
-		return err
-	}
-	s.scheme.Default(object)
-	if err := s.rules.Default(old, object); err != nil {
-		return err
-	}
-	raiseGeneration(old, object)
-	return s.rules.Validate(old, object)
-}
-
-// commit stores an object, first in its file and then for all to see, unless nothing has changed.
-func (s *Store) commit(resource schema.GroupVersionResource, old, object client.Object) (client.Object, error) {
-	if old != nil {
-		same, err := equal(old, object)
-		if err != nil || same {
-			return old, err
-		}
-	}
-	object.SetResourceVersion(strconv.FormatUint(s.version+1, 10))
+	object.SetResourceVersion(formatVersion(s.version + 1))
 	content, err := s.encoded(object)
 	if err != nil {
 		return nil, err
 	}
-	// What is stored is what would be read from the file, for instance times in whole seconds.
+	// The file is read back: it keeps times in whole seconds, for instance.
 	stored, err := s.decoded(content)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.files.write(resource, stored.GetNamespace(), stored.GetName(), content); err != nil {
+	if old != nil && apiequality.Semantic.DeepEqual(withoutVersion(old), withoutVersion(stored)) {
+		return old, nil
+	}
+	if err := atomicfile.Write(s.path(resource, stored.GetNamespace(), stored.GetName()), content); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old == nil {
-		err = s.objects.Create(resource, stored, stored.GetNamespace())
+		err = s.ObjectTracker.Create(resource, stored, stored.GetNamespace())
 	} else {
-		err = s.objects.Update(resource, stored, stored.GetNamespace())
+		err = s.ObjectTracker.Update(resource, stored, stored.GetNamespace())
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.version++
-	s.feed.publish(change{version: s.version, resource: resource, old: old, object: stored})
+	s.publish(change{resource: resource, old: old, object: stored})
 	return stored, nil
 }
 
-func (s *Store) encoded(object client.Object) ([]byte, error) {
-	kind, err := apiutil.GVKForObject(object, s.scheme)
-	if err != nil {
-		return nil, fmt.Errorf("find the kind of %T: %w", object, err)
-	}
-	object.GetObjectKind().SetGroupVersionKind(kind)
-	content, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", kind.Kind, object.GetName(), err)
-	}
-	return content, nil
-}
-
-// equal says whether two states of an object differ in no more than the resource version and the times of the field managers.
-func equal(a, b client.Object) (bool, error) {
-	var contents [2][]byte
-	for i, object := range []client.Object{a, b} {
-		bare, ok := object.DeepCopyObject().(client.Object)
-		if !ok {
-			return false, fmt.Errorf("compare %T: it has no metadata", object)
+// remove removes an object that has no finalizers.
+func (s *Store) remove(resource schema.GroupVersionResource, old client.Object) error {
+	if s.rules != nil {
+		if err := s.rules.ValidateDelete(old); err != nil {
+			return err
 		}
-		bare.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-		bare.SetResourceVersion("")
-		managers := bare.GetManagedFields()
-		for j := range managers {
-			managers[j].Time = nil
-		}
-		bare.SetManagedFields(managers)
-		content, err := json.Marshal(bare)
-		if err != nil {
-			return false, fmt.Errorf("compare %s: %w", object.GetName(), err)
-		}
-		contents[i] = content
 	}
-	return bytes.Equal(contents[0], contents[1]), nil
-}
-
-// copyInto makes the target, a pointer, equal to the source, a pointer of the same type.
-func copyInto(source, target runtime.Object) error {
-	from, to := reflect.ValueOf(source.DeepCopyObject()), reflect.ValueOf(target)
-	if from.Type() != to.Type() {
-		return fmt.Errorf("%T cannot be read into %T", source, target)
+	if err := os.Remove(s.path(resource, old.GetNamespace(), old.GetName())); err != nil {
+		return fmt.Errorf("removing %s %s: %w", resource.Resource, old.GetName(), err)
 	}
-	to.Elem().Set(from.Elem())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ObjectTracker.Delete(resource, old.GetNamespace(), old.GetName()); err != nil {
+		return err
+	}
+	s.publish(change{resource: resource, old: old})
 	return nil
+}
+
+// withoutVersion returns a copy of an object without its resource version and the times of its field managers, which each write sets.
+func withoutVersion(object client.Object) runtime.Object {
+	bare := object.DeepCopyObject()
+	if object, ok := bare.(client.Object); ok {
+		object.SetResourceVersion("")
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		managers := object.GetManagedFields()
+		for i := range managers {
+			managers[i].Time = nil
+		}
+		object.SetManagedFields(managers)
+	}
+	return bare
+}
+
+// fieldManager merges changes into objects of one kind and records who owns which field.
+type fieldManager struct {
+	*managedfields.FieldManager
+
+	scheme *runtime.Scheme
+	kind   schema.GroupVersionKind
+}
+
+// fieldManager returns the field manager of a resource. The caller holds writing.
+func (s *Store) fieldManager(resource schema.GroupVersionResource) (fieldManager, error) {
+	if known, ok := s.fields[resource]; ok {
+		return known, nil
+	}
+	kind, err := s.kindOf(resource)
+	if err != nil {
+		return fieldManager{}, err
+	}
+	fields, err := managedfields.NewDefaultFieldManager(s.types, s.scheme, noDefaults{}, s.scheme, kind, kind.GroupVersion(), "", nil)
+	if err != nil {
+		return fieldManager{}, fmt.Errorf("managing the fields of %s: %w", kind.Kind, err)
+	}
+	s.fields[resource] = fieldManager{FieldManager: fields, scheme: s.scheme, kind: kind}
+	return s.fields[resource], nil
+}
+
+// noDefaults leaves defaults to admit.
+type noDefaults struct{}
+
+func (noDefaults) Default(runtime.Object) {}
+
+// update returns the object that replaces old, which may be nil.
+func (f fieldManager) update(old client.Object, object runtime.Object, owner string) (runtime.Object, error) {
+	live, err := f.live(old)
+	if err != nil {
+		return nil, err
+	}
+	wanted := object.DeepCopyObject()
+	wanted.GetObjectKind().SetGroupVersionKind(f.kind)
+	return f.Update(live, wanted, owner)
+}
+
+// apply returns old, which may be nil, with the configuration applied to it.
+func (f fieldManager) apply(old client.Object, configuration runtime.Object, options metav1.PatchOptions) (runtime.Object, error) {
+	live, err := f.live(old)
+	if err != nil {
+		return nil, err
+	}
+	return f.Apply(live, configuration, options.FieldManager, options.Force != nil && *options.Force)
+}
+
+// live returns a copy of old, or an empty object if it is nil.
+func (f fieldManager) live(old client.Object) (runtime.Object, error) {
+	if old != nil {
+		return old.DeepCopyObject(), nil
+	}
+	empty, err := f.scheme.New(f.kind)
+	if err != nil {
+		return nil, fmt.Errorf("creating an empty %s: %w", f.kind.Kind, err)
+	}
+	empty.GetObjectKind().SetGroupVersionKind(f.kind)
+	return empty, nil
+}
+
+// only returns the one element of variadic options, or the zero value.
+func only[T any](options []T) (option T) {
+	if len(options) > 0 {
+		option = options[0]
+	}
+	return option
 }

@@ -1,7 +1,12 @@
-// Package store is the storage behind an API server in memory: it plugs into controller-runtime's fake client as its object tracker and
-// gives it what that lacks to be used for more than a unit test.
+// Package store is the storage of an API server in memory, for objects of any kind that its scheme knows. It is the object tracker of
+// controller-runtime's fake client for Gardener's API, and the storage behind the simulated API servers of the runtimes.
 //
-// Every change passes Rules that complete or refuse it, is written to a file before anyone sees it, and gets a resource version that
-// orders it among all changes, so that list and watch fit together without a gap. What was acknowledged survives the end of the process
-// at any moment.
+// The store guarantees:
+//   - An acknowledged change survives the death of the process: it is in a file before anybody sees it.
+//   - Each change has a resource version of its own, in the order of the changes. A watch that starts at the version of a list misses none.
+//   - Rules complete and check each change after it was merged and before it is stored, as admission plugins do.
+//   - Server-side apply records who owns which field.
+//
+// A kind needs nothing here but its registration in the scheme, as a Go type or as unstructured.Unstructured. Give Options.Types a type
+// converter if the items of its lists have owners of their own.
 package store

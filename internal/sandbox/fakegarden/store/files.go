@@ -1,97 +1,94 @@
 package store
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
 const (
-	folderMode  = 0o700
-	extension   = ".json"
-	unfinished  = ".unfinished-"
-	clusterWide = "-"
+	extension = ".json"
+	// clusterScope is the folder of the objects without a namespace.
+	clusterScope = "-"
 )
 
-// files keeps one file per object: <dir>/<resource>.<group>/<namespace>/<name>.json, readable only by the owner, because some objects
-// are secrets. Files appear and change atomically.
-type files struct {
-	dir string
-}
-
-func (f files) path(resource schema.GroupVersionResource, namespace, name string) string {
+// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json.
+func (s *Store) path(resource schema.GroupVersionResource, namespace, name string) string {
 	if namespace == "" {
-		namespace = clusterWide
+		namespace = clusterScope
 	}
-	return filepath.Join(f.dir, resource.GroupResource().String(), namespace, name+extension)
+	return filepath.Join(s.dir, resource.GroupResource().String(), namespace, name+extension)
 }
 
-func (f files) write(resource schema.GroupVersionResource, namespace, name string, content []byte) error {
-	path := f.path(resource, namespace, name)
-	if err := f.replace(path, content); err != nil {
-		return fmt.Errorf("store %s %s: %w", resource.Resource, name, err)
-	}
-	return nil
-}
-
-func (f files) replace(path string, content []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+// load restores the objects of all files, and removes the files that a killed process left unfinished.
+func (s *Store) load() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(folder, unfinished)
+	root, err := os.OpenRoot(s.dir)
 	if err != nil {
 		return err
-	}
-	_, err = file.Write(content)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return os.Rename(file.Name(), path)
-}
-
-func (f files) remove(resource schema.GroupVersionResource, namespace, name string) error {
-	if err := os.Remove(f.path(resource, namespace, name)); err != nil {
-		return fmt.Errorf("remove %s %s: %w", resource.Resource, name, err)
-	}
-	return nil
-}
-
-// load hands over the content of every file, and removes what a killed process left half written.
-func (f files) load(restore func(content []byte) error) error {
-	if err := os.MkdirAll(f.dir, folderMode); err != nil {
-		return fmt.Errorf("make the folder of the store: %w", err)
-	}
-	root, err := os.OpenRoot(f.dir)
-	if err != nil {
-		return fmt.Errorf("open the folder of the store: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
-	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil || entry.IsDir():
 			return err
-		case strings.HasPrefix(entry.Name(), unfinished):
+		case atomicfile.Leftover(entry.Name()):
 			return root.Remove(path)
 		case filepath.Ext(path) != extension:
 			return nil
 		}
 		content, err := root.ReadFile(path)
 		if err == nil {
-			err = restore(content)
+			err = s.restore(content)
 		}
 		if err != nil {
 			return fmt.Errorf("file %s: %w", path, err)
 		}
 		return nil
 	})
+}
+
+func (s *Store) restore(content []byte) error {
+	object, err := s.decoded(content)
 	if err != nil {
-		return fmt.Errorf("read the store in %s: %w", f.dir, err)
+		return err
 	}
-	return nil
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading the resource version of %s: %w", object.GetName(), err)
+	}
+	s.version = max(s.version, version)
+	return s.ObjectTracker.Add(object)
+}
+
+func (s *Store) encoded(object client.Object) ([]byte, error) {
+	kind, err := apiutil.GVKForObject(object, s.scheme)
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	content, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	return content, nil
+}
+
+func (s *Store) decoded(content []byte) (client.Object, error) {
+	decoded, _, err := s.decode.Decode(content, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a stored object: %w", err)
+	}
+	return asObject(decoded)
 }

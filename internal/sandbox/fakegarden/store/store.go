@@ -3,124 +3,118 @@ package store
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Rules complete changes and refuse those that an API server would refuse, with the errors that it would give.
+// Rules complete changes and reject those that an API server would reject, with the errors that it would return.
 type Rules interface {
 	// Default completes a new or changed object; old is nil for a new one. It may raise the generation.
 	Default(old, object client.Object) error
-	// Validate refuses a new or changed object, which is complete, by an error.
+	// Validate rejects a new or changed object, which is complete.
 	Validate(old, object client.Object) error
-	// ValidateDelete refuses that an object, which has no finalizer to wait for any more, goes.
+	// ValidateDelete rejects the removal of an object that has no finalizers left.
 	ValidateDelete(object client.Object) error
 }
 
-// Reader finds stored objects. Rules have to use it, because the client waits for them.
+// Reader reads stored objects. Rules read with it, because a client would wait for the change that they check.
 type Reader interface {
-	// Lookup reads the object of that key; the error tells a missing one as an API server does.
+	// Lookup reads the object with the key, or returns an error that is apierrors.IsNotFound.
 	Lookup(key client.ObjectKey, into client.Object) error
-	// LookupAll reads all objects of a kind that have no namespace.
+	// LookupAll reads all objects of a kind, in all namespaces.
 	LookupAll(into client.ObjectList) error
 }
 
-// Options say what a store holds and where.
+// Options configure a store.
 type Options struct {
+	// Scheme knows the kinds of the objects and their defaults.
 	Scheme *runtime.Scheme
-	// Dir is the folder of the files, which belongs to the store alone. It is made if it is missing.
+	// Dir is the folder of the files, which belongs to the store alone. It is created if it is missing.
 	Dir string
-	// Rules returns the rules of the store, which read in it.
+	// Rules returns the rules of the store. Without it every change is accepted.
 	Rules func(objects Reader) Rules
+	// Types tells server-side apply which parts of an object have an owner of their own. By default this is deduced from the object:
+	// each field of a map has an owner, a list has one as a whole.
+	Types managedfields.TypeConverter
 }
 
 // Store keeps objects in memory and in files. It is safe for concurrent use.
 type Store struct {
+	// ObjectTracker holds the objects and answers Get and List. Its writing methods are replaced by those of Store.
+	testing.ObjectTracker
+
 	scheme *runtime.Scheme
 	decode runtime.Decoder
 	rules  Rules
-	files  files
-	// converter is for server-side apply.
-	converter converter
-	// writing is held while a change is prepared and made, so that there is one at a time.
+	types  managedfields.TypeConverter
+	dir    string
+
+	// writing is held while a change is prepared and stored: there is one at a time.
 	writing sync.Mutex
-	mergers map[schema.GroupVersionResource]merger
-	// mu guards the state that readers see.
+	// fields has a field manager for each resource that was changed. Creating one takes as long as a change.
+	fields map[schema.GroupVersionResource]fieldManager
+
+	// mu guards what follows, and makes a change of the objects and its entry in the history one.
 	mu      sync.RWMutex
-	objects testing.ObjectTracker
 	version uint64
-	feed    feed
+	history history
 }
 
 var _ testing.ObjectTracker = (*Store)(nil)
 
-// Open reads what the files hold.
+// Open reads the objects of a store from its folder. A file that cannot be decoded is an error.
 func Open(options Options) (*Store, error) {
-	converter, err := newConverter()
-	if err != nil {
-		return nil, err
-	}
 	codecs := serializer.NewCodecFactory(options.Scheme)
 	s := &Store{
-		scheme:    options.Scheme,
-		decode:    codecs.UniversalDeserializer(),
-		files:     files{dir: options.Dir},
-		converter: converter,
-		mergers:   map[schema.GroupVersionResource]merger{},
-		objects:   testing.NewObjectTracker(options.Scheme, codecs.UniversalDecoder()),
-		feed:      newFeed(),
+		ObjectTracker: testing.NewObjectTracker(options.Scheme, codecs.UniversalDecoder()),
+		scheme:        options.Scheme,
+		decode:        codecs.UniversalDeserializer(),
+		types:         options.Types,
+		dir:           options.Dir,
+		fields:        map[schema.GroupVersionResource]fieldManager{},
 	}
-	s.rules = options.Rules(s)
-	if err := s.files.load(s.restore); err != nil {
-		return nil, err
+	if options.Rules != nil {
+		s.rules = options.Rules(s)
 	}
-	s.feed.since = s.version
+	if s.types == nil {
+		s.types = managedfields.NewDeducedTypeConverter()
+	}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("reading the objects in %s: %w", s.dir, err)
+	}
+	s.history = newHistory(s.version)
 	return s, nil
 }
 
-// restore takes over an object from its file.
-func (s *Store) restore(content []byte) error {
-	object, err := s.decoded(content)
-	if err != nil {
-		return err
-	}
-	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return fmt.Errorf("read the resource version of %s: %w", object.GetName(), err)
-	}
-	s.version = max(s.version, version)
-	return s.objects.Add(object)
-}
+// Add always fails, because it would bypass the rules and the files. Objects are added by Create.
+func (s *Store) Add(runtime.Object) error { return errors.New("objects are added by Create") }
 
-func (s *Store) decoded(content []byte) (client.Object, error) {
-	decoded, _, err := s.decode.Decode(content, nil, nil)
-	if err != nil {
-		return nil, fmt.Errorf("decode a stored object: %w", err)
-	}
-	object, ok := decoded.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("decode a stored object: %T has no metadata", decoded)
-	}
-	return object, nil
+// Version returns the resource version of the last change. A watch that starts there shows the changes after it.
+func (s *Store) Version() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return formatVersion(s.version)
 }
 
 // Lookup implements Reader.
 func (s *Store) Lookup(key client.ObjectKey, into client.Object) error {
-	resource, err := s.resourceOf(into)
+	kind, err := apiutil.GVKForObject(into, s.scheme)
 	if err != nil {
-		return err
+		return fmt.Errorf("finding the kind of %T: %w", into, err)
 	}
-	found, err := s.Get(resource, key.Namespace, key.Name)
+	found, err := s.Get(resourceOf(kind), key.Namespace, key.Name)
 	if err != nil {
 		return err
 	}
@@ -131,57 +125,17 @@ func (s *Store) Lookup(key client.ObjectKey, into client.Object) error {
 func (s *Store) LookupAll(into client.ObjectList) error {
 	kind, err := apiutil.GVKForObject(into, s.scheme)
 	if err != nil {
-		return fmt.Errorf("find the kind of %T: %w", into, err)
+		return fmt.Errorf("finding the kind of %T: %w", into, err)
 	}
-	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
-	resource, _ := meta.UnsafeGuessKindToResource(kind)
-	found, err := s.List(resource, kind, "")
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	found, err := s.List(resourceOf(kind), kind, "")
 	if err != nil {
 		return err
 	}
 	return copyInto(found, into)
 }
 
-func (s *Store) resourceOf(object runtime.Object) (schema.GroupVersionResource, error) {
-	kind, err := apiutil.GVKForObject(object, s.scheme)
-	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("find the kind of %T: %w", object, err)
-	}
-	resource, _ := meta.UnsafeGuessKindToResource(kind)
-	return resource, nil
-}
-
-// Get implements testing.ObjectTracker.
-func (s *Store) Get(
-	resource schema.GroupVersionResource, namespace, name string, options ...metav1.GetOptions,
-) (runtime.Object, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.objects.Get(resource, namespace, name, options...)
-}
-
-// List implements testing.ObjectTracker.
-func (s *Store) List(
-	resource schema.GroupVersionResource, kind schema.GroupVersionKind, namespace string, options ...metav1.ListOptions,
-) (runtime.Object, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.objects.List(resource, kind, namespace, options...)
-}
-
-// Version returns the resource version of the last change. A watch that begins there shows what comes after.
-func (s *Store) Version() string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return strconv.FormatUint(s.version, 10)
-}
-
-// Add implements testing.ObjectTracker, but is not supported: it would pass by the rules.
-func (s *Store) Add(runtime.Object) error {
-	return errors.New("objects are added by Create")
-}
-
-// find returns the stored object, nil if there is none.
+// find returns a stored object, nil if there is none.
 func (s *Store) find(resource schema.GroupVersionResource, namespace, name string) (client.Object, error) {
 	found, err := s.Get(resource, namespace, name)
 	if apierrors.IsNotFound(err) {
@@ -190,9 +144,39 @@ func (s *Store) find(resource schema.GroupVersionResource, namespace, name strin
 	if err != nil {
 		return nil, err
 	}
-	object, ok := found.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T has no metadata", found)
-	}
-	return object, nil
+	return asObject(found)
 }
+
+func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return resource
+}
+
+// kindOf returns the kind of a resource, by the plural that resourceOf guesses.
+func (s *Store) kindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	for name := range s.scheme.KnownTypes(resource.GroupVersion()) {
+		if kind := resource.GroupVersion().WithKind(name); resourceOf(kind) == resource {
+			return kind, nil
+		}
+	}
+	return schema.GroupVersionKind{}, fmt.Errorf("no kind is known for %s", resource)
+}
+
+func asObject(object runtime.Object) (client.Object, error) {
+	if object, ok := object.(client.Object); ok {
+		return object, nil
+	}
+	return nil, fmt.Errorf("%T has no metadata", object)
+}
+
+// copyInto sets target, a pointer, to the content of source, a pointer of the same type that nobody else uses.
+func copyInto(source, target runtime.Object) error {
+	from, to := reflect.ValueOf(source), reflect.ValueOf(target)
+	if from.Type() != to.Type() {
+		return fmt.Errorf("%T cannot be read into %T", source, target)
+	}
+	to.Elem().Set(from.Elem())
+	return nil
+}
+
+func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,102 +16,200 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch implements testing.ObjectTracker. Like a watch on an API server it begins after the resource version of the options, or, without
-// one, with all objects; it is told to begin anew (410 Gone) if it asks for changes that are forgotten. Nothing is lost however slow
-// the watcher is.
+// historyLength is the number of changes that are kept, at least, for watches that start at an earlier resource version.
+const historyLength = 4096
+
+// change is one change of an object: old is nil if it was created, object if it was removed.
+type change struct {
+	resource schema.GroupVersionResource
+	old      client.Object
+	object   client.Object
+}
+
+// history holds the last changes. Their resource versions are consecutive.
+type history struct {
+	// since is the version before the first change.
+	since   uint64
+	changes []change
+	// extended is closed with the next change.
+	extended chan struct{}
+}
+
+func newHistory(since uint64) history { return history{since: since, extended: make(chan struct{})} }
+
+// publish makes a change the last one. The caller holds mu.
+func (s *Store) publish(change change) {
+	s.version++
+	h := &s.history
+	if len(h.changes) == 2*historyLength {
+		h.since += historyLength
+		h.changes = slices.Clone(h.changes[historyLength:])
+	}
+	h.changes = append(h.changes, change)
+	close(h.extended)
+	h.extended = make(chan struct{})
+}
+
+// after returns the changes after a version and a channel that is closed with the next one. It fails with 410 Gone if the history does
+// not reach back to the version, or if the version is none of this store.
+func (s *Store) after(version uint64) ([]change, <-chan struct{}, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if version < s.history.since || version > s.version {
+		return nil, nil, apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %d are not known any more", version))
+	}
+	return s.history.changes[version-s.history.since:], s.history.extended, nil
+}
+
+// Watch implements testing.ObjectTracker. As on an API server, a watch starts after the resource version of the options or, without one,
+// with all objects. Where changes are forgotten, it fails with 410 Gone. A slow reader delays nobody and misses nothing, unless it
+// falls back by more than the history: its watch then ends with 410 Gone.
 func (s *Store) Watch(resource schema.GroupVersionResource, namespace string, options ...metav1.ListOptions) (watch.Interface, error) {
-	var wanted metav1.ListOptions
-	if len(options) > 0 {
-		wanted = options[0]
-	}
-	selects, err := selection(wanted)
+	wanted := only(options)
+	selects, err := selector(namespace, wanted)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := newWatcher(filter{resource: resource, namespace: namespace, selects: selects})
-	version := wanted.ResourceVersion
-	if initial := wanted.SendInitialEvents; version == "" || version == "0" || initial != nil && *initial {
-		err = s.offerAll(w, initial != nil && *initial)
+	w := watcher{store: s, resource: resource, selects: selects, events: make(chan watch.Event)}
+	w.ProxyWatcher = watch.NewProxyWatcher(w.events)
+	var present []watch.Event
+	if bookmark := wanted.SendInitialEvents != nil && *wanted.SendInitialEvents; wanted.ResourceVersion == "" || wanted.ResourceVersion == "0" || bookmark {
+		present, w.seen, err = s.present(w, namespace, bookmark)
+	} else if w.seen, err = strconv.ParseUint(wanted.ResourceVersion, 10, 64); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q", wanted.ResourceVersion))
 	} else {
-		err = s.offerSince(w, version)
+		_, _, err = s.after(w.seen)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.feed.watchers[w] = struct{}{}
-	w.unsubscribe = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.feed.watchers, w)
-	}
-	go w.deliver()
+	go w.run(present)
 	return w, nil
 }
 
-// offerAll lets a watch begin with the objects that there are, and with a bookmark behind them if it asks for one.
-func (s *Store) offerAll(w *watcher, bookmark bool) error {
-	kind, err := s.kindOf(w.filter.resource)
+// present returns an event for each object that a watch selects, followed by a bookmark if one is wanted, and the version of this state.
+func (s *Store) present(w watcher, namespace string, bookmark bool) ([]watch.Event, uint64, error) {
+	kind, err := s.kindOf(w.resource)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	list, err := s.objects.List(w.filter.resource, kind, w.filter.namespace)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list, err := s.List(w.resource, kind, namespace)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return fmt.Errorf("list what there is to watch: %w", err)
+		return nil, 0, fmt.Errorf("listing the objects of a watch: %w", err)
 	}
+	var events []watch.Event
 	for _, item := range items {
-		if object, ok := item.(client.Object); ok {
-			w.offer(change{resource: w.filter.resource, object: object})
+		if object, ok := item.(client.Object); ok && w.selects(object) {
+			object.SetManagedFields(nil)
+			events = append(events, watch.Event{Type: watch.Added, Object: object})
 		}
 	}
 	if !bookmark {
-		return nil
+		return events, s.version, nil
 	}
-	created, err := s.scheme.New(kind)
+	empty, err := s.scheme.New(kind)
 	if err != nil {
-		return fmt.Errorf("make a bookmark: %w", err)
+		return nil, 0, fmt.Errorf("creating a bookmark: %w", err)
 	}
-	if mark, ok := created.(client.Object); ok {
-		mark.SetResourceVersion(strconv.FormatUint(s.version, 10))
-		mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		w.enqueue(watch.Event{Type: watch.Bookmark, Object: mark})
+	mark, err := asObject(empty)
+	if err != nil {
+		return nil, 0, err
 	}
-	return nil
+	mark.SetResourceVersion(formatVersion(s.version))
+	mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return append(events, watch.Event{Type: watch.Bookmark, Object: mark}), s.version, nil
 }
 
-func (s *Store) offerSince(w *watcher, version string) error {
-	since, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q", version))
-	}
-	if since < s.feed.since || since > s.version {
-		return apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %s are not known any more", version))
-	}
-	for _, change := range s.feed.history {
-		if change.version > since {
-			w.offer(change)
+// watcher is one watch. It reads the history of the store at its own pace.
+type watcher struct {
+	*watch.ProxyWatcher
+
+	store    *Store
+	resource schema.GroupVersionResource
+	selects  func(client.Object) bool
+	events   chan watch.Event
+	// seen is the version up to which the changes were sent.
+	seen uint64
+}
+
+// run sends the events, then those of the changes, until the watch is stopped.
+func (w watcher) run(events []watch.Event) {
+	defer close(w.events)
+	for {
+		for _, event := range events {
+			select {
+			case w.events <- event:
+			case <-w.StopChan():
+				return
+			}
+		}
+		changes, extended, err := w.store.after(w.seen)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		events = events[:0]
+		for _, change := range changes {
+			w.seen++
+			if event, ok := w.event(change); ok {
+				events = append(events, event)
+			}
+		}
+		if len(changes) > 0 {
+			continue
+		}
+		select {
+		case <-extended:
+		case <-w.StopChan():
+			return
 		}
 	}
-	return nil
 }
 
-func (s *Store) kindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	for name := range s.scheme.KnownTypes(resource.GroupVersion()) {
-		kind := resource.GroupVersion().WithKind(name)
-		if guess, _ := meta.UnsafeGuessKindToResource(kind); guess == resource {
-			return kind, nil
+// fail sends the error, as the last event.
+func (w watcher) fail(err error) {
+	if expired, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		select {
+		case w.events <- watch.Event{Type: watch.Error, Object: &expired.ErrStatus}:
+		case <-w.StopChan():
 		}
 	}
-	return schema.GroupVersionKind{}, fmt.Errorf("no kind is known for %s", resource)
 }
 
-// selection returns what the selectors of the options choose. Fields other than name and namespace cannot be selected by.
-func selection(options metav1.ListOptions) (func(client.Object) bool, error) {
+// event returns what the last change means to somebody who sees the selected objects only.
+func (w watcher) event(change change) (watch.Event, bool) {
+	if change.resource != w.resource {
+		return watch.Event{}, false
+	}
+	before := change.old != nil && w.selects(change.old)
+	after := change.object != nil && w.selects(change.object)
+	kind, object := watch.Modified, change.object
+	switch {
+	case !before && !after:
+		return watch.Event{}, false
+	case !before:
+		kind = watch.Added
+	case !after:
+		kind, object = watch.Deleted, change.old
+	}
+	copied, err := asObject(object.DeepCopyObject())
+	if err != nil {
+		return watch.Event{}, false
+	}
+	copied.SetManagedFields(nil)
+	copied.SetResourceVersion(formatVersion(w.seen))
+	return watch.Event{Type: kind, Object: copied}, true
+}
+
+// selector returns the selection by the namespace, empty for all of them, and the selectors of the options. The fields are
+// metadata.name and metadata.namespace.
+func selector(namespace string, options metav1.ListOptions) (func(client.Object) bool, error) {
 	byLabel, err := labels.Parse(options.LabelSelector)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -120,11 +220,12 @@ func selection(options metav1.ListOptions) (func(client.Object) bool, error) {
 	}
 	for _, requirement := range byField.Requirements() {
 		if requirement.Field != "metadata.name" && requirement.Field != "metadata.namespace" {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", requirement.Field))
+			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
 		}
 	}
 	return func(object client.Object) bool {
 		names := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-		return byLabel.Matches(labels.Set(object.GetLabels())) && byField.Matches(names)
+		return (namespace == "" || namespace == object.GetNamespace()) &&
+			byLabel.Matches(labels.Set(object.GetLabels())) && byField.Matches(names)
 	}, nil
 }

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 const (
@@ -115,7 +115,7 @@ func connect(t *testing.T, kubeconfig string) client.WithWatch {
 		t.Fatal(err)
 	}
 	config.QPS = -1 // no throttle
-	types, err := scheme.New()
+	types, err := fakegarden.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,5 +129,5 @@ func connect(t *testing.T, kubeconfig string) client.WithWatch {
 // underTest returns the garden for the tests that all tiers have to pass.
 func (p *process) underTest(t *testing.T) conformance.Garden {
 	t.Helper()
-	return conformance.Garden{Client: p.operator(t), Namespace: seed.Namespace(project), Project: project, Patience: patience}
+	return conformance.Garden{Client: p.operator(t), Namespace: gardenlet.Namespace(project), Project: project, Patience: patience}
 }

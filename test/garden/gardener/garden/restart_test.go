@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 // TestRestart ends a garden, in order or not, and starts another in its folder: it has to go on where the first was.
@@ -34,7 +34,7 @@ func TestRestart(t *testing.T) {
 			garden := first.member(t)
 			runtime := adminOf(t, garden, createShoot(t, garden, "ready"))
 			createNamespace(t, runtime, "hello")
-			if err := garden.Create(t.Context(), conformance.Shoot(seed.Namespace(project), "under-way")); err != nil {
+			if err := garden.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), "under-way")); err != nil {
 				t.Fatal(err)
 			}
 

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
 )
 
 // createShoot creates a Shoot and waits until its runtime is there.
 func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
-	if err := c.Create(t.Context(), conformance.Shoot(seed.Namespace(project), name)); err != nil {
+	if err := c.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), name)); err != nil {
 		t.Fatalf("create the shoot: %v", err)
 	}
 	return awaitShoot(t, c, name)
@@ -31,7 +31,7 @@ func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.
 // awaitShoot waits until the runtime of a Shoot is there.
 func awaitShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
-	shoot := conformance.Shoot(seed.Namespace(project), name)
+	shoot := conformance.Shoot(gardenlet.Namespace(project), name)
 	eventually(t, "the shoot "+name+" is created", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 			return err

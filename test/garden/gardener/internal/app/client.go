@@ -7,12 +7,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
 
 // newClient returns a client for the objects of the garden and for those that say who may do what with them.
 func newClient(config *rest.Config) (client.WithWatch, error) {
-	types, err := scheme.New()
+	types, err := fakegarden.NewScheme()
 	if err != nil {
 		return nil, err
 	}

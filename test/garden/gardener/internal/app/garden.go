@@ -11,8 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/controlplane"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/kubeconfig"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/lock"
@@ -84,12 +84,11 @@ func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	defer func() { err = errors.Join(err, clusters.Close()) }()
 	player, err := gardenlet.New(gardenlet.Options{
 		Client:    admin,
-		Namespace: seed.Namespace(g.Project),
 		Project:   g.Project,
 		Runtimes:  clusters,
 		Creation:  g.Creation,
 		Deletion:  g.Deletion,
-		DNSDomain: seed.Domain,
+		DNSDomain: fakegarden.Domain,
 		Log:       g.log,
 	})
 	if err != nil {
@@ -124,10 +123,10 @@ func (g *garden) writeKubeconfigs() error {
 		return err
 	}
 	member.TLSClientConfig = credentials
-	if err := kubeconfig.Write(g.Kubeconfig, &member, seed.Namespace(g.Project)); err != nil {
+	if err := kubeconfig.Write(g.Kubeconfig, &member, gardenlet.Namespace(g.Project)); err != nil {
 		return err
 	}
-	return kubeconfig.Write(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, seed.Namespace(g.Project))
+	return kubeconfig.Write(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Project))
 }
 
 func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRuntimes, error) {

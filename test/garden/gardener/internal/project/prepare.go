@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
 )
 
@@ -19,7 +19,7 @@ func Prepare(ctx context.Context, admin client.Client, project string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if err := await.Until(ctx, "the objects of the garden are applied", func(ctx context.Context) error {
-		return seed.Apply(ctx, admin, project)
+		return fakegarden.Seed(ctx, admin, project)
 	}); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 const (
@@ -39,7 +39,7 @@ func rights(project string) []client.Object {
 			},
 		},
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: seed.Namespace(project), Name: memberRole},
+			ObjectMeta: metav1.ObjectMeta{Namespace: gardenlet.Namespace(project), Name: memberRole},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: memberRole},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: Member}},
 		},

@@ -4,13 +4,13 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
 // sample returns a small Shoot, which is never created: its acceptance proves that the admission plugins know what they need.
 func sample(project string) *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: seed.Namespace(project), GenerateName: "sample-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: gardenlet.Namespace(project), GenerateName: "sample-"},
 		Spec: gardencorev1beta1.ShootSpec{
 			CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "gcp"},
 			CredentialsBindingName: new("gcp"),

@@ -1,4 +1,4 @@
-package adminkubeconfig_test
+package fakegarden
 
 import (
 	"crypto/x509"
@@ -16,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/adminkubeconfig"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
 )
 
 const (
@@ -60,7 +58,7 @@ func objects(t *testing.T) []client.Object {
 // issue asks for an admin kubeconfig where these objects are.
 func issue(t *testing.T, objects []client.Object, seconds *int64) (authenticationv1alpha1.AdminKubeconfigRequestStatus, error) {
 	t.Helper()
-	kinds, err := scheme.New()
+	kinds, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +66,7 @@ func issue(t *testing.T, objects []client.Object, seconds *int64) (authenticatio
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{
 		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: seconds},
 	}
-	err = adminkubeconfig.Issue(t.Context(), c, client.ObjectKey{Namespace: namespace, Name: name}, "someone", request)
+	err = issueAdminKubeconfig(t.Context(), c, client.ObjectKey{Namespace: namespace, Name: name}, "someone", request)
 	return request.Status, err
 }
 

@@ -1,4 +1,4 @@
-package seed_test
+package fakegarden
 
 import (
 	"slices"
@@ -7,45 +7,57 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
+func seeded(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := seed("local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
 // all returns the objects of one kind.
-func all[T any]() []T {
+func all[T any](t *testing.T, kind string) []T {
+	t.Helper()
 	var found []T
-	for _, object := range seed.Objects("local") {
-		if object, ok := object.(T); ok {
-			found = append(found, object)
+	for _, object := range seeded(t) {
+		if object.GetKind() != kind {
+			continue
 		}
+		var typed T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, typed)
 	}
 	return found
 }
 
-func TestObjectsAreUniqueAndKnown(t *testing.T) {
-	kinds, err := scheme.New()
+func TestSeedHasNoDuplicatesAndNoUnknownKinds(t *testing.T) {
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, object := range seed.Objects("local") {
-		kind, err := apiutil.GVKForObject(object, kinds)
-		if err != nil {
-			t.Fatal(err)
+	for _, object := range seeded(t) {
+		if !scheme.Recognizes(object.GroupVersionKind()) {
+			t.Errorf("%s is not in the scheme", object.GroupVersionKind())
 		}
-		id := kind.String() + " " + object.GetNamespace() + "/" + object.GetName()
+		id := object.GroupVersionKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
 		if seen[id] {
-			t.Errorf("%s is there twice", id)
+			t.Errorf("%s occurs twice", id)
 		}
 		seen[id] = true
 	}
 }
 
-func TestProfilesAreWhereTheProvisionerLooks(t *testing.T) {
+func TestProfilesHaveTheNamesOfTheProvisioner(t *testing.T) {
 	got := map[string]string{}
-	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+	for _, profile := range all[gardencorev1beta1.CloudProfile](t, "CloudProfile") {
 		got[profile.Name] = profile.Spec.Type
 	}
 	want := map[string]string{"aws": "aws", "az": "azure", "gcp": "gcp", "converged-cloud-cp": "openstack"}
@@ -56,19 +68,19 @@ func TestProfilesAreWhereTheProvisionerLooks(t *testing.T) {
 
 func TestEveryProviderHasCredentials(t *testing.T) {
 	got := map[string]string{}
-	for _, binding := range all[*securityv1alpha1.CredentialsBinding]() {
+	for _, binding := range all[securityv1alpha1.CredentialsBinding](t, "CredentialsBinding") {
 		got[binding.Namespace+"/"+binding.Name] = binding.Provider.Type
 	}
 	want := map[string]string{"garden-local/aws": "aws", "garden-local/azure": "azure", "garden-local/gcp": "gcp", "garden-local/openstack": "openstack"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bindings -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"aws", "azure", "gcp", "openstack"}, seed.Providers()); diff != "" {
+	if diff := cmp.Diff([]string{"aws", "azure", "gcp", "openstack"}, providers()); diff != "" {
 		t.Errorf("providers -want +got:\n%s", diff)
 	}
 }
 
-func TestZonesAreNamedAsTheProvidersDo(t *testing.T) {
+func TestZonesHaveTheNamesOfTheProviders(t *testing.T) {
 	want := map[string][]string{
 		"eu-central-1": {"eu-central-1a", "eu-central-1b", "eu-central-1c"},
 		"ca-central-1": {"ca-central-1a", "ca-central-1b", "ca-central-1d"},
@@ -78,7 +90,7 @@ func TestZonesAreNamedAsTheProvidersDo(t *testing.T) {
 		"me-central2":  {"me-central2-a", "me-central2-b", "me-central2-c"},
 	}
 	got := map[string][]string{}
-	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+	for _, profile := range all[gardencorev1beta1.CloudProfile](t, "CloudProfile") {
 		for _, region := range profile.Spec.Regions {
 			if _, wanted := want[region.Name]; !wanted {
 				continue
@@ -93,8 +105,8 @@ func TestZonesAreNamedAsTheProvidersDo(t *testing.T) {
 	}
 }
 
-func TestEveryProfileLeavesRoomForUpgrades(t *testing.T) {
-	for _, profile := range all[*gardencorev1beta1.CloudProfile]() {
+func TestEveryProfileOffersUpgrades(t *testing.T) {
+	for _, profile := range all[gardencorev1beta1.CloudProfile](t, "CloudProfile") {
 		var versions []string
 		for _, version := range profile.Spec.Kubernetes.Versions {
 			versions = append(versions, version.Version)

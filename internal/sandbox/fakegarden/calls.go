@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Calls counts the calls of a client by verb, as an audit log of the API server would: get, list, watch, create, update, patch, delete;
-// apply is a patch.
+// Calls counts the calls of a client by the verbs of the API server's audit log: get, list, watch, create, update, patch, delete.
+// Server-side apply is a patch.
 type Calls struct {
 	mutex sync.Mutex
 	verbs map[string]int
 }
 
-// Counted returns a client that does what the given one does, and counts.
+// Counted wraps a client and counts its calls.
 func Counted(of client.WithWatch) (client.WithWatch, *Calls) {
 	calls := &Calls{verbs: map[string]int{}}
 
@@ -80,7 +80,7 @@ func (c *Calls) add(verb string) {
 	c.verbs[verb]++
 }
 
-// Counts are the calls so far, by verb.
+// Counts returns the number of calls so far, by verb.
 func (c *Calls) Counts() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -1,12 +1,11 @@
 //nolint:staticcheck // These tests are about fields that are deprecated.
-package admission_test
+package fakegarden_test
 
 import (
 	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"github.com/sirupsen/logrus/hooks/test"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,23 +13,12 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// The rules that all tiers of the garden have in common are tested by package conformance. Here are those for the past (Kubernetes 1.33)
-// and for rare changes.
+// Package conformance tests the rules that both gardens share. These tests are for deprecated fields (Kubernetes 1.33) and rare changes.
 
-// open returns a client of a garden in which no gardenlet works, and its namespace.
-func open(t *testing.T) (client.Client, string) {
-	t.Helper()
-	log, _ := test.NewNullLogger()
-	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return memory.Client(), memory.Namespace()
-}
-
-// aged returns a Shoot as it was written for Kubernetes 1.33.
+// aged returns a Shoot with the deprecated fields of Kubernetes 1.33.
 func aged(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	binding := &gardencorev1beta1.SecretBinding{
@@ -48,8 +36,8 @@ func aged(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Sh
 	return shoot
 }
 
-func TestThePastIsAccepted(t *testing.T) {
-	c, namespace := open(t)
+func TestDeprecatedFieldsOfOlderVersionsAreAccepted(t *testing.T) {
+	c, namespace := open(t, t.TempDir()), gardenlet.Namespace(fakegarden.DefaultProject)
 	shoot := aged(t, c, namespace)
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
@@ -63,7 +51,7 @@ func TestThePastIsAccepted(t *testing.T) {
 	}
 }
 
-func TestRareChangesAreRefused(t *testing.T) {
+func TestInvalidChangesAreRejected(t *testing.T) {
 	tests := []struct {
 		reason string
 		spoil  func(*gardencorev1beta1.Shoot)
@@ -95,7 +83,7 @@ func TestRareChangesAreRefused(t *testing.T) {
 			shoot.Spec.Resources[0].ResourceRef.Kind, shoot.Spec.Resources[0].ResourceRef.Name = "Secret", "nothing"
 		}, `secrets "nothing" not found`},
 	}
-	c, namespace := open(t)
+	c, namespace := open(t, t.TempDir()), gardenlet.Namespace(fakegarden.DefaultProject)
 	stored := aged(t, c, namespace)
 	if err := c.Create(t.Context(), stored); err != nil {
 		t.Fatal(err)
@@ -111,8 +99,8 @@ func TestRareChangesAreRefused(t *testing.T) {
 	}
 }
 
-func TestDeletedShootStaysAsItIs(t *testing.T) {
-	c, namespace := open(t)
+func TestDeletedShootCannotChange(t *testing.T) {
+	c, namespace := open(t, t.TempDir()), gardenlet.Namespace(fakegarden.DefaultProject)
 	shoot := conformance.Shoot(namespace, "c-1")
 	shoot.Finalizers = []string{"test/waits"}
 	shoot.Annotations = map[string]string{"confirmation.gardener.cloud/deletion": "true"}
@@ -132,7 +120,7 @@ func TestDeletedShootStaysAsItIs(t *testing.T) {
 }
 
 func TestNamespaceWithoutProject(t *testing.T) {
-	c, _ := open(t)
+	c := open(t, t.TempDir())
 	shoot := conformance.Shoot("elsewhere", "c-1")
 	shoot.Spec.CredentialsBindingName = nil
 	shoot.Spec.Provider.Workers = nil

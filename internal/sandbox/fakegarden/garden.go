@@ -11,24 +11,21 @@ import (
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/admission"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/scheme"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/seed"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
-// DefaultProject is the project of a garden that is not told another name.
+// DefaultProject is the name of the project if Options has none.
 const DefaultProject = "local"
 
-// Options say where a garden is kept and how fast it is.
+// Options configure a garden.
 type Options struct {
-	// Dir is a folder that belongs to one garden at a time. It is made if it is missing.
+	// Dir is a folder that one garden uses at a time. It is created if it is missing.
 	Dir string
 	// Project is the name of the only project, DefaultProject if empty. Its namespace is garden-<project>.
 	Project string
-	// ClusterCreation is how long a runtime takes to be created or changed; its deletion takes half as long.
+	// ClusterCreation is the duration of the creation or a change of a runtime. A deletion takes half of it.
 	ClusterCreation time.Duration
 	Log             logrus.FieldLogger
 }
@@ -39,40 +36,50 @@ type Memory struct {
 	client  client.WithWatch
 }
 
-// Open takes up a garden from its folder, or lays out a new one. Its client works from now on; runtimes come up while Run runs.
+// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes while Run runs.
 func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Dir == "" || options.Log == nil {
-		return nil, errors.New("open the garden: Dir or Log is missing")
+		return nil, errors.New("opening the garden: Dir or Log is missing")
 	}
 	if options.Project == "" {
 		options.Project = DefaultProject
 	}
-	scheme, err := scheme.New()
+	c, err := openClient(filepath.Join(options.Dir, "objects"))
+	if err == nil {
+		err = Seed(ctx, c, options.Project)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open the garden: %w", err)
+		return nil, fmt.Errorf("opening the garden: %w", err)
 	}
-	objects, err := store.Open(store.Options{
-		Scheme: scheme,
-		Dir:    filepath.Join(options.Dir, "objects"),
-		Rules:  func(objects store.Reader) store.Rules { return admission.New(objects) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open the garden: %w", err)
-	}
-	memory := &Memory{options: options, client: newClient(scheme, objects)}
-	if err := seed.Apply(ctx, memory.client, options.Project); err != nil {
-		return nil, fmt.Errorf("lay out the garden: %w", err)
-	}
-	return memory, nil
+	return &Memory{options: options, client: c}, nil
 }
 
-// Client returns a client of the garden, for as many users as there are.
+func openClient(dir string) (client.WithWatch, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	types, err := newShootTypes()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := store.Open(store.Options{
+		Scheme: scheme, Dir: dir, Types: types,
+		Rules: func(objects store.Reader) store.Rules { return admission{objects} },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newClient(scheme, objects), nil
+}
+
+// Client returns a client of the garden. It is safe for concurrent use.
 func (m *Memory) Client() client.WithWatch { return m.client }
 
-// Namespace returns the namespace of the project, in which its Shoots live.
-func (m *Memory) Namespace() string { return seed.Namespace(m.options.Project) }
+// Namespace returns the namespace of the project, which contains its Shoots.
+func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
-// Run brings runtimes up, keeps them and takes them down until the context ends, which is no error.
+// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),
@@ -80,20 +87,19 @@ func (m *Memory) Run(ctx context.Context) error {
 		Log:     m.options.Log,
 	})
 	if err != nil {
-		return fmt.Errorf("run the garden: %w", err)
+		return fmt.Errorf("running the garden: %w", err)
 	}
 	worker, err := gardenlet.New(gardenlet.Options{
 		Client:    m.client,
-		Namespace: m.Namespace(),
 		Project:   m.options.Project,
 		Runtimes:  server,
 		Creation:  m.options.ClusterCreation,
 		Deletion:  m.options.ClusterCreation / 2,
-		DNSDomain: seed.Domain,
+		DNSDomain: Domain,
 		Log:       m.options.Log,
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("run the garden: %w", err), server.Close())
+		return errors.Join(fmt.Errorf("running the garden: %w", err), server.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

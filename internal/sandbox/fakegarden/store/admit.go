@@ -14,11 +14,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inherit sets what clients cannot choose: identity, times and generation come from the API server or stay as they are.
-func inherit(old, object client.Object) error {
+// admit completes and checks an object before it is stored: metadata, the defaults of its kind, and the rules.
+func (s *Store) admit(old, object client.Object) error {
 	if secret, ok := object.(*corev1.Secret); ok {
 		mergeStringData(secret)
 	}
+	if err := setMetadata(old, object); err != nil {
+		return err
+	}
+	s.scheme.Default(object)
+	if s.rules == nil {
+		raiseGeneration(old, object)
+		return nil
+	}
+	if err := s.rules.Default(old, object); err != nil {
+		return err
+	}
+	raiseGeneration(old, object)
+	return s.rules.Validate(old, object)
+}
+
+// setMetadata sets the fields that clients cannot choose: the identity, the times and the generation.
+func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())
 		object.SetCreationTimestamp(old.GetCreationTimestamp())
@@ -44,26 +61,26 @@ func inherit(old, object client.Object) error {
 	return nil
 }
 
-// raiseGeneration counts a change of the spec and the begin of a deletion, unless the rules have counted this change already.
+// raiseGeneration counts a change of the spec and the start of a deletion, unless the rules have counted this change already.
 func raiseGeneration(old, object client.Object) {
 	if old == nil || spec(object) == nil || object.GetGeneration() != old.GetGeneration() {
 		return
 	}
-	begins := old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil
-	if begins || !apiequality.Semantic.DeepEqual(spec(old), spec(object)) {
+	starts := old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil
+	if starts || !apiequality.Semantic.DeepEqual(spec(old), spec(object)) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
 }
 
-// spec returns the field Spec of an object, nil if its kind has none.
+// spec returns the field Spec of a Go type, nil if its kind has none.
 func spec(object client.Object) any {
-	value := reflect.ValueOf(object).Elem().FieldByName("Spec")
-	if !value.IsValid() {
-		return nil
+	if value := reflect.ValueOf(object).Elem().FieldByName("Spec"); value.IsValid() {
+		return value.Interface()
 	}
-	return value.Interface()
+	return nil
 }
 
+// mergeStringData moves the strings of a Secret to its data, as the API server does.
 func mergeStringData(secret *corev1.Secret) {
 	for key, value := range secret.StringData {
 		if secret.Data == nil {

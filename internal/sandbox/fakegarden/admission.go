@@ -1,0 +1,117 @@
+package fakegarden
+
+import (
+	"fmt"
+	"strconv"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
+)
+
+// admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have no
+// rules. The errors have the reasons and the texts of Gardener: Invalid (422) for a Shoot that is wrong by itself, Forbidden (403) for one
+// that asks its project or its provider for something that they do not offer. Package conformance tests the rules on both gardens.
+type admission struct {
+	objects store.Reader
+}
+
+// Default implements store.Rules.
+func (a admission) Default(old, object client.Object) error {
+	if shoot, ok := object.(*gardencorev1beta1.Shoot); ok {
+		return a.complete(previous(old), shoot)
+	}
+	return nil
+}
+
+// Validate implements store.Rules.
+func (a admission) Validate(old, object client.Object) error {
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	if !ok {
+		return nil
+	}
+	if old != nil && old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+		return confirmed(shoot)
+	}
+	if problems := validate(previous(old), shoot); len(problems) > 0 {
+		return apierrors.NewInvalid(gardencorev1beta1.Kind("Shoot"), shoot.Name, problems)
+	}
+	return a.allow(previous(old), shoot)
+}
+
+// ValidateDelete implements store.Rules.
+func (a admission) ValidateDelete(object client.Object) error {
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	switch {
+	case !ok:
+		return nil
+	case shoot.DeletionTimestamp == nil:
+		return confirmed(shoot)
+	}
+	return deleted(shoot)
+}
+
+// previous returns the Shoot before a change, an empty one if it is new.
+func previous(old client.Object) *gardencorev1beta1.Shoot {
+	if shoot, ok := old.(*gardencorev1beta1.Shoot); ok && shoot != nil {
+		return shoot
+	}
+	return &gardencorev1beta1.Shoot{}
+}
+
+// confirmed rejects a deletion without the annotation that confirms it.
+func confirmed(shoot *gardencorev1beta1.Shoot) error {
+	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
+		return nil
+	}
+	return forbidden(shoot, fmt.Errorf("must have a %q annotation to delete", v1beta1constants.ConfirmationDeletion))
+}
+
+// keepsFinalizer rejects a change that removes the finalizer of the gardenlet before the Shoot is deleted.
+func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
+	if controllerutil.ContainsFinalizer(old, gardencorev1beta1.GardenerName) &&
+		!controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
+		return deleted(shoot)
+	}
+	return nil
+}
+
+// deleted rejects the removal of a Shoot that the gardenlet works on and has not reported as deleted.
+func deleted(shoot *gardencorev1beta1.Shoot) error {
+	last := shoot.Status.LastOperation
+	if shoot.Status.TechnicalID == "" || last == nil || last.Type == gardencorev1beta1.LastOperationTypeDelete &&
+		last.State == gardencorev1beta1.LastOperationStateSucceeded && last.Progress == 100 {
+		return nil
+	}
+	return forbidden(shoot, fmt.Errorf("finalizer %q cannot be removed because shoot deletion has not completed successfully yet",
+		gardencorev1beta1.GardenerName))
+}
+
+func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
+	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
+}
+
+// forbid returns the problems as one error, as an admission plugin does, nil if there are none.
+func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
+	if len(found) == 0 {
+		return nil
+	}
+	return forbidden(shoot, field.ErrorList(found).ToAggregate())
+}
+
+// problems collects the errors of fields.
+type problems field.ErrorList
+
+// add adds the problem if it is one.
+func (p *problems) add(wrong bool, problem *field.Error) {
+	if wrong {
+		*p = append(*p, problem)
+	}
+}
+
+func (p *problems) join(more field.ErrorList) { *p = append(*p, more...) }

@@ -1,0 +1,136 @@
+package fakegarden
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// complete sets the defaults of a Shoot and acts on the operation that its annotation asks for.
+func (a admission) complete(old, shoot *gardencorev1beta1.Shoot) error {
+	if shoot.DeletionTimestamp != nil {
+		return nil
+	}
+	if old.UID == "" {
+		if cloudProfileName(&shoot.Spec) != nil && shoot.Spec.CloudProfile != nil {
+			return errors.New("new shoot can only specify either cloudProfileName or cloudProfile reference")
+		}
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.GardenCreatedBy, user)
+		shoot.Status = gardencorev1beta1.ShootStatus{}
+	}
+	reconcileAgain(shoot)
+	if name := cloudProfileName(&shoot.Spec); name != nil && shoot.Spec.CloudProfile == nil {
+		shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{
+			Kind: v1beta1constants.CloudProfileReferenceKindCloudProfile, Name: *name,
+		}
+	}
+	profile, err := a.cloudProfile(shoot)
+	if err != nil || profile == nil {
+		return err
+	}
+	if version := &shoot.Spec.Kubernetes.Version; strings.Count(*version, ".") < 2 {
+		versions := names(profile.Kubernetes.Versions, func(offered gardencorev1beta1.ExpirableVersion) string { return offered.Version })
+		if newest, ok := newest(versions, *version); ok {
+			*version = newest
+		}
+	}
+	var found problems
+	for i := range shoot.Spec.Provider.Workers {
+		worker := &shoot.Spec.Provider.Workers[i]
+		if worker.Machine.Architecture == nil {
+			worker.Machine.Architecture = new(v1beta1constants.ArchitectureAMD64)
+		}
+		problem := completeImage(profile, old, worker, field.NewPath("spec", "provider", "workers").Index(i))
+		found.add(problem != nil, problem)
+	}
+	return forbid(shoot, found)
+}
+
+// reconcileAgain raises the generation if the annotation of a Shoot asks for a retry or for another reconciliation.
+func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
+	last := shoot.Status.LastOperation
+	if last == nil {
+		return
+	}
+	wanted := v1beta1constants.GardenerOperationReconcile
+	if last.State == gardencorev1beta1.LastOperationStateFailed {
+		wanted = v1beta1constants.ShootOperationRetry
+	}
+	if shoot.Annotations[v1beta1constants.GardenerOperation] == wanted {
+		delete(shoot.Annotations, v1beta1constants.GardenerOperation)
+		shoot.Generation++
+	}
+}
+
+// cloudProfile returns the offer of the Shoot's provider, nil if the Shoot names no profile.
+func (a admission) cloudProfile(shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
+	if shoot.Spec.CloudProfile == nil {
+		return nil, nil
+	}
+	profile := &gardencorev1beta1.CloudProfile{}
+	if err := a.objects.Lookup(client.ObjectKey{Name: shoot.Spec.CloudProfile.Name}, profile); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("could not find referenced cloud profile: %w", err))
+	}
+	return &profile.Spec, nil
+}
+
+// completeImage keeps the machine image of an existing worker pool. A new one gets the newest image.
+func completeImage(
+	profile *gardencorev1beta1.CloudProfileSpec, old *gardencorev1beta1.Shoot, worker *gardencorev1beta1.Worker, path *field.Path,
+) *field.Error {
+	image := worker.Machine.Image
+	if image != nil && present(image.Version) {
+		return nil
+	}
+	if before := workerNamed(old, worker.Name).Machine.Image; before != nil && (image == nil || image.Name == before.Name) {
+		worker.Machine.Image = before.DeepCopy()
+		return nil
+	}
+	for _, offered := range profile.MachineImages {
+		if image != nil && image.Name != offered.Name {
+			continue
+		}
+		versions := names(offered.Versions, func(version gardencorev1beta1.MachineImageVersion) string { return version.Version })
+		if newest, ok := newest(versions, ""); ok {
+			worker.Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: offered.Name, Version: new(newest)}
+			return nil
+		}
+	}
+	if image == nil {
+		return field.Invalid(path, "", "the cloud profile does not contain any machine image - cannot create shoot cluster")
+	}
+	return field.Invalid(path, image.Name, "image is not supported")
+}
+
+// workerNamed returns the worker pool with a name, an empty one if the Shoot has none.
+func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.Worker {
+	for _, worker := range shoot.Spec.Provider.Workers {
+		if worker.Name == name {
+			return worker
+		}
+	}
+	return gardencorev1beta1.Worker{}
+}
+
+// newest returns the newest of the versions that belong to a major or minor one, such as 1.35; of all of them if that is empty.
+func newest(versions []string, within string) (string, bool) {
+	var parsed []*semver.Version
+	for _, text := range versions {
+		if version, err := semver.NewVersion(text); err == nil && (within == "" || strings.HasPrefix(text, within+".")) {
+			parsed = append(parsed, version)
+		}
+	}
+	if len(parsed) == 0 {
+		return "", false
+	}
+	return slices.MaxFunc(parsed, (*semver.Version).Compare).Original(), true
+}

@@ -1,0 +1,95 @@
+package fakegarden
+
+import (
+	"fmt"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateOffer finds what a Shoot asks for and its provider does not offer. A Shoot may keep what it had before.
+func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
+	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
+	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })
+	if i := slices.Index(regions, shoot.Spec.Region); i >= 0 {
+		region = profile.Regions[i]
+	}
+	if version := shoot.Spec.Kubernetes.Version; version != old.Spec.Kubernetes.Version {
+		versions := names(profile.Kubernetes.Versions, func(version gardencorev1beta1.ExpirableVersion) string { return version.Version })
+		found.supported(versions, version, path.Child("kubernetes", "version"))
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker, at := &shoot.Spec.Provider.Workers[i], path.Child("provider", "workers").Index(i)
+		before := workerNamed(old, worker.Name)
+		validateMachine(found, profile, &before, worker, at)
+		if !slices.Equal(before.Zones, worker.Zones) {
+			validateZones(found, region, shoot.Spec.Region, worker.Zones, at.Child("zones"))
+		}
+	}
+	if shoot.Spec.Region != old.Spec.Region {
+		found.supported(regions, shoot.Spec.Region, path.Child("region"))
+	}
+	restriction := func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name }
+	restrictions := names(shoot.Spec.AccessRestrictions, restriction)
+	if slices.Equal(restrictions, names(old.Spec.AccessRestrictions, restriction)) {
+		return
+	}
+	offered := names(region.AccessRestrictions, func(restriction gardencorev1beta1.AccessRestriction) string { return restriction.Name })
+	for i, name := range restrictions {
+		found.supported(offered, name, path.Child("accessRestrictions").Index(i))
+	}
+}
+
+func validateMachine(found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path) {
+	if worker.Machine.Type != before.Machine.Type {
+		machines := names(profile.MachineTypes, func(machine gardencorev1beta1.MachineType) string { return machine.Name })
+		slices.Sort(machines)
+		found.supported(machines, worker.Machine.Type, path.Child("machine", "type"))
+	}
+	image, previous := worker.Machine.Image, before.Machine.Image
+	if image != nil && image.Version != nil && (previous == nil || previous.Name != image.Name || *previous.Version != *image.Version) {
+		var images []string
+		for _, offered := range profile.MachineImages {
+			for _, version := range offered.Versions {
+				images = append(images, fmt.Sprintf("%s:%s", offered.Name, version.Version))
+			}
+		}
+		slices.Sort(images)
+		found.add(!slices.Contains(images, image.Name+":"+*image.Version),
+			field.NotSupported(path.Child("machine", "image", "version"), *image.Version, images))
+	}
+	volume, previousVolume := worker.Volume, before.Volume
+	if volume == nil || volume.Type == nil || previousVolume != nil && previousVolume.Type != nil && *previousVolume.Type == *volume.Type {
+		return
+	}
+	volumes := names(profile.VolumeTypes, func(volume gardencorev1beta1.VolumeType) string { return volume.Name })
+	slices.Sort(volumes)
+	found.supported(volumes, *volume.Type, path.Child("volume", "type"))
+}
+
+// validateZones checks zones against those of the region. The region is empty if the provider does not offer the one with the name.
+func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
+	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
+	for i, zone := range wanted {
+		if len(zones) == 0 {
+			found.add(true, field.Invalid(path.Index(i), name, "this region does not support availability zones, please do not configure them"))
+			continue
+		}
+		found.supported(zones, zone, path.Index(i))
+		found.add(slices.Contains(wanted[:i], zone), field.Duplicate(path.Index(i), zone))
+	}
+}
+
+// supported adds a problem if the wanted value is not offered.
+func (p *problems) supported(offered []string, wanted string, path *field.Path) {
+	p.add(!slices.Contains(offered, wanted), field.NotSupported(path, wanted, offered))
+}
+
+func names[T any](items []T, name func(T) string) []string {
+	all := make([]string, len(items))
+	for i, item := range items {
+		all[i] = name(item)
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package fakegarden
+
+import (
+	_ "embed"
+	"fmt"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// NewScheme returns a scheme with the kinds of both gardens, Gardener's and some of Kubernetes, and with the defaults of Gardener's API.
+// Each caller gets its own, because clients add to it.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme,
+		securityv1alpha1.AddToScheme, authenticationv1alpha1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering the kinds of the garden: %w", err)
+	}
+	return scheme, nil
+}
+
+//go:embed shoot_lists.yaml
+var shootLists string
+
+// shootTypes tells server-side apply which lists of a Shoot have items with owners of their own. For everything else, and for other
+// kinds, it deduces the types from the content.
+type shootTypes struct {
+	managedfields.TypeConverter
+
+	shoot typed.ParseableType
+}
+
+func newShootTypes() (shootTypes, error) {
+	parser, err := typed.NewParser(typed.YAMLObject(shootLists))
+	if err != nil {
+		return shootTypes{}, fmt.Errorf("parsing the types of a Shoot: %w", err)
+	}
+	return shootTypes{TypeConverter: managedfields.NewDeducedTypeConverter(), shoot: parser.Type("Shoot")}, nil
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (t shootTypes) ObjectToTyped(object runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	switch object := object.(type) {
+	case *gardencorev1beta1.Shoot:
+		return t.shoot.FromStructured(object, options...)
+	case *unstructured.Unstructured:
+		if object.GroupVersionKind() == gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot") {
+			return t.shoot.FromUnstructured(object.Object, options...)
+		}
+	}
+	return t.TypeConverter.ObjectToTyped(object, options...)
+}

@@ -1,0 +1,63 @@
+package fakegarden
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+)
+
+// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. Nothing resolves it.
+const Domain = "runtimes.test"
+
+//go:embed seed.yaml
+var seedTemplate string
+
+// providers are the types of the providers in the seed, and the names of their CredentialsBindings.
+func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
+
+// seed returns the objects of a new garden with one project, in an order in which they can be created.
+func seed(project string) ([]*unstructured.Unstructured, error) {
+	parsed, err := template.New("seed").Option("missingkey=error").Parse(seedTemplate)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the seed: %w", err)
+	}
+	var documents bytes.Buffer
+	if err := parsed.Execute(&documents, map[string]any{
+		"Project": project, "Namespace": gardenlet.Namespace(project), "Providers": providers(),
+		"Domains": map[string]string{"default-domain": Domain, "internal-domain": "internal." + Domain},
+	}); err != nil {
+		return nil, fmt.Errorf("filling in the seed: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, document := range bytes.Split(documents.Bytes(), []byte("\n---\n")) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, fmt.Errorf("decoding the seed: %w", err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Seed creates the objects of a new garden or brings them up to date, by server-side apply. The API server must know all their kinds.
+func Seed(ctx context.Context, garden client.Client, project string) error {
+	objects, err := seed(project)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		configuration := client.ApplyConfigurationFromUnstructured(object)
+		if err := garden.Apply(ctx, configuration, client.FieldOwner("garden"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
