@@ -11,6 +11,8 @@ BINARIES := broker provisioner ebctl sandbox
 # One set of flags everywhere, so that the build cache is shared.
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+# A fifth of the compiler's time is garbage collection. Binaries carry no debug information, which halves the linker's time.
+GO_BUILD := GOGC=$(or $(GOGC),400) go build -ldflags '-s -w'
 
 .DEFAULT_GOAL := help
 
@@ -20,15 +22,15 @@ help: ## List the targets.
 
 .PHONY: run
 run: ## Build and start the sandbox: broker, provisioner, a garden in memory, SQLite under .sandbox/. Ctrl-C stops it.
-	@go build -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
+	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
 
 .PHONY: run-garden
 run-garden: garden ## The same with the real garden: etcd, kube-apiserver and gardener-apiserver as processes.
-	@go build -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
+	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
 
 .PHONY: build
 build: ## Put the binaries into bin/.
-	go build -o bin/ $(addprefix ./cmd/,$(BINARIES))
+	$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(BINARIES))
 
 .PHONY: garden
 garden: ## Build the parts of the real garden into .bin/ (some minutes the first time).
