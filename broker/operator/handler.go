@@ -87,7 +87,7 @@ type Options struct {
 	// Stages are the stages of the processes in order, by the kind of operation.
 	Stages map[string][]string
 	// Systems are the outside systems that operations may wait for, as this replica sees them.
-	Systems []*upstream.Guard
+	Systems []*upstream.System
 	// Catalog is what platforms are offered.
 	Catalog *catalog.Catalog
 	// Otherwise answers every path outside of the operator API. Without it these do not exist.

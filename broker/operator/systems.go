@@ -4,8 +4,8 @@ import "github.com/environment-broker/environment-broker/internal/operatorapi"
 
 // system tells how the system of the component stands, or nothing when it is none that is called.
 func (a *api) system(component string) *operatorapi.System {
-	for _, guard := range a.Systems {
-		status := guard.Status()
+	for _, system := range a.Systems {
+		status := system.Status()
 		if status.Component != component {
 			continue
 		}

@@ -50,22 +50,22 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 // TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations tells of
 // its own, and the third one is done.
 func TestTwoSystemsAreAway(t *testing.T) {
-	guards := map[string]*upstream.Guard{"garden": awayGuard(t, "garden"), "shop": awayGuard(t, "shop"), "well": guardOf("well")}
-	clients, systems := calling{}, []*upstream.Guard{}
+	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}
+	clients, systems := calling{}, []*upstream.System{}
 
-	for name, guard := range guards {
+	for name, called := range upstreams {
 		var road http.RoundTripper = broken(name)
 		if name == "well" {
 			road = there{}
 		}
 
-		clients[name], systems = http.Client{Transport: guard.Transport(road)}, append(systems, guard)
+		clients[name], systems = http.Client{Transport: called.Transport(road)}, append(systems, called)
 	}
 
 	b := newBench(t, func(options *operator.Options) { options.Systems = systems })
 
 	ids, got := map[string]string{}, map[string]string{}
-	for name := range guards {
+	for name := range upstreams {
 		ids[name] = b.instance(name, process.Pending)
 	}
 

@@ -21,18 +21,18 @@ func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, failure.New(failure.Transient, "away").WithReason(failure.ReasonSystemAway, string(b))
 }
 
-func guardOf(component string) *upstream.Guard {
-	return upstream.New(upstream.Options{System: component, Component: component, Title: "it", Calls: 3})
+func newSystem(component string) *upstream.System {
+	return upstream.New(upstream.Options{Name: component, Component: component, Title: "it", Calls: 3})
 }
 
-// awayGuard is of a system that is not called for now.
-func awayGuard(t *testing.T, component string) *upstream.Guard {
+// unavailableSystem returns a system with an open circuit breaker.
+func unavailableSystem(t *testing.T, component string) *upstream.System {
 	t.Helper()
 
-	guard := guardOf(component)
-	client := http.Client{Transport: guard.Transport(broken(component))}
+	system := newSystem(component)
+	client := http.Client{Transport: system.Transport(broken(component))}
 
-	for guard.Status().State == upstream.Closed {
+	for system.Status().State == upstream.Closed {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://system", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -45,12 +45,12 @@ func awayGuard(t *testing.T, component string) *upstream.Guard {
 		}
 	}
 
-	return guard
+	return system
 }
 
 func TestSystemThatHoldsAnOperationUp(t *testing.T) {
-	guard := awayGuard(t, "provisioner")
-	status := guard.Status()
+	system := unavailableSystem(t, "provisioner")
+	status := system.Status()
 	since, next := status.FailingSince.UTC(), status.NextTry.UTC()
 
 	away := &operatorapi.System{
@@ -73,7 +73,7 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(options *operator.Options) {
-				options.Systems = []*upstream.Guard{awayGuard(t, "other"), guard}
+				options.Systems = []*upstream.System{unavailableSystem(t, "other"), system}
 			})
 
 			id := b.operation("one", environment.KindProvision, test.state, func(progress *process.Progress) {

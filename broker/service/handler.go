@@ -32,7 +32,7 @@ type handlerParts struct {
 	gate      *auth.Gate
 	access    runtimeaccess.Access
 	processes []process.Process[environment.Data]
-	systems   []*upstream.Guard
+	systems   []*upstream.System
 	log       logrus.FieldLogger
 	engine    operator.Processes
 	// former reports whether the Provisioner is one of the former system.

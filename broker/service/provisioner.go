@@ -16,16 +16,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// guardOf stands between the broker and the Provisioner.
-func guardOf(config Provisioner) *upstream.Guard {
+// upstreamOf returns the Provisioner as an upstream system.
+func upstreamOf(config Provisioner) *upstream.System {
 	return upstream.New(upstream.Options{
-		System: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
+		Name: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
 		Calls: config.Calls, Variable: "APP_PROVISIONER_CALLS",
 	})
 }
 
-// provisionerClient returns a client whose calls pass the guard.
-func provisionerClient(config Provisioner, guard *upstream.Guard, files *reload.Watcher) (*provisionerclient.Client, error) {
+// provisionerClient returns a client whose calls pass the limit and the circuit breaker of the system.
+func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
 		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
@@ -44,7 +44,7 @@ func provisionerClient(config Provisioner, guard *upstream.Guard, files *reload.
 	}
 
 	client, err := provisionerclient.New(provisionerclient.Options{
-		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(transport), Guard: guard.Transport,
+		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(transport), WrapTransport: system.Transport,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
@@ -62,9 +62,9 @@ func httpClient(transport http.RoundTripper) *http.Client {
 }
 
 // recovery has operations go on as soon as the Provisioner answers again.
-func (s *Service) recovery(guard *upstream.Guard, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
+func (s *Service) recovery(system *upstream.System, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
 ) lifecycle.Part {
 	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
-		Guard: guard, Probe: provisioner.Probe, Operations: store, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+		System: system, Probe: provisioner.Probe, Operations: store, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 	}.Run}
 }

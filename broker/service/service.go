@@ -109,9 +109,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	guard := guardOf(config.Provisioner)
+	system := upstreamOf(config.Provisioner)
 
-	provisioner, err := provisionerClient(config.Provisioner, guard, s.Access.Files)
+	provisioner, err := provisionerClient(config.Provisioner, system, s.Access.Files)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(guard, offer.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
+	s.Metrics().MustRegister(system, offer.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -160,7 +160,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	options := brokerOptions(config, handlerParts{
 		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
-		systems: []*upstream.Guard{guard},
+		systems: []*upstream.System{system},
 		former:  func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		log:     s.Log, wake: wake,
 	})
@@ -182,7 +182,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
 		}.Part(),
 		auditlog.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
-		s.recovery(guard, provisioner, stores.operations, wake),
+		s.recovery(system, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 }

@@ -128,7 +128,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 			WithReason(failure.ReasonTimeout, failure.ComponentProvisioner)
 	}
 
-	// The guard rejects requests with errors of its own.
+	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}

@@ -37,15 +37,15 @@ type Options struct {
 	Timeout time.Duration
 	// HTTPClient sends the requests. Nil means one that follows no redirects, which would pass requests on to another host.
 	HTTPClient *http.Client
-	// Guard, if set, wraps the transport of all calls except Changes, whose only request lasts for long.
-	Guard func(http.RoundTripper) http.RoundTripper
+	// WrapTransport, if set, wraps the transport of all calls except Changes, whose only request lasts for long.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Client calls one Provisioner. It is safe for concurrent use.
 type Client struct {
 	options Options
-	// guarded sends all requests except those of Changes.
-	guarded *http.Client
+	// wrapped sends all requests except those of Changes.
+	wrapped *http.Client
 }
 
 // New returns a client, or an error if the URL is invalid. It sends no request.
@@ -65,18 +65,18 @@ func New(options Options) (*Client, error) {
 		}
 	}
 
-	guarded := *options.HTTPClient
+	wrapped := *options.HTTPClient
 
-	if options.Guard != nil {
-		next := guarded.Transport
+	if options.WrapTransport != nil {
+		next := wrapped.Transport
 		if next == nil {
 			next = http.DefaultTransport
 		}
 
-		guarded.Transport = options.Guard(next)
+		wrapped.Transport = options.WrapTransport(next)
 	}
 
-	return &Client{options: options, guarded: &guarded}, nil
+	return &Client{options: options, wrapped: &wrapped}, nil
 }
 
 // Probe sends a query that every GraphQL server can answer.
@@ -222,6 +222,6 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
-		client: c.guarded, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,
+		client: c.wrapped, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,
 	}
 }

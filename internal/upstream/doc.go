@@ -1,9 +1,13 @@
-// Package upstream guards the calls to one outside system. Only so many run at the same time, and after several failures in a row a
-// circuit breaker opens: then no call is made but a trial now and then, until one is answered. Recovery makes trials when nobody else
-// does, and has the operations go on that the outage held up.
+// Package upstream makes the calls to the systems that the services depend on: the Provisioner, Gardener, Director and its token endpoint,
+// the registry of releases. A System limits how many calls run at the same time and has a circuit breaker. Recovery probes a system whose
+// circuit breaker is open and resumes the operations that the outage held up.
 //
-// A guard works on HTTP requests: every call of a client passes it when its Transport is the client's. Requests that wait for news
-// (long polls, watches) go round it: they last, there is one for each replica, and they would hold a turn all the time.
+// A System works on HTTP requests: make its Transport that of the client. Requests that wait for news (long polls, watches) bypass it: they
+// last for minutes, each replica has one, and they would hold a slot all the time.
 //
-// Time is the process's own, as the breaker's is; tests use testing/synctest.
+// The limits are here, in circuitbreaker.go (when it opens and closes) and system.go (how long a call waits for a slot); the number of
+// slots comes from the configuration of the service. A new upstream system is a System, a Recovery among the parts of the service, and a
+// row in docs/operator/metrics.md.
+//
+// Time is that of the process; tests use testing/synctest.
 package upstream

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What a guard does by itself.
+// Constants of the package, repeated on purpose.
 const (
 	threshold   = 5
 	pause       = 2 * time.Second
@@ -27,7 +27,7 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// act is how a system behaves.
+// act is the behaviour of a system.
 type act func(*http.Request) (*http.Response, error)
 
 func answers(status int) act {
@@ -54,7 +54,7 @@ func hangs(took time.Duration, then act) act {
 
 func down() act { return fails(&netError{syscall.ECONNREFUSED}) }
 
-// netError is what a transport says: with an address.
+// netError is the error of a transport: it names an address.
 type netError struct{ error }
 
 func (e *netError) Error() string   { return "dial tcp 10.1.2.3:443: " + e.error.Error() }
@@ -62,53 +62,53 @@ func (e *netError) Unwrap() error   { return e.error }
 func (e *netError) Timeout() bool   { return false }
 func (e *netError) Temporary() bool { return false }
 
-// bench is a guarded system on fake time.
-type bench struct {
+// fixture is an upstream system on fake time.
+type fixture struct {
 	*testing.T
 
-	guard  *upstream.Guard
+	system *upstream.System
 	client http.Client
 	act    atomic.Pointer[act]
 	calls  atomic.Int64
 }
 
-// RoundTrip is the system.
-func (b *bench) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip plays the system.
+func (b *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.calls.Add(1)
 
 	return (*b.act.Load())(r)
 }
 
-func (b *bench) now(act act) { b.act.Store(&act) }
+func (b *fixture) behaves(act act) { b.act.Store(&act) }
 
-func inBubble(t *testing.T, calls int, test func(b *bench)) {
+func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 	t.Helper()
 
-	synctest.Test(t, func(t *testing.T) { test(guarded(t, "garden", calls)) })
+	synctest.Test(t, func(t *testing.T) { test(newFixture(t, "garden", calls)) })
 }
 
-// guarded is a system of that name. It answers.
-func guarded(t *testing.T, name string, calls int) *bench {
+// newFixture returns a system that answers.
+func newFixture(t *testing.T, name string, calls int) *fixture {
 	t.Helper()
 
-	b := &bench{T: t, guard: upstream.New(upstream.Options{
-		System: name, Title: "the " + name, Component: "a " + name, Calls: calls, Variable: "APP_GARDEN_CALLS",
+	b := &fixture{T: t, system: upstream.New(upstream.Options{
+		Name: name, Title: "the " + name, Component: "a " + name, Calls: calls, Variable: "APP_GARDEN_CALLS",
 	})}
-	b.client.Transport = b.guard.Transport(b)
-	b.now(answers(http.StatusOK))
+	b.client.Transport = b.system.Transport(b)
+	b.behaves(answers(http.StatusOK))
 
 	return b
 }
 
-// call makes a call that takes no longer than the time-out, reads the answer, and returns the error as a client gets it.
-func (b *bench) call(timeout time.Duration) error {
+// call makes a call within the timeout, reads the response, and returns the error that a client gets.
+func (b *fixture) call(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(b.Context(), timeout)
 	defer cancel()
 
 	return b.callIn(ctx)
 }
 
-func (b *bench) callIn(ctx context.Context) error {
+func (b *fixture) callIn(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://garden", strings.NewReader("order"))
 	if err != nil {
 		return err
@@ -124,10 +124,10 @@ func (b *bench) callIn(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// open has the breaker open.
-func (b *bench) open() {
+// open makes the circuit breaker open.
+func (b *fixture) open() {
 	b.Helper()
-	b.now(down())
+	b.behaves(down())
 
 	for range threshold {
 		_ = b.call(time.Minute)
@@ -136,10 +136,10 @@ func (b *bench) open() {
 	b.state("enough failures in a row", upstream.Open)
 }
 
-func (b *bench) state(reason string, want upstream.State) {
+func (b *fixture) state(reason string, want upstream.State) {
 	b.Helper()
 
-	if got := b.guard.Status().State; got != want {
-		b.Fatalf("%s: the breaker is %s, want %s", reason, got, want)
+	if got := b.system.Status().State; got != want {
+		b.Fatalf("%s: the circuit breaker is %s, want %s", reason, got, want)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Why a call was not made.
+// Reasons why a call is not made, as metrics label them.
 const (
-	refusedFull = "no_turn"
-	refusedOpen = "breaker_open"
+	refusedLimit = "limit"
+	refusedOpen  = "breaker_open"
 )
 
-// metrics are a guard's, each with its system as a label.
+// metrics are those of one System, each with its name as a label.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	refused  *prometheus.CounterVec
@@ -20,43 +20,43 @@ type metrics struct {
 	gauges   []prometheus.Collector
 }
 
-func newMetrics(guard *Guard) *metrics {
-	const subsystem = "environment_broker_outside"
+func newMetrics(system *System) *metrics {
+	const namespace = "environment_broker_upstream"
 
-	labels := prometheus.Labels{"system": guard.options.System}
+	labels := prometheus.Labels{"system": system.options.Name}
 	gauge := func(name, help string, value func(Status) float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: subsystem, Name: name, Help: help, ConstLabels: labels},
-			func() float64 { return value(guard.Status()) })
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels},
+			func() float64 { return value(system.Status()) })
 	}
 
 	made := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: subsystem, Name: "calls_total", ConstLabels: labels,
-			Help: "Calls that were made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by us).",
+			Namespace: namespace, Name: "calls_total", ConstLabels: labels,
+			Help: "Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by us).",
 		}, []string{"outcome"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: subsystem, Name: "refused_total", ConstLabels: labels,
-			Help: "Calls that were not made, by reason: no_turn (too many at the same time), breaker_open.",
+			Namespace: namespace, Name: "refused_total", ConstLabels: labels,
+			Help: "Calls not made, by reason: limit (too many at the same time), breaker_open.",
 		}, []string{"reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: subsystem, Name: "call_duration_seconds", ConstLabels: labels,
-			Help:    "How long calls took, until their answer was read.",
+			Namespace: namespace, Name: "call_duration_seconds", ConstLabels: labels,
+			Help:    "Duration of calls, until their answer was read.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
 		gauges: []prometheus.Collector{
-			gauge("calls_in_flight", "Calls under way.", func(s Status) float64 { return float64(s.InFlight) }),
-			gauge("calls_limit", "How many calls may be under way at the same time.", func(s Status) float64 { return float64(s.Calls) }),
-			gauge("breaker_state", "0: closed, calls are made. 1: half-open, one call is made as a trial. 2: open, no call is made.",
+			gauge("calls_in_flight", "Calls in flight.", func(s Status) float64 { return float64(s.InFlight) }),
+			gauge("calls_limit", "Number of calls that may be in flight at the same time.", func(s Status) float64 { return float64(s.Calls) }),
+			gauge("breaker_state", "State of the circuit breaker. 0: closed, calls are made. 1: half-open, one call is made as a trial. 2: open, no call is made.",
 				func(s Status) float64 { return map[State]float64{Closed: 0, HalfOpen: 1, Open: 2}[s.State] }),
 		},
 	}
 
-	// Every outcome is there from the start, so that a rate of it has something to begin from.
+	// Every label exists from the start, so that rates have a first sample.
 	for _, label := range outcomes() {
 		made.calls.WithLabelValues(label)
 	}
 
-	for _, label := range []string{refusedFull, refusedOpen} {
+	for _, label := range []string{refusedLimit, refusedOpen} {
 		made.refused.WithLabelValues(label)
 	}
 
@@ -73,15 +73,15 @@ func (m *metrics) collectors() []prometheus.Collector {
 }
 
 // Describe implements prometheus.Collector.
-func (g *Guard) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, collector := range g.metrics.collectors() {
+func (s *System) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, collector := range s.metrics.collectors() {
 		collector.Describe(descriptions)
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (g *Guard) Collect(metrics chan<- prometheus.Metric) {
-	for _, collector := range g.metrics.collectors() {
+func (s *System) Collect(metrics chan<- prometheus.Metric) {
+	for _, collector := range s.metrics.collectors() {
 		collector.Collect(metrics)
 	}
 }

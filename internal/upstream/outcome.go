@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// What came of a call, as metrics name it.
+// Labels of outcomes in metrics.
 const (
 	answered    = "answered"
 	serverError = "server_error"
@@ -22,26 +22,14 @@ const (
 
 func outcomes() []string { return []string{answered, serverError, timedOut, unreachable, canceled} }
 
-// outcome is what came of a call.
+// outcome is the result of a call.
 type outcome struct {
 	label string
-	// fault completes "because …" for people, where the system is to blame. It names no address.
+	// fault is set if the system is to blame. It completes "because …" in texts for users, so it names no address.
 	fault string
 }
 
-// verdict is the outcome as the breaker takes it.
-func (o outcome) verdict() error {
-	switch {
-	case o.label == canceled:
-		return errUnjudged
-	case o.fault != "":
-		return errors.New(o.fault)
-	}
-
-	return nil
-}
-
-// outcomeOf judges an answer: any that the system gives itself shows that it is there, also a refusal.
+// outcomeOf classifies a response. A rejection (4xx) is an answer too: the system works.
 func outcomeOf(response *http.Response, err error) outcome {
 	switch {
 	case err != nil:

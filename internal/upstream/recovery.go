@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// look is how often a guard is looked at.
-	look = time.Second
-	// probeTimeout bounds a trial that is made for its own sake.
+	// checkInterval is how often Recovery looks at the state of its system.
+	checkInterval = time.Second
+	// probeTimeout bounds a probe.
 	probeTimeout = patience
-	// After an outage operations are made due at once and then every resumeAgain for resumeFor: calls that were refused in its last
-	// moment are stored a little later than it ended, and some fail in the crowd that follows.
-	resumeAgain = 5 * time.Second
-	resumeFor   = 15 * time.Second
-	// resumePause keeps a system that comes and goes from having every operation run each time.
+	// After an outage operations are made due at once and then every resumeInterval for resumeFor: calls that were refused in its last
+	// moment are stored a little after its end, and some fail under the load that follows.
+	resumeInterval = 5 * time.Second
+	resumeFor      = 15 * time.Second
+	// resumePause is the shortest time between two outages that make operations due: a system that comes and goes must not have every
+	// operation run each time.
 	resumePause = time.Minute
 )
 
-// Recovery ends outages early. Operations that an outage held up try again by themselves, the longer it lasted the later: they need
-// not find out that it is over, and need not wait once it is.
+// Recovery ends outages early. Operations that an outage holds up retry by themselves, but ever less often. Recovery probes the system in
+// their place and makes them due when it answers again.
 type Recovery struct {
-	Guard *Guard
-	// Probe makes a small call to the system, through the guard.
+	System *System
+	// Probe makes a small call to the system, through its Transport.
 	Probe func(ctx context.Context) error
-	// Operations are those that the system may hold up.
+	// Operations are those that may wait for the system.
 	Operations Operations
 	// Wake is called when operations have become due.
 	Wake  func()
@@ -35,19 +36,19 @@ type Recovery struct {
 	Log   logrus.FieldLogger
 }
 
-// Operations makes those due that a problem of the component holds up, on whichever replica they met it, and tells how many.
+// Operations makes the operations due that wait for the component after a failure, on any replica, and returns their number.
 type Operations interface {
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
-// Run looks after the guard until the context ends.
+// Run watches the system until the context ends.
 func (r Recovery) Run(ctx context.Context) error {
-	ticker := r.Clock.NewTicker(look)
+	ticker := r.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 
 	var (
-		over        int       // outages that are over
-		ended, next time.Time // when the last one was, of those after which operations are made due; when they are again
+		over        int       // number of outages that have ended
+		ended, next time.Time // end of the last outage that made operations due; when to do that again
 	)
 
 	for {
@@ -57,7 +58,7 @@ func (r Recovery) Run(ctx context.Context) error {
 		case <-ticker.C():
 		}
 
-		status, now := r.Guard.Status(), r.Clock.Now()
+		status, now := r.System.Status(), r.Clock.Now()
 
 		if status.State == HalfOpen && !status.trialUnderWay {
 			r.probe(ctx)
@@ -74,7 +75,7 @@ func (r Recovery) Run(ctx context.Context) error {
 		over = status.Outages
 
 		if !now.Before(next) && now.Sub(ended) <= resumeFor {
-			next = now.Add(resumeAgain)
+			next = now.Add(resumeInterval)
 
 			r.resume(ctx, status)
 		}
@@ -85,9 +86,9 @@ func (r Recovery) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	// What came of it is the guard's to judge: an answer that refuses is one too.
+	// The circuit breaker judges the outcome: a rejection is an answer too.
 	if err := r.Probe(ctx); err != nil {
-		r.Log.WithError(err).Debugf("a trial of %s", r.Guard.options.Title)
+		r.Log.WithError(err).Debugf("probing %s failed", r.System.options.Title)
 	}
 }
 
@@ -96,9 +97,9 @@ func (r Recovery) resume(ctx context.Context, status Status) {
 
 	switch {
 	case err != nil && ctx.Err() == nil:
-		r.Log.WithError(err).Warn("operations could not be told that an outage is over, they try again by themselves")
+		r.Log.WithError(err).Warn("resuming operations after an outage failed, they retry by themselves")
 	case resumed > 0:
 		r.Wake()
-		r.Log.WithField("operations", resumed).Infof("%s answers again, operations go on", r.Guard.options.Title)
+		r.Log.WithField("operations", resumed).Infof("%s answers again, operations resume", r.System.options.Title)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// held are operations that wait.
+// held counts how often operations are resumed.
 type held struct {
 	resumed, woken atomic.Int64
 }
@@ -29,8 +29,8 @@ func (h *held) Resume(_ context.Context, component string, _ time.Time) (int64, 
 	return 7, nil
 }
 
-// recover runs the recovery until the test ends.
-func (b *bench) recover() *held {
+// recover runs Recovery until the test ends.
+func (b *fixture) recover() *held {
 	b.Helper()
 
 	operations := &held{}
@@ -39,7 +39,7 @@ func (b *bench) recover() *held {
 
 	go func() {
 		done <- upstream.Recovery{
-			Guard: b.guard, Operations: operations, Wake: func() { operations.woken.Add(1) }, Clock: clock.RealClock{},
+			System: b.system, Operations: operations, Wake: func() { operations.woken.Add(1) }, Clock: clock.RealClock{},
 			Log: logging.Discard(), Probe: func(ctx context.Context) error { return b.callIn(ctx) },
 		}.Run(ctx)
 	}()
@@ -55,13 +55,13 @@ func (b *bench) recover() *held {
 	return operations
 }
 
-func TestRecoveryNeedsNoCaller(t *testing.T) {
-	inBubble(t, 1, func(b *bench) {
+func TestRecoveryProbesAndResumes(t *testing.T) {
+	onFakeTime(t, 1, func(b *fixture) {
 		operations := b.recover()
 		time.Sleep(time.Minute)
 
 		if b.calls.Load() != 0 || operations.resumed.Load() != 0 {
-			b.Error("a system that is well is left alone")
+			b.Error("a healthy system was probed")
 		}
 
 		b.open()
@@ -74,50 +74,50 @@ func TestRecoveryNeedsNoCaller(t *testing.T) {
 			b.Errorf("%d trials in a minute, want one every 2 to 4 s", trials)
 		}
 
-		b.now(answers(http.StatusOK))
+		b.behaves(answers(http.StatusOK))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		b.state("a trial was answered", upstream.Closed)
 
 		if operations.resumed.Load() != 1 || operations.woken.Load() != 1 {
-			b.Errorf("operations were made due %d times and the engine woken %d times, want once at once",
+			b.Errorf("operations were resumed %d times and the engine woken %d times, want 1 and 1",
 				operations.resumed.Load(), operations.woken.Load())
 		}
 
 		time.Sleep(time.Hour)
 
 		if operations.resumed.Load() != 4 || operations.woken.Load() != 4 {
-			b.Errorf("operations were made due %d times, want three times more, for those that failed in the crowd", operations.resumed.Load())
+			b.Errorf("operations were resumed %d times, want 4", operations.resumed.Load())
 		}
 	})
 }
 
-func TestRecoveryFromATrialThatHangs(t *testing.T) {
-	inBubble(t, 1, func(b *bench) {
+func TestRecoveryAfterAHangingProbe(t *testing.T) {
+	onFakeTime(t, 1, func(b *fixture) {
 		b.recover()
 		b.open()
-		b.now(hangs(time.Hour, down()))
+		b.behaves(hangs(time.Hour, down()))
 		time.Sleep(time.Minute)
 
-		b.now(answers(http.StatusOK))
+		b.behaves(answers(http.StatusOK))
 		time.Sleep(patience + pause + 2*time.Second)
 		synctest.Wait()
-		b.state("a trial is given up in time", upstream.Closed)
+		b.state("the hanging probe timed out", upstream.Closed)
 	})
 }
 
-func TestSystemThatComesAndGoesIsNotStormed(t *testing.T) {
-	inBubble(t, 1, func(b *bench) {
+func TestFlappingSystemResumesOperationsOnce(t *testing.T) {
+	onFakeTime(t, 1, func(b *fixture) {
 		operations := b.recover()
 
 		for range 8 {
 			b.open()
-			b.now(answers(http.StatusOK))
+			b.behaves(answers(http.StatusOK))
 			time.Sleep(6 * time.Second)
 		}
 
 		if resumed := operations.resumed.Load(); resumed < 1 || resumed > 4 {
-			b.Errorf("operations were made due %d times in three quarters of a minute, want at most as after one outage", resumed)
+			b.Errorf("operations were resumed %d times in 48 s, want at most as often as after one outage", resumed)
 		}
 
 		time.Sleep(time.Minute)
@@ -125,11 +125,11 @@ func TestSystemThatComesAndGoesIsNotStormed(t *testing.T) {
 		before := operations.resumed.Load()
 
 		b.open()
-		b.now(answers(http.StatusOK))
+		b.behaves(answers(http.StatusOK))
 		time.Sleep(time.Minute)
 
 		if resumed := operations.resumed.Load() - before; resumed != 4 {
-			b.Errorf("operations were made due %d times after an outage of its own, want 4", resumed)
+			b.Errorf("operations were resumed %d times after a separate outage, want 4", resumed)
 		}
 	})
 }

@@ -8,77 +8,99 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport guards the requests that go through next, and has those of an operation told as parts of its trace. A request that is not let
-// through fails with an error of package failure.
-func (g *Guard) Transport(next http.RoundTripper) http.RoundTripper {
-	return transport{guard: g, next: tracing.Transport(g.options.System, next)}
+// Transport sends requests through next, within the limit and while the circuit breaker lets calls through; otherwise they fail with an
+// error of package failure. Requests of an operation become spans of its trace.
+func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
+	return transport{system: s, next: tracing.Transport(s.options.Name, next)}
 }
 
 type transport struct {
-	guard *Guard
-	next  http.RoundTripper
+	system *System
+	next   http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. A call lasts until its answer is read or closed.
+// RoundTrip implements http.RoundTripper. A call lasts until the body of the response is read or closed.
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	pass, err := t.guard.admit(request.Context())
+	call, err := t.system.admit(request.Context())
 	if err != nil {
 		if request.Body != nil {
-			_ = request.Body.Close() // as every RoundTripper has to
+			_ = request.Body.Close() // as the contract of RoundTripper demands
 		}
 
 		return nil, err
 	}
 
-	// A panic below must not keep the turn.
-	settled := false
+	panicked := true
+
 	defer func() {
-		if !settled {
-			pass.end(outcome{label: canceled})
+		if panicked {
+			call.end(outcome{label: canceled}) // frees the slot
 		}
 	}()
 
 	response, err := t.next.RoundTrip(request)
 	result := outcomeOf(response, err)
-	settled = true
+	panicked = false
 
 	if err != nil {
-		pass.end(result)
+		call.end(result)
 
 		return nil, err
 	}
 
-	response.Body = &answer{ReadCloser: response.Body, pass: pass, result: result}
+	response.Body = &body{ReadCloser: response.Body, call: call, result: result}
 
 	return response, nil
 }
 
-// answer ends the call when it was read.
-type answer struct {
+// body ends the call when it has been read.
+type body struct {
 	io.ReadCloser
 
-	pass   *pass
+	call   *call
 	result outcome
 }
 
-// Read implements io.Reader. An answer that breaks off is none.
-func (a *answer) Read(into []byte) (int, error) {
-	n, err := a.ReadCloser.Read(into)
+// Read implements io.Reader. A response that breaks off is a failure.
+func (b *body) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
 
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
-		a.pass.end(a.result)
+		b.call.end(b.result)
 	default:
-		a.pass.end(outcomeOfError(err))
+		b.call.end(outcomeOfError(err))
 	}
 
 	return n, err
 }
 
 // Close implements io.Closer.
-func (a *answer) Close() error {
-	a.pass.end(a.result)
+func (b *body) Close() error {
+	b.call.end(b.result)
 
-	return a.ReadCloser.Close()
+	return b.ReadCloser.Close()
+}
+
+// Bounded returns a wrapper of transports that bounds response bodies: reading more than most bytes fails with *http.MaxBytesError.
+func Bounded(most int64) func(next http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, most: most} }
+}
+
+type bounded struct {
+	next http.RoundTripper
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+
+	response.Body = http.MaxBytesReader(nil, response.Body, b.most)
+
+	return response, nil
 }

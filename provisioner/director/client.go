@@ -29,8 +29,8 @@ type Options struct {
 	Credentials Credentials
 	// Transport sends the requests; nil means the standard one.
 	Transport http.RoundTripper
-	// Guard and TokenGuard, if set, wrap what sends the requests to Director and to the token endpoint.
-	Guard, TokenGuard func(http.RoundTripper) http.RoundTripper
+	// WrapTransport and WrapTokenTransport, if set, wrap the transports of requests to Director and to the token endpoint.
+	WrapTransport, WrapTokenTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Client asks one Director. It may be used by many goroutines.
@@ -88,15 +88,15 @@ func New(options Options) (*Client, error) {
 
 	return &Client{
 		url: options.URL, timeout: options.Timeout,
-		http:   guarded(options.Transport, options.Guard),
-		tokens: newTokens(options.Credentials, guarded(options.Transport, options.TokenGuard)),
+		http:   newHTTPClient(options.Transport, options.WrapTransport),
+		tokens: newTokens(options.Credentials, newHTTPClient(options.Transport, options.WrapTokenTransport)),
 	}, nil
 }
 
-// guarded returns a client that follows no redirects, which would carry tokens and secrets to a stranger.
-func guarded(transport http.RoundTripper, guard func(http.RoundTripper) http.RoundTripper) *http.Client {
-	if guard != nil {
-		transport = guard(transport)
+// newHTTPClient returns a client that follows no redirects: they could carry tokens and secrets to another host.
+func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
+	if wrap != nil {
+		transport = wrap(transport)
 	}
 
 	return &http.Client{

@@ -108,7 +108,7 @@ func (t *tokens) unlock() { <-t.turn }
 
 // refusedToken says why there is no token. Neither addresses nor answers are for users: they may hold what is secret.
 func refusedToken(ctx context.Context, err error) error {
-	if known, ok := errors.AsType[*failure.Error](err); ok { // not let through by the guard
+	if known, ok := errors.AsType[*failure.Error](err); ok { // rejected by the limit or the circuit breaker
 		return known
 	}
 

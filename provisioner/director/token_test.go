@@ -191,8 +191,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 
 func TestGuardsKeepAnOutageShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which no time passes: the breaker's pause would
-		guard := upstream.New(upstream.Options{System: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
-		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.Guard = guard.Transport })
+		system := upstream.New(upstream.Options{Name: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
+		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
 		l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
 		var err error
@@ -200,8 +200,8 @@ func TestGuardsKeepAnOutageShort(t *testing.T) {
 			_, err = l.client.Find(t.Context(), tenant, label, "v")
 		}
 
-		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || guard.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
-			t.Errorf("after six failures: %s, the breaker is %s", err, guard.Status().State)
+		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || system.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
+			t.Errorf("after six failures: %s, the circuit breaker is %s", err, system.Status().State)
 		}
 
 		if _, known := errors.AsType[*failure.Error](err); !known {

@@ -43,9 +43,9 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns access to the Gardener API that the kubeconfig file names. The guards wrap what sends the requests; watches go
+// Connect returns access to the Gardener API that the kubeconfig file names. The wrappers wrap its transport; watches go
 // round them: they last, and there is one for each replica.
-func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
+func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
@@ -58,8 +58,8 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 	// They are about fields that Gardener will retire: for whoever changes package shoot, whose golden files are asked about them.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 
-	for _, guard := range guards {
-		config.Wrap(aroundWatches(guard))
+	for _, wrap := range wrappers {
+		config.Wrap(exceptWatches(wrap))
 	}
 
 	scheme := runtime.NewScheme()
@@ -79,10 +79,10 @@ func Connect(kubeconfigPath string, guards ...func(http.RoundTripper) http.Round
 
 // Follow returns a client that connects anew when the kubeconfig file changes: calls that are under way end as they began, all others
 // go by the new file, and so does the watch, which begins anew where it was. Of a file that is wrong nothing is taken over.
-func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, guards ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
+func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	ways, err := reload.Load("gardener kubeconfig", func([][]byte) (way, error) {
 		// It is read once more, with the files that it names.
-		api, err := Connect(kubeconfigPath, guards...)
+		api, err := Connect(kubeconfigPath, wrappers...)
 		if err != nil {
 			return way{}, err
 		}

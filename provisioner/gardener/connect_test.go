@@ -186,8 +186,8 @@ func (f follower) until(what string, holds func() bool) {
 
 // rejected reports whether the metric says that the file is of no use.
 func (f follower) rejected(want int) func() bool {
-	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a file that changed is not used because it is wrong or cannot be read, "+
-		"and what it held before goes on.\n# TYPE environment_broker_files_rejected gauge\n"+
+	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
+		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+
 		"environment_broker_files_rejected{file=\"gardener kubeconfig\"} %d\n", want)
 
 	return func() bool { return testutil.GatherAndCompare(f.metrics, strings.NewReader(text)) == nil }

@@ -2,10 +2,10 @@ package gardener
 
 import "net/http"
 
-// aroundWatches has all requests but watches go through the guard.
-func aroundWatches(guard func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
+// exceptWatches applies the wrapper to all requests but watches.
+func exceptWatches(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return divided{watches: next, others: guard(next)}
+		return divided{watches: next, others: wrap(next)}
 	}
 }
 

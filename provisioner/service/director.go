@@ -22,10 +22,10 @@ import (
 
 // directory is Director, with what stands between it and the Provisioner. Without Director it is nil, and so are its parts.
 type directory struct {
-	client        *director.Client
-	guard, tokens *upstream.Guard
-	project       string
-	log           logrus.FieldLogger
+	client         *director.Client
+	system, tokens *upstream.System
+	project        string
+	log            logrus.FieldLogger
 }
 
 // connectDirector makes the client that the configuration asks for. It calls nobody.
@@ -35,12 +35,12 @@ func connectDirector(ctx context.Context, config Config, files *reload.Watcher, 
 	}
 
 	d := &directory{
-		guard: upstream.New(upstream.Options{
-			System: "director", Title: "Director", Component: failure.ComponentDirectorClient,
+		system: upstream.New(upstream.Options{
+			Name: "director", Title: "Director", Component: failure.ComponentDirectorClient,
 			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
 		}),
 		tokens: upstream.New(upstream.Options{
-			System: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
+			Name: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
 			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
 		}),
 		project: config.Gardener.Project, log: log,
@@ -62,7 +62,7 @@ func connectDirector(ctx context.Context, config Config, files *reload.Watcher, 
 
 	d.client, err = director.New(director.Options{
 		URL: config.Director.URL, Credentials: credentials, Transport: transport,
-		Guard: d.guard.Transport, TokenGuard: d.tokens.Transport,
+		WrapTransport: d.system.Transport, WrapTokenTransport: d.tokens.Transport,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_DIRECTOR_URL: %w", err)
@@ -137,7 +137,7 @@ func (d *directory) collectors() []prometheus.Collector {
 		return nil
 	}
 
-	return []prometheus.Collector{d.guard, d.tokens}
+	return []prometheus.Collector{d.system, d.tokens}
 }
 
 // parts are what runs for it.
@@ -146,14 +146,14 @@ func (d *directory) parts(rows *runtimes.Store, operationStore *operations.Store
 		return nil
 	}
 
-	recovery := func(name string, guard *upstream.Guard, probe func(context.Context) error) lifecycle.Part {
+	recovery := func(name string, system *upstream.System, probe func(context.Context) error) lifecycle.Part {
 		return lifecycle.Part{Name: name, Run: upstream.Recovery{
-			Guard: guard, Probe: probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: d.log,
+			System: system, Probe: probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: d.log,
 		}.Run}
 	}
 
 	return []lifecycle.Part{
-		recovery("recovery of Director", d.guard, d.client.Probe),
+		recovery("recovery of Director", d.system, d.client.Probe),
 		recovery("recovery of Director's tokens", d.tokens, d.client.ProbeToken),
 		{Name: "caretaker of registrations", Run: registration.Caretaker{
 			Director: d.client, Rows: rows, Clock: clock.RealClock{}, Log: d.log,

@@ -20,12 +20,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// releases are what can be installed. Where they come from a registry, it stands behind a guard.
+// releases are what can be installed. A registry is an upstream system.
 type releases struct {
 	known     installation.Releases
 	installer installation.Installer
 	registry  *catalog.Registry
-	guard     *upstream.Guard
+	system    *upstream.System
 }
 
 // open finds the releases. A broken one in the folder is told at the start; the repository is asked when a release is ordered, for the
@@ -56,21 +56,21 @@ func (k Kyma) openRepository() (releases, error) {
 		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: it has to be at least 1")
 	}
 
-	guard := upstream.New(upstream.Options{
-		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases,
+	system := upstream.New(upstream.Options{
+		Name: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases,
 		Calls: k.ReleasesCalls, Variable: "APP_KYMA_RELEASES_CALLS",
 	})
 
 	registry, err := catalog.NewRegistry(catalog.RegistryOptions{
 		Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
-		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure, Guard: guard.Transport,
+		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure, WrapTransport: system.Transport,
 	})
 	if err != nil {
 		return releases{}, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
 	}
 
 	found := releasesOf(catalog.New(registry))
-	found.registry, found.guard = registry, guard
+	found.registry, found.system = registry, system
 
 	return found, nil
 }
@@ -81,20 +81,20 @@ func releasesOf(found *catalog.Catalog) releases {
 
 // collectors are what is measured.
 func (r releases) collectors() []prometheus.Collector {
-	if r.guard == nil {
+	if r.system == nil {
 		return nil
 	}
 
-	return []prometheus.Collector{r.guard}
+	return []prometheus.Collector{r.system}
 }
 
 // parts are what runs for them.
 func (r releases) parts(operationStore *operations.Store, wake func(), log logrus.FieldLogger) []lifecycle.Part {
-	if r.guard == nil {
+	if r.system == nil {
 		return nil
 	}
 
 	return []lifecycle.Part{{Name: "recovery of the registry of the releases", Run: upstream.Recovery{
-		Guard: r.guard, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
+		System: r.system, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
 	}.Run}}
 }

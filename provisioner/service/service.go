@@ -93,22 +93,22 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 // largestAnswer bounds what is read of an answer of Gardener, in bytes: a list of ten thousand Shoots fits.
 const largestAnswer = 512 << 20
 
-// connect returns the client of the garden or, without one, of that which the configuration names, behind the guard.
-func (s *Service) connect(config Gardener, garden client.WithWatch, guard *upstream.Guard) (*gardener.Client, error) {
+// connect returns the client of the garden or, without one, of that which the configuration names.
+func (s *Service) connect(config Gardener, garden client.WithWatch, system *upstream.System) (*gardener.Client, error) {
 	if garden != nil {
 		return gardener.New(garden, namespace(config.Project)), nil
 	}
 
-	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), guard.Transport, upstream.Bounded(largestAnswer))
+	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), system.Transport, upstream.Bounded(largestAnswer))
 }
 
 func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch) error {
-	guard := upstream.New(upstream.Options{
-		System: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
+	system := upstream.New(upstream.Options{
+		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
 	})
 
-	shoots, err := s.connect(config.Gardener, garden, guard)
+	shoots, err := s.connect(config.Gardener, garden, system)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	}
 
 	s.Metrics().MustRegister(slices.Concat(directory.collectors(), releases.collectors(), []prometheus.Collector{
-		guard, enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log),
+		system, enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log),
 	})...)
 
 	inside := clusteraccess.New(shoots)
@@ -156,7 +156,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: upstream.Recovery{
-			Guard: guard, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+			System: system, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
 			return shoots.Watch(ctx, func(shootName string) { waker.tell(ctx, shootName) })

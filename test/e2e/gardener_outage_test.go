@@ -29,7 +29,7 @@ func TestOutageOfGardener(t *testing.T) {
 
 	for _, operation := range operations {
 		w.until("the reason", func() bool {
-			return strings.Contains(explain(t, w.platform, operation), "Gardener is not called for now")
+			return strings.Contains(explain(t, w.platform, operation), "Gardener is unavailable")
 		})
 	}
 

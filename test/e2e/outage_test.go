@@ -90,7 +90,7 @@ func TestOutageOfTheProvisioner(t *testing.T) {
 	}
 
 	told := explain(t, l.platform, last.operation)
-	for _, want := range []string{"the Provisioner is not called for now", "calls in a row have failed since", "provisioner answers again"} {
+	for _, want := range []string{"the Provisioner is unavailable", "calls in a row have failed since", "provisioner answers again"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not in the explanation:\n%s", want, told)
 		}

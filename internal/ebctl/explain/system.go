@@ -13,7 +13,7 @@ const (
 	breakerOpen   = "open"
 )
 
-// away reports whether the system is not called for now.
+// away reports whether the system is unavailable.
 func away(system *operatorapi.System) bool { return system != nil && system.State != breakerClosed }
 
 // SystemText is how the system stands that holds the operation up, in one line, or nothing.

@@ -42,8 +42,8 @@ type RegistryOptions struct {
 	Password secret.String
 	// Insecure speaks HTTP without TLS.
 	Insecure bool
-	// Guard, if set, wraps what sends the requests.
-	Guard func(http.RoundTripper) http.RoundTripper
+	// WrapTransport, if set, wraps the transport of all requests.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Registry is a Store: a repository in which each release is an artifact with one layer, a tar.gz of its folder, and the version as tag.
@@ -60,8 +60,8 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	}
 	repository.PlainHTTP = options.Insecure
 	transport := http.DefaultTransport
-	if options.Guard != nil {
-		transport = options.Guard(transport)
+	if options.WrapTransport != nil {
+		transport = options.WrapTransport(transport)
 	}
 	// It does not try again by itself: the engine does, and holds no worker meanwhile.
 	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
@@ -182,9 +182,9 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 // refused says why the registry does not give a release. What it says itself is for the log: it may name addresses. A password that is
 // wrong is repaired some time, and what waits for the release goes on then.
 func refused(version string, err error) error {
-	if guarded, ok := errors.AsType[*failure.Error](err); ok {
-		return failure.Wrap(guarded.Kind, err, "release %s cannot be fetched: %s", version, guarded.Text).
-			WithReason(guarded.Reason, guarded.Component)
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
+			WithReason(known.Reason, known.Component)
 	}
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||

@@ -104,15 +104,15 @@ func (r *registry) store(t *testing.T, cache string) *catalog.Registry {
 
 func (r *registry) storeFor(t *testing.T, cache, user string, password secret.String) *catalog.Registry {
 	t.Helper()
-	return r.guarded(t, cache, user, password, nil)
+	return r.wrapped(t, cache, user, password, nil)
 }
 
-func (r *registry) guarded(t *testing.T, cache, user string, password secret.String, guard func(http.RoundTripper) http.RoundTripper,
+func (r *registry) wrapped(t *testing.T, cache, user string, password secret.String, wrap func(http.RoundTripper) http.RoundTripper,
 ) *catalog.Registry {
 	t.Helper()
 	store, err := catalog.NewRegistry(catalog.RegistryOptions{
 		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
-		Guard: guard,
+		WrapTransport: wrap,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -267,14 +267,14 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 	}
 }
 
-// TestRegistryBehindAGuard: a registry that is away holds no worker, and whoever waits for it reads since when.
-func TestRegistryBehindAGuard(t *testing.T) {
+// TestRegistryOutage: calls fail at once, and the error says since when the registry is unavailable.
+func TestRegistryOutage(t *testing.T) {
 	const calls = 2
-	guard := upstream.New(upstream.Options{
-		System: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
+	system := upstream.New(upstream.Options{
+		Name: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
 	})
 	registry := newRegistry(t)
-	store := registry.guarded(t, t.TempDir(), "reader", "hush", guard.Transport)
+	store := registry.wrapped(t, t.TempDir(), "reader", "hush", system.Transport)
 	releases := catalog.New(store)
 	for i := range 3 * calls {
 		version := fmt.Sprintf("1.0.%d", i)
@@ -290,7 +290,7 @@ func TestRegistryBehindAGuard(t *testing.T) {
 			t.Errorf("a registry that answers: %v", err)
 		}
 	}
-	if status := guard.Status(); status.InFlight > 0 || status.State != upstream.Closed {
+	if status := system.Status(); status.InFlight > 0 || status.State != upstream.Closed {
 		t.Errorf("no call is under way, and all were answered: %+v", status)
 	}
 	registry.Close()
@@ -299,7 +299,7 @@ func TestRegistryBehindAGuard(t *testing.T) {
 		_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 	}
 	known := failure.Of(err)
-	const want = "release 2.0.0 cannot be fetched: the registry of the releases is not called for now: 5 calls in a row have failed since "
+	const want = "release 2.0.0 cannot be fetched: the registry of the releases is unavailable: 5 calls in a row have failed since "
 	if !strings.HasPrefix(known.Text, want) || known.Kind != failure.Transient || known.Component != failure.ComponentReleases {
 		t.Errorf("got %+v, want one that begins with %q", known, want)
 	}

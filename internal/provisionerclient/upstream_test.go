@@ -17,8 +17,8 @@ type refusing struct{ err error }
 
 func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
 
-// behind is a client of a server that answers everything with the text, behind a guard that lets nothing through because of the error.
-func behind(t *testing.T, err error, answer string) *provisionerclient.Client {
+// rejecting returns a client whose transport rejects all requests with the error; the server would answer with the text.
+func rejecting(t *testing.T, err error, answer string) *provisionerclient.Client {
 	t.Helper()
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
@@ -26,22 +26,22 @@ func behind(t *testing.T, err error, answer string) *provisionerclient.Client {
 
 	return newClient(t, provisionerclient.Options{
 		URL: server.URL, Timeout: time.Minute,
-		Guard: func(http.RoundTripper) http.RoundTripper { return refusing{err} },
+		WrapTransport: func(http.RoundTripper) http.RoundTripper { return refusing{err} },
 	})
 }
 
 func TestRefusedRequestExplainsItself(t *testing.T) {
-	refused := failure.New(failure.Transient, "it is not called for now").WithReason("away", "garden")
-	client := behind(t, refused, "")
+	refused := failure.New(failure.Transient, "it is unavailable").WithReason("away", "garden")
+	client := rejecting(t, refused, "")
 
 	_, err := client.OperationStatus(t.Context(), "tenant", "operation")
 	if known := failure.Of(err); !errors.Is(err, refused) || known.Text != refused.Text || known.Reason != "away" {
-		t.Errorf("got %v, want the guard's own words", err)
+		t.Errorf("got %v, want the text of the circuit breaker", err)
 	}
 }
 
 func TestRequestForChangesGoesRoundTheGuard(t *testing.T) {
-	client := behind(t, errors.New("no request passes"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
+	client := rejecting(t, errors.New("no request passes"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
 
 	changes, err := client.Changes(t.Context(), "", time.Second)
 	if err != nil || changes.Cursor != "c-1" {

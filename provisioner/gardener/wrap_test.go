@@ -33,8 +33,8 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// guarded is a client of a Gardener that has one empty list of Shoots, behind the gate.
-func guarded(t *testing.T, gate *gate) (*gardener.Client, func() error) {
+// newClient returns a client of a Gardener that has one empty list of Shoots, whose requests pass the gate.
+func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 	t.Helper()
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,32 +88,32 @@ func guarded(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 
 func TestRequestsPassTheGuardAndWatchesGoRoundIt(t *testing.T) {
 	gate := &gate{}
-	client, watch := guarded(t, gate)
+	client, watch := newClient(t, gate)
 
 	before := gate.passed.Load()
 	if err := client.Probe(t.Context()); err != nil || gate.passed.Load() != before+1 {
-		t.Errorf("a list passed the guard %d times, want once: %v", gate.passed.Load()-before, err)
+		t.Errorf("a list passed the wrapper %d times, want once: %v", gate.passed.Load()-before, err)
 	}
 
 	gate.refused = errors.New("no request passes")
 	before = gate.passed.Load()
 
 	if err := watch(); err != nil || gate.passed.Load() != before {
-		t.Errorf("a watch passed the guard %d times, want not at all: %v", gate.passed.Load()-before, err)
+		t.Errorf("a watch passed the wrapper %d times, want not at all: %v", gate.passed.Load()-before, err)
 	}
 }
 
 func TestRefusedRequestExplainsItself(t *testing.T) {
 	gate := &gate{}
-	client, _ := guarded(t, gate)
+	client, _ := newClient(t, gate)
 
-	gate.refused = failure.New(failure.Transient, "Gardener is not called for now").WithReason("away", "gardener")
+	gate.refused = failure.New(failure.Transient, "Gardener is unavailable").WithReason("away", "gardener")
 
 	_, err := client.Get(t.Context(), name)
 	known := failure.Of(err)
 
 	if known.Kind != failure.Transient || known.Reason != "away" || known.Component != "gardener" ||
-		known.Text != `reading the Shoot "c-first": Gardener is not called for now` {
+		known.Text != `reading the Shoot "c-first": Gardener is unavailable` {
 		t.Errorf("got %s because of %q in %q: %s", known.Kind, known.Reason, known.Component, known.Text)
 	}
 }

@@ -20,8 +20,8 @@ func TestBounded(t *testing.T) {
 		most   int64
 		cut    bool
 	}{
-		"Fits":    {"an answer as long as it may be is read to its end", int64(len("content")), false},
-		"TooLong": {"an answer that is longer is broken off", int64(len("content")) - 1, true},
+		"Fits":    {"a body of the maximum size is read to its end", int64(len("content")), false},
+		"TooLong": {"reading a longer body fails", int64(len("content")) - 1, true},
 	}
 
 	for name, test := range cases {
@@ -39,7 +39,7 @@ func TestBounded(t *testing.T) {
 
 			text, err := io.ReadAll(response.Body)
 			if _, cut := errors.AsType[*http.MaxBytesError](err); cut != test.cut || int64(len(text)) != test.most {
-				t.Errorf("%s: %d bytes of at most %d are read, error %v", test.reason, len(text), test.most, err)
+				t.Errorf("%s: read %d bytes of at most %d, error %v", test.reason, len(text), test.most, err)
 			}
 		})
 	}

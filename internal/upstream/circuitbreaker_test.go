@@ -1,0 +1,207 @@
+package upstream_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+)
+
+func TestFailuresThatOpenTheCircuitBreaker(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		act    act
+		want   string
+	}{
+		"refused":     {"nothing listens on the port", down(), "it refused the connection"},
+		"reset":       {"the server closes the connection", fails(&netError{syscall.ECONNRESET}), "the connection broke"},
+		"closed":      {"a proxy loses its server", fails(io.EOF), "the connection broke"},
+		"no name":     {"the DNS record may be missing for a while", fails(&net.DNSError{Err: "no such host", Name: "secret.internal"}), "its name is not known"},
+		"certificate": {"another server answers", fails(&tls.CertificateVerificationError{Err: errors.New("secret")}), "its certificate is not trusted"},
+		"other":       {"any other error of the transport", fails(errors.New("secret 10.1.2.3")), "it could not be reached"},
+		"slow":        {"a call that exceeds its deadline", hangs(time.Hour, answers(http.StatusOK)), "it did not answer in time"},
+		"broken off":  {"the response ends early", breaksOff, "the connection broke"},
+		"internal":    {"the server fails", answers(http.StatusInternalServerError), "it answered with HTTP status 500 Internal Server Error"},
+		"gateway":     {"the server behind the proxy is down", answers(http.StatusBadGateway), "it answered with HTTP status 502 Bad Gateway"},
+		"unavailable": {"the server says that it is overloaded or down", answers(http.StatusServiceUnavailable), "it answered with HTTP status 503 Service Unavailable"},
+
+		"fine":         {"the call succeeds", answers(http.StatusOK), ""},
+		"refuses":      {"a rejection is an answer", answers(http.StatusUnprocessableEntity), ""},
+		"unauthorized": {"the credentials are ours", answers(http.StatusUnauthorized), ""},
+		"too many":     {"the server limits the rate but works", answers(http.StatusTooManyRequests), ""},
+		"given up":     {"canceled by the caller", fails(context.Canceled), ""},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, 1, func(b *fixture) {
+				b.behaves(c.act)
+
+				began := time.Now()
+
+				for range threshold {
+					_ = b.call(time.Second)
+				}
+
+				want := upstream.Status{System: "garden", Component: "a garden", State: upstream.Closed, Calls: 1}
+				if c.want != "" {
+					want.State, want.Failures, want.FailingSince, want.LastFault = upstream.Open, threshold, began, c.want
+					want.Outages, want.NextTry = 1, time.Now().Add(pause)
+				}
+
+				if diff := cmp.Diff(want, b.system.Status(), cmpopts.IgnoreUnexported(upstream.Status{})); diff != "" {
+					b.Errorf("%s: -want +got\n%s", c.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+// breaksOff sends half of a body.
+func breaksOff(*http.Request) (*http.Response, error) {
+	body := io.MultiReader(strings.NewReader("half"), errorReader{})
+
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body)}, nil
+}
+
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestAnAnswerResetsTheFailures(t *testing.T) {
+	onFakeTime(t, 1, func(b *fixture) {
+		for range 3 {
+			b.behaves(down())
+
+			for range threshold - 1 {
+				_ = b.call(time.Second)
+			}
+
+			b.behaves(answers(http.StatusNotFound))
+			_ = b.call(time.Second)
+		}
+
+		b.state("every fifth call is answered", upstream.Closed)
+	})
+}
+
+func TestErrorWhileOpen(t *testing.T) {
+	onFakeTime(t, 1, func(b *fixture) {
+		b.open()
+
+		began, made := time.Now().UTC(), b.calls.Load()
+
+		known := failure.Of(b.call(time.Minute))
+		want := &failure.Error{
+			Kind: failure.Transient, Reason: failure.ReasonSystemAway, Component: "a garden",
+			Text: "the garden is unavailable: 5 calls in a row have failed since " + began.Format(time.RFC3339) +
+				", the last one because it refused the connection; the next attempt is at " + began.Add(pause).Format(time.RFC3339),
+		}
+
+		if diff := cmp.Diff(want, known); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+
+		if b.calls.Load() != made {
+			b.Error("the call was made")
+		}
+	})
+}
+
+func TestOneTrialAtATime(t *testing.T) {
+	onFakeTime(t, 10, func(b *fixture) {
+		b.open()
+		time.Sleep(pause + time.Millisecond)
+
+		made := b.calls.Load()
+		b.behaves(hangs(time.Second, down()))
+
+		for range 8 {
+			go func() { _ = b.call(time.Minute) }()
+		}
+
+		synctest.Wait()
+
+		known := failure.Of(b.call(time.Minute))
+		if b.calls.Load() != made+1 || !strings.HasSuffix(known.Text, "a new attempt is under way") {
+			b.Errorf("%d concurrent trials, other calls fail with %q", b.calls.Load()-made, known.Text)
+		}
+
+		b.state("the trial is running", upstream.HalfOpen)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.state("the trial failed", upstream.Open)
+
+		time.Sleep(pause + time.Millisecond)
+		b.behaves(answers(http.StatusForbidden))
+
+		if err := b.call(time.Minute); err != nil {
+			b.Error(err)
+		}
+
+		b.state("any answer ends the outage", upstream.Closed)
+	})
+}
+
+func TestHangingTrialMakesRoomForTheNext(t *testing.T) {
+	onFakeTime(t, 10, func(b *fixture) {
+		b.open()
+		time.Sleep(pause + time.Millisecond)
+		b.behaves(hangs(time.Minute, answers(http.StatusOK)))
+
+		slow := make(chan error, 1)
+
+		go func() { slow <- b.call(time.Hour) }()
+
+		time.Sleep(patience + pause + time.Second)
+		b.state("patience and pause have passed", upstream.HalfOpen)
+
+		b.behaves(down())
+
+		made := b.calls.Load()
+		if _ = b.call(time.Minute); b.calls.Load() != made+1 {
+			b.Error("the next trial was not made")
+		}
+
+		if err := <-slow; err != nil {
+			b.Errorf("a slow trial was interrupted: %v", err)
+		}
+
+		b.state("the slow trial was answered", upstream.Closed)
+
+		if err := b.call(time.Minute); failure.Of(err).Reason == failure.ReasonSystemAway {
+			b.Errorf("calls are rejected: %v", err)
+		}
+	})
+}
+
+func TestCanceledTrialIsRepeated(t *testing.T) {
+	onFakeTime(t, 10, func(b *fixture) {
+		b.open()
+		time.Sleep(pause + time.Millisecond)
+
+		b.behaves(fails(context.Canceled))
+		_ = b.call(time.Minute)
+
+		b.behaves(answers(http.StatusOK))
+
+		if err := b.call(time.Minute); err != nil {
+			b.Error(err)
+		}
+
+		b.state("the trial was answered", upstream.Closed)
+	})
+}
