@@ -13,112 +13,91 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// whyCanceled is the line in the timeline of operations that a deletion ends.
-const whyCanceled = "the instance is to be deleted"
+// reasonDeleted is the reason of a cancellation in the timeline of operations that a deletion cancels.
+const reasonDeleted = "the instance is being deleted"
 
-// deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted whatever else runs.
+// deletion is the outcome of a request to delete an instance or a binding.
+type deletion struct {
+	operation string
+	// accepted reports that the operation is new.
+	accepted bool
+}
+
+// deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted during any other operation.
 func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
 	id, err := instanceID(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	values, err := idsQuery(r)
+	values, err := deletionQuery(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	var (
-		operation string
-		accepted  bool
-	)
-
-	err = a.inTx(r.Context(), func(tx storage.Tx) error {
-		var err error
-
-		operation, accepted, err = a.end(r.Context(), tx, id, values)
-
-		return err
-	})
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (deletion, error) { return a.decideDeprovision(r.Context(), tx, id, values) })
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, operation)
+	httpserver.Note(r.Context(), logging.OperationID, result.operation)
 
-	if accepted {
+	if result.accepted {
 		a.Wake()
 	}
 
 	return httpserver.Answer{
-		Status: http.StatusAccepted, Body: apiresponses.DeprovisionResponse{OperationData: operation},
+		Status: http.StatusAccepted, Body: apiresponses.DeprovisionResponse{OperationData: result.operation},
 	}, nil
 }
 
-// end decides on a deletion inside the transaction: it returns the one that runs, or a new one. To touch the instance first makes
-// two deletions of the same moment take turns.
-func (a *api) end(ctx context.Context, tx storage.Tx, id string, values url.Values) (operation string, accepted bool, err error) {
+// decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes concurrent requests.
+func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, values url.Values) (deletion, error) {
 	present, err := a.Instances.Touch(ctx, tx, id, a.Clock.Now())
 	if err != nil {
-		return "", false, err
+		return deletion{}, err
 	}
 
-	newest, _, err := a.latest(ctx, tx, id, lifeKinds()...)
+	newest, _, err := a.latest(ctx, tx, id, lifecycleKinds()...)
 	if err != nil {
-		return "", false, err
+		return deletion{}, err
 	}
 
-	deleting := beingDeleted(newest) && goesOn(newest)
+	deleting := beingDeleted(newest) && reusable(newest)
 
 	var instance environment.Instance
 
 	if present {
 		if instance, err = a.Instances.Get(ctx, tx, id); err != nil {
-			return "", false, err
+			return deletion{}, err
 		}
 
 		if instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id") {
-			return "", false, invalid("service_id or plan_id is not that of the instance.")
+			return deletion{}, invalid(textWrongIDs)
 		}
 	} else if !deleting {
-		return "", false, gone()
+		return deletion{}, gone(textGone)
 	}
 
 	switch {
 	case !acceptsIncomplete(values):
-		return "", false, asyncRequired()
+		return deletion{}, asyncRequired()
 	case deleting:
-		return newest.ID, false, nil
+		return deletion{operation: newest.ID}, nil
 	}
 
-	if _, err := a.Operations.Cancel(ctx, tx, id, whyCanceled, a.Clock.Now()); err != nil {
-		return "", false, err
+	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now()); err != nil {
+		return deletion{}, err
 	}
 
-	deletion, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
+	operation, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
 	if err != nil {
-		return "", false, err
+		return deletion{}, err
 	}
 
-	if deletion, err = ordered(ctx, deletion, &instance, nil); err != nil {
-		return "", false, err
+	if operation, err = withAudit(ctx, operation, &instance, nil); err != nil {
+		return deletion{}, err
 	}
 
-	return deletion.ID, true, a.Operations.Accept(ctx, tx, deletion)
-}
-
-// idsQuery returns the query of a request that has to name service and plan in it.
-func idsQuery(r *http.Request) (url.Values, error) {
-	values, err := query(r)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, name := range []string{"service_id", "plan_id"} {
-		if values.Get(name) == "" {
-			return nil, invalid(name + " is missing in the query.")
-		}
-	}
-
-	return values, nil
+	return deletion{operation: operation.ID, accepted: true}, a.Operations.Accept(ctx, tx, operation)
 }

@@ -3,7 +3,11 @@ package broker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
@@ -15,8 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fetched is the answer to a fetch: the library's form with what it lacks.
-type fetched struct {
+// fetchedInstance is the answer to a fetch: the library's type and the field that it lacks.
+type fetchedInstance struct {
 	apiresponses.GetInstanceResponse
 
 	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
@@ -29,7 +33,7 @@ func (a *api) fetch(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifeKinds()...)
+	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifecycleKinds()...)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
@@ -47,25 +51,25 @@ func (a *api) fetch(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	made, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
+	creation, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	if made.State != process.Succeeded {
+	if creation.State != process.Succeeded {
 		return httpserver.Answer{}, notFound(textNotReady)
 	}
 
-	return httpserver.OK(a.fetchedOf(instance)), nil
+	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 
-func (a *api) fetchedOf(instance environment.Instance) fetched {
-	parameters := catalog.Shown(instance.Request.Parameters)
+func (a *api) fetchedInstanceOf(instance environment.Instance) fetchedInstance {
+	parameters := catalog.WithoutSecrets(instance.Request.Parameters)
 	if parameters == nil {
 		parameters = json.RawMessage(`{}`)
 	}
 
-	body := fetched{GetInstanceResponse: apiresponses.GetInstanceResponse{
+	body := fetchedInstance{GetInstanceResponse: apiresponses.GetInstanceResponse{
 		ServiceID:    instance.ServiceID,
 		PlanID:       instance.PlanID,
 		DashboardURL: instance.DashboardURL,
@@ -78,4 +82,49 @@ func (a *api) fetchedOf(instance environment.Instance) fetched {
 	}
 
 	return body
+}
+
+// metadata returns the labels that platforms show next to the dashboard.
+func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
+	labels := map[string]string{"Name": instance.Name}
+
+	if a.PublicURL != "" && instance.Request.Cluster.Own == nil && !instance.Suspended && !instance.Expired() {
+		labels["KubeconfigURL"] = strings.TrimSuffix(a.PublicURL, "/") + "/kubeconfig/" + url.PathEscape(instance.ID)
+	}
+
+	if text := expirationText(instance, a.Clock.Now()); text != "" {
+		labels[expirationLabel(instance.PlanName)] = text
+	}
+
+	return domain.InstanceMetadata{Labels: labels}
+}
+
+// expirationLabel returns the label of the expiration. Those of trial and free are the labels of the Kyma Environment Broker.
+func expirationLabel(plan string) string {
+	switch plan {
+	case "trial":
+		return "Trial account expiration details"
+	case "free":
+		return "Free plan expiration details"
+	default:
+		return "Expiration details"
+	}
+}
+
+// expirationText tells users when the instance expires. It is empty for instances that never do.
+func expirationText(instance environment.Instance, now time.Time) string {
+	const day = 24 * time.Hour
+
+	switch days := int(instance.ExpiresAt.Sub(now) / day); {
+	case instance.Expired():
+		return "Your cluster has expired. It is removed, and the instance can only be deleted."
+	case instance.ExpiresAt.IsZero():
+		return ""
+	case !instance.ExpiresAt.After(now.Add(day)):
+		return "Your cluster expires within a day."
+	case days == 1:
+		return "Your cluster expires in 1 day."
+	default:
+		return fmt.Sprintf("Your cluster expires in %d days.", days)
+	}
 }

@@ -1,13 +1,15 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -18,7 +20,7 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	hints, err := query(r)
+	values, err := query(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
@@ -30,8 +32,8 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, notFound(textNoInstance)
 	case err != nil:
 		return httpserver.Answer{}, err
-	case firstOf(hints.Get("service_id"), instance.ServiceID) != instance.ServiceID,
-		firstOf(hints.Get("plan_id"), instance.PlanID) != instance.PlanID:
+	case cmp.Or(values.Get("service_id"), instance.ServiceID) != instance.ServiceID,
+		cmp.Or(values.Get("plan_id"), instance.PlanID) != instance.PlanID:
 		return httpserver.Answer{}, notFound(textNoBinding)
 	}
 
@@ -47,39 +49,100 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, notFound(textNoBinding)
 	case err != nil:
 		return httpserver.Answer{}, err
-	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.live(binding, instance):
+	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.usable(binding, instance):
 		return httpserver.Answer{}, notFound(textBindingNotReady)
 	}
 
-	return fetchAnswer(r, binding)
+	return fetchedBindingAnswer(r, binding)
 }
 
-// lastBindingOperation answers GET …/service_bindings/{binding_id}/last_operation.
-func (a *api) lastBindingOperation(r *http.Request) (httpserver.Answer, error) {
-	instanceID, bindingID, err := bindingIDs(r)
-	if err != nil {
-		return httpserver.Answer{}, err
+const (
+	// bindingTime is the protocol's format of times.
+	bindingTime = "2006-01-02T15:04:05.0Z"
+	// A binding should be renewed when 1/renewShare of its lifetime is left.
+	renewShare = 5
+)
+
+// bindingOperation is the asynchronous answer to a bind or unbind.
+type bindingOperation struct {
+	Operation string `json:"operation"`
+}
+
+// bindingBody is the answer to a bind. The library's type lacks metadata and endpoints.
+type bindingBody struct {
+	Credentials credentials       `json:"credentials"`
+	Endpoints   []bindingEndpoint `json:"endpoints,omitempty"`
+	Metadata    bindingMetadata   `json:"metadata"`
+}
+
+// fetchedBinding is the answer to a fetch, which also has the parameters.
+type fetchedBinding struct {
+	bindingBody
+
+	Parameters bindingParameters `json:"parameters"`
+}
+
+type credentials struct {
+	Kubeconfig string `json:"kubeconfig"`
+}
+
+type bindingParameters struct {
+	Role              environment.Role `json:"role"`
+	ExpirationSeconds int              `json:"expiration_seconds"`
+}
+
+type bindingEndpoint struct {
+	Host     string   `json:"host"`
+	Ports    []string `json:"ports"`
+	Protocol string   `json:"protocol"`
+}
+
+type bindingMetadata struct {
+	ExpiresAt   string `json:"expires_at"`
+	RenewBefore string `json:"renew_before"`
+}
+
+// bindingAnswer returns the answer to a bind.
+func bindingAnswer(r *http.Request, status int, binding environment.Binding) (httpserver.Answer, error) {
+	body, err := bindingBodyOf(r, binding)
+
+	return confidential(status, body), err
+}
+
+// fetchedBindingAnswer returns the answer to a fetch.
+func fetchedBindingAnswer(r *http.Request, binding environment.Binding) (httpserver.Answer, error) {
+	body, err := bindingBodyOf(r, binding)
+
+	return confidential(http.StatusOK, fetchedBinding{
+		bindingBody: body,
+		Parameters:  bindingParameters{Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second)},
+	}), err
+}
+
+// confidential returns an answer that proxies must not cache.
+func confidential(status int, body any) httpserver.Answer {
+	return httpserver.Answer{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
+}
+
+// bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of Kubernetes, which uses 2.14,
+// expects numbers for ports and fails to read the answer otherwise.
+func bindingBodyOf(r *http.Request, binding environment.Binding) (bindingBody, error) {
+	server, err := url.Parse(binding.Access.Server)
+	if err != nil || server.Hostname() == "" {
+		return bindingBody{}, fmt.Errorf("binding %s has no address of an API server", binding.ID) // the address may hold secrets
 	}
 
-	values, err := query(r)
-	if err != nil {
-		return httpserver.Answer{}, err
+	body := bindingBody{
+		Credentials: credentials{Kubeconfig: binding.Access.Kubeconfig.Reveal()},
+		Metadata: bindingMetadata{
+			ExpiresAt:   binding.ExpiresAt.UTC().Format(bindingTime),
+			RenewBefore: binding.ExpiresAt.Add(-binding.Lifetime / renewShare).UTC().Format(bindingTime),
+		},
 	}
 
-	record, err := a.polled(r.Context(), environment.BindingKey(instanceID, bindingID), values.Get("operation"), bindingKinds()...)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoBinding)
-	case err != nil:
-		return httpserver.Answer{}, err
+	if supports(r, bindingEndpoints) {
+		body.Endpoints = []bindingEndpoint{{Host: server.Hostname(), Ports: []string{cmp.Or(server.Port(), "443")}, Protocol: "tcp"}}
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, record.ID)
-
-	if record.Kind == environment.KindUnbind && record.State == process.Succeeded {
-		return httpserver.Answer{}, httpserver.Refuse(http.StatusGone, textNoBinding)
-	}
-
-	return a.tell(record), nil
+	return body, nil
 }

@@ -2,7 +2,10 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,65 +17,69 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 const (
-	// largestBody is how long the body of a request may be, in bytes.
+	// largestBody is the longest body of a request, in bytes.
 	largestBody = 1 << 20
-	// requestLimit is how long a request may take: one that needs longer meets a database in trouble. Platforms give up after a minute.
+	// requestLimit is the longest time of a request. Only one that waits for a slow database needs longer; platforms give up after a minute.
 	requestLimit = 10 * time.Second
 )
 
-// Options is what the handler needs.
+// Options are the dependencies and settings of the handler.
 type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Catalog    *catalog.Catalog
-	// BindingLimit is how many bindings an instance may have at the same time.
+	// BindingLimit is the highest number of live bindings of an instance.
 	BindingLimit int
-	// Pause lets a moment pass between two looks at an operation that a request waits for. It fails when the context ends.
+	// Pause waits between two polls of an operation that a request waits for. It fails when the context ends.
 	Pause func(ctx context.Context) error
-	// Wake has the engine look for due operations. It is called after a commit and must not block.
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Trail is told of changes that are refused.
+	// Trail records rejected changes.
 	Trail *audit.Recorder
-	// Gate lets in who has the role osb.
+	// Gate admits users with the role osb.
 	Gate *auth.Gate
-	// DefaultRegion is the platform's region of requests whose path names none.
+	// DefaultRegion is the platform region of requests without one in the path.
 	DefaultRegion string
-	// Strict insists on organization_guid and space_guid.
+	// Strict requires organization_guid and space_guid.
 	Strict bool
-	// DashboardURL is the address of an instance's dashboard, with {instance_id} in it. Without it there is no dashboard.
+	// DashboardURL is the address of an instance's dashboard, with the placeholder {instance_id}. Empty means no dashboard.
 	DashboardURL string
-	// PublicURL is how users reach the broker, for links to kubeconfigs. Without it there are no such links.
+	// PublicURL is the address of the broker in links to kubeconfigs. Empty means no links.
 	PublicURL string
-	// RangesLeftOpen reports whether the Provisioner cannot be told the ranges of pods and services, so that Gardener chooses them; nil for never.
+	// RangesLeftOpen reports whether the Provisioner does not support ranges of pods and services, so that Gardener chooses them. Nil means
+	// never.
 	RangesLeftOpen func() bool
-	// Periods tell which plans may be suspended, and when their instances expire.
+	// Periods are the plans that may be suspended, and when their instances expire.
 	Periods expiry.Periods
-	// AccountMovement lets instances move to another account, by an update of their context.
+	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
-	// Otherwise answers every path outside of the Open Service Broker API. Without it these do not exist.
+	// Otherwise serves the paths outside of the Open Service Broker API. Nil means 404.
 	Otherwise http.Handler
 }
 
-// NewHandler returns the Open Service Broker API under its three path forms.
+// NewHandler returns the handler of the Open Service Broker API in its three path forms.
 func NewHandler(options Options) http.Handler {
-	osb := httpserver.Wrap(newAPI(options).router(),
+	osb := httpserver.Wrap((&api{Options: options}).router(),
 		httpserver.Echo,
 		httpserver.Log(options.Log, options.Clock),
 		httpserver.Deadline(requestLimit),
 		audit.Introduce,
-		options.Trail.Refusals(targetOf),
+		options.Trail.Refusals(auditTarget),
 		options.Gate.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
@@ -94,14 +101,12 @@ func NewHandler(options Options) http.Handler {
 	})
 }
 
-// api is what the endpoints share.
+// api has the endpoints as methods.
 type api struct {
 	Options
 }
 
-func newAPI(options Options) *api { return &api{Options: options} }
-
-// router knows every path. Paths are matched as they were sent: an id may hold an encoded slash.
+// router returns the routes. Paths are matched undecoded, because an id may hold an encoded slash.
 func (a *api) router() http.Handler {
 	const (
 		instance = "/service_instances/{instance_id}"
@@ -110,9 +115,9 @@ func (a *api) router() http.Handler {
 
 	paths := map[string]httpserver.Methods{
 		"/catalog":                   {http.MethodGet: httpserver.Endpoint(a.getCatalog)},
-		instance + "/last_operation": {http.MethodGet: httpserver.Endpoint(a.lastOperation)},
+		instance + "/last_operation": {http.MethodGet: httpserver.Endpoint(a.pollInstance)},
 		instance + "/validate":       {http.MethodPost: httpserver.Endpoint(a.validate)},
-		binding + "/last_operation":  {http.MethodGet: httpserver.Endpoint(a.lastBindingOperation)},
+		binding + "/last_operation":  {http.MethodGet: httpserver.Endpoint(a.pollBinding)},
 		instance: {
 			http.MethodPut:    httpserver.Endpoint(a.provision),
 			http.MethodGet:    httpserver.Endpoint(a.fetch),
@@ -137,4 +142,84 @@ func (a *api) router() http.Handler {
 	}
 
 	return router
+}
+
+const (
+	versionHeader = "X-Broker-API-Version"
+	majorVersion  = 2
+	// asyncBindings and bindingEndpoints are the minor versions that introduced these features.
+	asyncBindings, bindingEndpoints = 14, 15
+)
+
+// supports reports whether the platform's version of the API has the features of the minor version.
+func supports(r *http.Request, minorVersion int) bool {
+	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
+	version, err := strconv.Atoi(minor)
+
+	return err != nil || version >= minorVersion // a number too large to parse is a late version
+}
+
+// checkVersion rejects requests with another major version of the API. Minor versions are compatible with each other.
+func checkVersion(next http.Handler) http.Handler {
+	pattern := regexp.MustCompile(`^(\d+)\.(\d+)$`)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent := r.Header.Get(versionHeader)
+
+		if parts := pattern.FindStringSubmatch(sent); parts != nil {
+			if major, err := strconv.Atoi(parts[1]); err == nil && major == majorVersion {
+				next.ServeHTTP(w, r)
+
+				return
+			}
+		}
+
+		description := fmt.Sprintf("The header %s is %q, but this broker serves version 2.17.", versionHeader, sent)
+		if sent == "" {
+			description = fmt.Sprintf("The header %s is missing. This broker serves version 2.17.", versionHeader)
+		}
+
+		httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
+			return httpserver.Answer{}, httpserver.Refuse(http.StatusPreconditionFailed, description)
+		}).ServeHTTP(w, r)
+	})
+}
+
+// identify adds the user of the request, and the one on whose behalf it is made, to the log. The platform in the originating identity
+// need not match context.platform, because platforms pass on requests of others.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor := audit.ActorOf(r.Context())
+		httpserver.Note(r.Context(), logging.User, actor.User)
+
+		if actor.Originator != "" {
+			httpserver.Note(r.Context(), logging.Originator, actor.Originator)
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+// auditTarget returns the change that a request asks for, by its method and path alone: the request may be unauthenticated.
+func auditTarget(r *http.Request) audit.Target {
+	_, path, found := strings.Cut(r.URL.EscapedPath(), "/v2/service_instances/")
+	if !found {
+		return audit.Target{}
+	}
+
+	segments := strings.Split(path, "/")
+	instanceID, _ := unescapeID(segments[0])
+	target := audit.Target{InstanceID: instanceID}
+
+	switch {
+	case len(segments) == 1:
+		target.Action = map[string]string{
+			http.MethodPut: environment.KindProvision, http.MethodPatch: auditlog.ActionUpdate, http.MethodDelete: environment.KindDeprovision,
+		}[r.Method]
+	case len(segments) == 3 && segments[1] == "service_bindings":
+		target.Action = map[string]string{http.MethodPut: auditlog.ActionBind, http.MethodDelete: auditlog.ActionUnbind}[r.Method]
+		target.BindingID, _ = unescapeID(segments[2])
+	}
+
+	return target
 }

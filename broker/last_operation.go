@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -20,34 +21,33 @@ import (
 )
 
 const (
-	// pollShare is which part of its age an operation is left alone between two polls, from pollMin to pollMax.
+	// The interval between polls is the age of the operation divided by pollShare, between pollMin and pollMax.
 	pollShare = 10
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "operation is not one of this resource."
+	textUnknownOperation = "operation is not an operation of this resource."
 )
 
-// told is the answer to a poll: the library's form with what it lacks.
-type told struct {
+// lastOperation is the answer to a poll: the library's type and the fields that it lacks.
+type lastOperation struct {
 	apiresponses.LastOperationResponse
 
 	InstanceUsable   *bool `json:"instance_usable,omitempty"`
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 
-// toldOf tells how an operation stands and, where an update or a deletion has failed, what that means for the instance. Whatever failed
-// may be asked for again.
-func toldOf(record process.Record) told {
-	answer := told{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
+// lastOperationOf describes an operation and, if it failed, whether the instance is usable. A failed request may always be repeated.
+func lastOperationOf(record process.Record) lastOperation {
+	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
 
 	if !record.State.Terminal() {
-		answer.Description = underWay(record)
+		answer.Description = progressText(record)
 
 		return answer
 	}
 
-	answer.Description = ended(record)
+	answer.Description = resultText(record)
 
 	onInstance := slices.Contains(environment.Kinds(), record.Kind)
 	if answer.State == domain.Failed && onInstance && record.Kind != environment.KindProvision {
@@ -61,8 +61,8 @@ func toldOf(record process.Record) told {
 	return answer
 }
 
-// lastOperation answers GET /v2/service_instances/{instance_id}/last_operation.
-func (a *api) lastOperation(r *http.Request) (httpserver.Answer, error) {
+// pollInstance answers GET /v2/service_instances/{instance_id}/last_operation.
+func (a *api) pollInstance(r *http.Request) (httpserver.Answer, error) {
 	id, err := instanceID(r)
 	if err != nil {
 		return httpserver.Answer{}, err
@@ -73,7 +73,7 @@ func (a *api) lastOperation(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	record, err := a.polled(r.Context(), id, values.Get("operation"), environment.Kinds()...)
+	record, err := a.operationOf(r.Context(), id, values.Get("operation"), environment.Kinds()...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -85,15 +85,45 @@ func (a *api) lastOperation(r *http.Request) (httpserver.Answer, error) {
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 
 	if record.Kind == environment.KindDeprovision && record.State == process.Succeeded {
-		return httpserver.Answer{}, gone()
+		return httpserver.Answer{}, gone(textGone)
 	}
 
-	return a.tell(record), nil
+	return a.pollAnswer(record), nil
 }
 
-// tell says how far an operation is, and when to ask again.
-func (a *api) tell(record process.Record) httpserver.Answer {
-	answer := httpserver.OK(toldOf(record))
+// pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
+func (a *api) pollBinding(r *http.Request) (httpserver.Answer, error) {
+	instanceID, bindingID, err := bindingIDs(r)
+	if err != nil {
+		return httpserver.Answer{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return httpserver.Answer{}, err
+	}
+
+	record, err := a.operationOf(r.Context(), environment.BindingKey(instanceID, bindingID), values.Get("operation"), environment.BindingKinds()...)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return httpserver.Answer{}, notFound(textNoBinding)
+	case err != nil:
+		return httpserver.Answer{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.OperationID, record.ID)
+
+	if record.Kind == environment.KindUnbind && record.State == process.Succeeded {
+		return httpserver.Answer{}, gone(textNoBinding)
+	}
+
+	return a.pollAnswer(record), nil
+}
+
+// pollAnswer describes an operation, with the time of the next poll while it is unfinished.
+func (a *api) pollAnswer(record process.Record) httpserver.Answer {
+	answer := httpserver.OK(lastOperationOf(record))
 	if record.State.Terminal() {
 		return answer
 	}
@@ -103,9 +133,9 @@ func (a *api) tell(record process.Record) httpserver.Answer {
 	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// polled returns the operation that is asked for: by the value that was given out, by its kind as some clients do, or the newest. What
-// it works on is an instance or a binding, by its key; when nothing was ever done to that, the error is storage.ErrNotFound.
-func (a *api) polled(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
+// operationOf returns the requested operation of an instance or a binding: by its id, by its kind as some clients do, or the newest one.
+// The key is that of the instance or the binding. Without any operation the error is storage.ErrNotFound.
+func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
 		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
 		if err == nil && record.InstanceID == key {
@@ -149,38 +179,38 @@ func stateOf(state process.State) domain.LastOperationState {
 	return domain.InProgress
 }
 
-// ended tells people what came of an operation.
-func ended(record process.Record) string {
+// resultText describes a finished operation for people.
+func resultText(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
-		return httpserver.Shorten(firstOf(record.Description, "The operation succeeded."))
+		return httpserver.Shorten(cmp.Or(record.Description, "The operation succeeded."))
 	case process.Canceled:
 		return "The operation was canceled."
 	default:
-		return httpserver.Shorten(firstOf(record.Problem.Message, "The operation failed.") + place(record))
+		return httpserver.Shorten(cmp.Or(record.Problem.Message, "The operation failed.") + stageText(record))
 	}
 }
 
-// underWay tells people where an operation is and what it waits for.
-func underWay(record process.Record) string {
+// progressText describes an unfinished operation for people, with what it waits for.
+func progressText(record process.Record) string {
 	switch record.State {
 	case process.Pending:
-		return "Waits for its turn."
+		return "Waiting to start."
 	case process.Canceling:
-		return httpserver.Shorten("Is being canceled" + place(record))
+		return httpserver.Shorten("Being canceled" + stageText(record))
 	default:
 	}
 
-	text := firstOf(record.Description, "In progress") + place(record)
-	if why := firstOf(record.Problem.Message, record.Progress); why != "" {
+	text := cmp.Or(record.Description, "In progress") + stageText(record)
+	if why := cmp.Or(record.Problem.Message, record.Progress); why != "" {
 		text += ": " + why
 	}
 
 	return httpserver.Shorten(text)
 }
 
-// place names the stage and the step at which an operation is, where it has begun.
-func place(record process.Record) string {
+// stageText names the current stage and step of an operation that has started.
+func stageText(record process.Record) string {
 	if record.Stage == "" {
 		return ""
 	}
@@ -191,4 +221,45 @@ func place(record process.Record) string {
 	}
 
 	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+const (
+	// syncLimit is the longest time that a request waits for an operation, which leaves time for the answer.
+	syncLimit = requestLimit - 2*time.Second
+	// syncRetryAfter is when a platform may repeat a request whose operation did not finish in time.
+	syncRetryAfter = 2 * time.Second
+)
+
+// await returns when the operation of a synchronous request has succeeded. It fails if the operation failed or does not finish within
+// syncLimit; a repeated request then finds the same operation.
+func (a *api) await(ctx context.Context, operationID string) error {
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+	defer cancel()
+
+	for {
+		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operationID)
+
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return stillRunning()
+		case err != nil:
+			return err
+		case record.State == process.Succeeded:
+			return nil
+		case record.State == process.Canceled && record.Kind == environment.KindUnbind:
+			return conflict(textRemovalCanceled)
+		case record.State == process.Canceled:
+			return conflict(textBindingGone)
+		case record.State.Terminal():
+			return httpserver.Refuse(http.StatusBadGateway, resultText(record))
+		}
+
+		if err := a.Pause(ctx); err != nil {
+			return stillRunning()
+		}
+	}
+}
+
+func stillRunning() error {
+	return &httpserver.Refusal{Status: http.StatusServiceUnavailable, Description: textStillRunning, RetryAfter: syncRetryAfter}
 }

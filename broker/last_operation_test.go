@@ -28,7 +28,7 @@ func TestC5C10C12States(t *testing.T) {
 		changes []func(*process.Record)
 		want    map[string]any
 	}{
-		"Pending":   {"what waits for its turn is under way", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waits for its turn."}},
+		"Pending":   {"a queued operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
 		"Running":   {"stage and step are told", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
 		"Retrying":  {"what holds it up is told", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
 		"Succeeded": {"the end is told", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
@@ -14,26 +15,30 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisioned is what came of a provision request. Without an operation the instance is ready.
-type provisioned struct {
+// provisionResult is the outcome of a provision request. Without an operation the instance is ready.
+type provisionResult struct {
 	instance  environment.Instance
 	operation string
-	accepted  bool
+	// accepted reports that the operation is new.
+	accepted bool
 }
+
+// acceptance stores the first operation of an instance: Operations.First for an unused id, Operations.Next for one of a deleted instance.
+type acceptance func(process.New) storage.Statement
 
 // provision answers PUT /v2/service_instances/{instance_id}.
 func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
-	order, err := a.readOrder(r)
+	request, err := a.readProvisionRequest(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	var outcome provisioned
+	var result provisionResult
 
-	err = unlessOvertaken(func() error {
+	err = retryLostRace(func() error {
 		var err error
 
-		outcome, err = a.place(r.Context(), order)
+		result, err = a.decideProvision(r.Context(), request)
 
 		return err
 	})
@@ -42,120 +47,138 @@ func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
 	}
 
 	answer := httpserver.OK(apiresponses.ProvisioningResponse{
-		DashboardURL:  outcome.instance.DashboardURL,
-		OperationData: outcome.operation,
-		Metadata:      a.metadata(outcome.instance),
+		DashboardURL:  result.instance.DashboardURL,
+		OperationData: result.operation,
+		Metadata:      a.metadata(result.instance),
 	})
 
-	if outcome.operation != "" {
+	if result.operation != "" {
 		answer.Status = http.StatusAccepted
-		httpserver.Note(r.Context(), logging.OperationID, outcome.operation)
+		httpserver.Note(r.Context(), logging.OperationID, result.operation)
 	}
 
-	if outcome.accepted {
+	if result.accepted {
 		a.Wake()
 	}
 
 	return answer, nil
 }
 
-// place decides on an order: it begins something new, or tells how far the same order has come. Most ids were never used, so that is tried
-// first, where nothing but the id can stand in the way: it takes one round trip to the database.
-func (a *api) place(ctx context.Context, order order) (provisioned, error) {
-	if order.refusal == nil && order.acceptsDeferred && order.instance.Exclusive == "" {
-		outcome, err := a.begin(ctx, order, a.Operations.First)
+// decideProvision creates an instance, or reports the progress of an equal earlier request. Most ids are new, so an insertion is tried
+// first where only a used id can make it fail: it takes one round trip to the database.
+func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
+	if request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
+		result, err := a.createInstance(ctx, request, a.Operations.First)
 		if !storage.IsDuplicate(err) {
-			return outcome, err
+			return result, err
 		}
 	}
 
-	outcome, acceptance, err := a.look(ctx, order)
-	if err != nil || acceptance == nil {
-		return outcome, err
+	result, accept, err := a.findExisting(ctx, request)
+	if err != nil || accept == nil {
+		return result, err
 	}
 
-	return a.begin(ctx, order, acceptance)
+	return a.createInstance(ctx, request, accept)
 }
 
-// look finds out what an order meets: an instance that is there, and then what came of it, or a free id, and then how the first
-// operation of its new life is accepted.
-func (a *api) look(ctx context.Context, order order) (provisioned, func(process.New) storage.Statement, error) {
-	// It reads the instance before its operations: whoever sees an instance sees the operation that was stored together with it.
-	existing, err := a.Instances.Get(ctx, a.DB.Reader(), order.instanceID)
+// findExisting returns the outcome of an equal earlier request. If the id is free, it returns how to accept the first operation instead.
+func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
+	// The instance is read before its operations: a visible instance implies the operation that was stored with it.
+	existing, err := a.Instances.Get(ctx, a.DB.Reader(), request.instance.ID)
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
-		return provisioned{}, nil, err
+		return provisionResult{}, nil, err
 	}
 
-	newest, used, err := a.latest(ctx, a.DB.Reader(), order.instanceID, lifeKinds()...)
+	newest, used, err := a.latest(ctx, a.DB.Reader(), request.instance.ID, lifecycleKinds()...)
 
 	switch {
 	case err != nil:
-		return provisioned{}, nil, err
+		return provisionResult{}, nil, err
 	case !used:
-		return provisioned{}, a.Operations.First, nil
+		return provisionResult{}, a.Operations.First, nil
 	case beingDeleted(newest):
-		return provisioned{}, nil, concurrent()
+		return provisionResult{}, nil, concurrent()
 	case missing:
-		return provisioned{}, a.Operations.Next, nil // the id had a former life
+		return provisionResult{}, a.Operations.Next, nil
 	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisioned{}, nil, errOvertaken // its deletion ended between the looks
+		return provisionResult{}, nil, errLostRace // its deletion succeeded between the two reads
 	default:
-		outcome, err := repeated(existing, newest, order)
+		result, err := repeatedProvision(existing, newest, request)
 
-		return outcome, nil, err
+		return result, nil, err
 	}
 }
 
-// begin stores the new instance with its first operation.
-func (a *api) begin(ctx context.Context, order order, acceptance func(process.New) storage.Statement) (provisioned, error) {
+// createInstance stores the new instance and its first operation in one transaction.
+func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance) (provisionResult, error) {
 	switch {
-	case order.refusal != nil:
-		return provisioned{}, order.refusal
-	case !order.acceptsDeferred:
-		return provisioned{}, asyncRequired()
+	case request.unavailable != nil:
+		return provisionResult{}, request.unavailable
+	case !request.acceptsIncomplete:
+		return provisionResult{}, asyncRequired()
 	}
 
-	if err := a.checkQuota(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID); err != nil {
-		return provisioned{}, err
+	instance := request.instance
+	if err := a.checkQuota(ctx, a.DB.Reader(), request.plan, instance.GlobalAccountID, instance.ID); err != nil {
+		return provisionResult{}, err
 	}
 
-	order.instance.ShootName = newShootName() // another one on each try: it may be taken
+	instance.ShootName = newShootName() // another one for each attempt: the last one may be taken
 
-	insertion, err := a.Instances.Insertion(order.instance)
+	insertion, err := a.Instances.Insertion(instance)
 	if err != nil {
-		return provisioned{}, err
+		return provisionResult{}, err
 	}
 
-	operation, err := environment.NewOperation(environment.KindProvision, order.instance, nil, a.Clock.Now())
+	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, a.Clock.Now())
 	if err != nil {
-		return provisioned{}, err
+		return provisionResult{}, err
 	}
 
-	if operation, err = ordered(ctx, operation, nil, &order.instance); err != nil {
-		return provisioned{}, err
+	if operation, err = withAudit(ctx, operation, nil, &instance); err != nil {
+		return provisionResult{}, err
 	}
 
-	err = a.DB.ExecBatch(ctx, insertion, acceptance(operation))
+	err = a.DB.ExecBatch(ctx, insertion, accept(operation))
 
-	return provisioned{instance: order.instance, operation: operation.ID, accepted: true}, err
+	return provisionResult{instance: instance, operation: operation.ID, accepted: true}, err
 }
 
-// repeated answers an order for an instance that exists.
-func repeated(existing environment.Instance, newest process.Record, order order) (provisioned, error) {
+// repeatedProvision answers a request for an instance that exists.
+func repeatedProvision(existing environment.Instance, newest process.Record, request provisionRequest) (provisionResult, error) {
 	switch {
-	case !sameOrder(existing, order):
-		return provisioned{}, conflict(textOther)
+	case !request.matches(existing):
+		return provisionResult{}, conflict(textOther)
 	case newest.Kind == environment.KindDeprovision:
-		return provisioned{}, conflict(textDeletionFailed)
+		return provisionResult{}, conflict(textDeletionFailed)
 	case newest.State == process.Succeeded:
-		return provisioned{instance: existing}, nil
+		return provisionResult{instance: existing}, nil
 	case newest.State.Terminal():
-		return provisioned{}, conflict(textProvisionFailed)
-	case !order.acceptsDeferred:
-		return provisioned{}, asyncRequired()
+		return provisionResult{}, conflict(textProvisionFailed)
+	case !request.acceptsIncomplete:
+		return provisionResult{}, asyncRequired()
 	default:
-		return provisioned{instance: existing, operation: newest.ID}, nil
+		return provisionResult{instance: existing, operation: newest.ID}, nil
 	}
+}
+
+const (
+	// shootNameLetters omits letters that are easily confused.
+	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
+	// shootNameLength is the number of random letters, for 34 billion names. Gardener limits the name together with that of its project
+	// to 21 characters.
+	shootNameLength = 7
+)
+
+// newShootName returns a random name for a Shoot.
+func newShootName() string {
+	name := []byte("c-")
+	for range shootNameLength {
+		name = append(name, shootNameLetters[rand.IntN(len(shootNameLetters))])
+	}
+
+	return string(name)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// exclusive is what no two instances share: the account and the plan, where an account may have one instance of the plan. Else it is
-// empty. The database keeps it unique, so that of requests at the same moment one wins.
+// exclusive returns the value of Instance.Exclusive: plan and account if an account may have one instance of the plan, else an empty text.
+// The unique index of the database makes one of several concurrent requests win.
 func exclusive(plan *catalog.Plan, account string) string {
 	if !plan.OnePerAccount() {
 		return ""
@@ -21,8 +21,8 @@ func exclusive(plan *catalog.Plan, account string) string {
 	return plan.ID + ":" + account
 }
 
-// rivalOf returns the id of the instance that keeps another one from having the plan in the account, or an empty text.
-func (a *api) rivalOf(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
+// quotaHolder returns the id of the account's other instance of a plan that allows one, or an empty text.
+func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil
 	}
@@ -37,16 +37,16 @@ func (a *api) rivalOf(ctx context.Context, tx storage.Tx, plan *catalog.Plan, ac
 	return id, err
 }
 
-// checkQuota refuses an instance for which the account has no quota left.
+// checkQuota rejects an instance beyond the quota of the account.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
-	rival, err := a.rivalOf(ctx, tx, plan, account, instanceID)
-	if err != nil || rival == "" {
+	holder, err := a.quotaHolder(ctx, tx, plan, account, instanceID)
+	if err != nil || holder == "" {
 		return err
 	}
 
-	return failure.New(failure.Quota, "%s", quotaText(plan, rival))
+	return failure.New(failure.Quota, "%s", quotaText(plan, holder))
 }
 
-func quotaText(plan *catalog.Plan, rival string) string {
-	return fmt.Sprintf("An account may have one instance of plan %s, and this one has %s. Delete that first.", plan.Name, rival)
+func quotaText(plan *catalog.Plan, holder string) string {
+	return fmt.Sprintf("An account may have one instance of plan %s, and this account has %s. Delete that one first.", plan.Name, holder)
 }

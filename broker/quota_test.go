@@ -48,7 +48,7 @@ func TestOneTrialForEachAccount(t *testing.T) {
 			b.Errorf("D10: the same order has another operation: %s", again.Raw)
 		}
 
-		const text = "An account may have one instance of plan trial, and this one has one. Delete that first."
+		const text = "An account may have one instance of plan trial, and this account has one. Delete that one first."
 		if got := b.want("a second one is refused", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
 			b.Errorf("the refusal says %q, want %q", got.text("description"), text)
 		}
@@ -140,7 +140,7 @@ func TestPlansThatAreNotOffered(t *testing.T) {
 	offering(t, func(options *catalog.Options) { options.EnablePlans = []string{"trial", "azure"} })(&b.options)
 	b.restart()
 
-	if got := b.want("new instances need a plan that is offered", b.put("two", order()), 400); got.text("description") != "This plan is not offered: new instances need another one." {
+	if got := b.want("new instances need a plan that is offered", b.put("two", order()), 400); got.text("description") != "This plan is not available for new instances. Choose another one." {
 		b.Errorf("the refusal says %s", got.Raw)
 	}
 

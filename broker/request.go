@@ -1,9 +1,13 @@
 package broker
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,10 +19,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// longestID bounds ids and regions of a path, in bytes: those of an instance and a binding together are a key.
+// longestID bounds the ids and regions in a path, in bytes. The ids of an instance and a binding together form a key of the database.
 const longestID = 255
 
-// instanceID returns the id of the instance that the path names.
+// instanceID returns the id of the instance in the path.
 func instanceID(r *http.Request) (string, error) {
 	id, err := segment(r, "instance_id")
 	if err == nil {
@@ -28,7 +32,7 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
-// bindingIDs returns the ids of the instance and of the binding that the path names.
+// bindingIDs returns the ids of the instance and the binding in the path.
 func bindingIDs(r *http.Request) (instance, binding string, err error) {
 	if instance, err = instanceID(r); err != nil {
 		return "", "", err
@@ -43,7 +47,7 @@ func bindingIDs(r *http.Request) (instance, binding string, err error) {
 	return instance, binding, nil
 }
 
-// region returns the platform's region that the path names, else the default.
+// region returns the platform region in the path, or the default one.
 func (a *api) region(r *http.Request) (string, error) {
 	if _, named := mux.Vars(r)["region"]; !named {
 		return a.DefaultRegion, nil
@@ -52,22 +56,25 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
-// segment returns a part of the path, decoded: `a%2Db` names what `a-b` names.
+// segment returns a decoded part of the path: `a%2Db` is the same as `a-b`.
 func segment(r *http.Request, name string) (string, error) {
-	value, fine := decoded(mux.Vars(r)[name])
-	if !fine || strings.Contains(value, environment.BindingPath) {
-		return "", invalid(fmt.Sprintf("The %s has to have 1 to %d bytes, no control characters, and not %s.",
+	value, ok := unescapeID(mux.Vars(r)[name])
+	if !ok || strings.Contains(value, environment.BindingPath) {
+		return "", invalid(fmt.Sprintf("The %s must have 1 to %d bytes and must not contain control characters or %s.",
 			name, longestID, environment.BindingPath))
 	}
 
 	return value, nil
 }
 
-// decoded returns a part of a path as it was meant, unless it can be no id.
-func decoded(sent string) (string, bool) {
-	value, err := url.PathUnescape(sent)
+// unescapeID decodes an id in a path. It returns an empty text and false if the id is invalid.
+func unescapeID(escaped string) (string, bool) {
+	id, err := url.PathUnescape(escaped)
+	if err != nil || !printable(id) || len(id) > longestID {
+		return "", false
+	}
 
-	return value, err == nil && printable(value) && len(value) <= longestID
+	return id, true
 }
 
 // printable reports whether a text can be stored and shown.
@@ -79,11 +86,160 @@ func printable(text string) bool {
 func query(r *http.Request) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, invalid("The query cannot be read.")
+		return nil, invalid("The query is malformed.")
 	}
 
 	return values, nil
 }
 
-// acceptsIncomplete reports whether the platform can wait for the end of an operation.
+// deletionQuery returns the query of a deletion, which must have service_id and plan_id.
+func deletionQuery(r *http.Request) (url.Values, error) {
+	values, err := query(r)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, name := range []string{"service_id", "plan_id"} {
+		if values.Get(name) == "" {
+			return nil, invalid(name + " is missing in the query.")
+		}
+	}
+
+	return values, nil
+}
+
+// acceptsIncomplete reports whether the platform accepts an asynchronous answer.
 func acceptsIncomplete(values url.Values) bool { return values.Get("accepts_incomplete") == "true" }
+
+// longestLabel bounds the names and ids that platforms give to accounts, applications and people, in characters.
+const longestLabel = 255
+
+// body reads a JSON object of a request. Its methods return the value of a field and keep the first error in err, which is checked once at
+// the end. Unknown fields are ignored.
+type body struct {
+	fields map[string]json.RawMessage
+	// within is the path of the object in errors, such as "context.", empty for the outermost object.
+	within string
+	err    error
+}
+
+// readBody reads the body of a request. A missing content type counts as JSON, and so does a form, which is curl's default.
+func readBody(r *http.Request) (*body, error) {
+	if kind := r.Header.Get("Content-Type"); kind != "" {
+		media, _, err := mime.ParseMediaType(kind)
+		if err != nil || media != "application/json" && media != "application/x-www-form-urlencoded" {
+			return nil, invalid(fmt.Sprintf("The body must be application/json, not %q.", kind))
+		}
+	}
+
+	content, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the body: %w", err)
+	}
+
+	object := &body{}
+	if err := json.Unmarshal(content, &object.fields); err != nil || object.fields == nil {
+		return nil, invalid("The body must be one JSON object.")
+	}
+
+	return object, nil
+}
+
+// text returns a string, empty if the field is absent or null.
+func (b *body) text(field string) string {
+	var text string
+	if err := decode(b.fields[field], &text); err != nil {
+		b.refuse(field, "must be a string.")
+	}
+
+	return text
+}
+
+// label returns a string for an indexed column, empty if the field is absent or null. PostgreSQL accepts neither NUL nor long texts there.
+func (b *body) label(field string) string {
+	text := b.text(field)
+	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
+		b.refuse(field, fmt.Sprintf("must have at most %d characters and no control characters.", longestLabel))
+	}
+
+	return text
+}
+
+// flag returns a boolean, nil if the field is absent or null.
+func (b *body) flag(field string) *bool {
+	var flag *bool
+	if err := decode(b.fields[field], &flag); err != nil {
+		b.refuse(field, "must be true or false.")
+	}
+
+	return flag
+}
+
+// required returns a string and rejects a missing or empty one.
+func (b *body) required(field string) string {
+	text := b.text(field)
+	if text == "" {
+		b.refuse(field, "is missing.")
+	}
+
+	return text
+}
+
+// object returns an object as sent, nil if the field is absent or null.
+func (b *body) object(field string) json.RawMessage {
+	if b.inner(field).fields == nil {
+		return nil
+	}
+
+	return b.fields[field]
+}
+
+// inner returns an object to read its fields. An absent or null one has none. Its errors are kept apart: pass them to keep.
+func (b *body) inner(field string) *body {
+	inner := &body{within: b.within + field + "."}
+	if err := decode(b.fields[field], &inner.fields); err != nil {
+		b.refuse(field, "must be an object.")
+	}
+
+	return inner
+}
+
+// maintenanceVersion returns the version in maintenance_info, or an empty text.
+func (b *body) maintenanceVersion() string {
+	info := b.inner("maintenance_info")
+	version := info.text("version")
+	b.keep(info.err)
+
+	return version
+}
+
+// refuse records that a field is invalid.
+func (b *body) refuse(field, why string) {
+	b.keep(invalid(b.within + field + " " + why))
+}
+
+// keep records the error unless there was one before.
+func (b *body) keep(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// decode decodes a field. An absent one leaves the value as it is.
+func decode(raw json.RawMessage, into any) error {
+	if raw == nil {
+		return nil
+	}
+
+	return json.Unmarshal(raw, into)
+}
+
+// sameObject compares JSON objects regardless of the order of their fields. A missing object equals an empty one.
+func sameObject(one, other json.RawMessage) bool {
+	first, second := map[string]any{}, map[string]any{}
+
+	return decode(one, &first) == nil && decode(other, &second) == nil && reflect.DeepEqual(first, second)
+}
+
+// isEmpty reports whether a valid JSON object has no fields.
+func isEmpty(object json.RawMessage) bool { return sameObject(object, nil) }

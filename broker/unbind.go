@@ -3,95 +3,183 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is still being made.
+// unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is being created.
 func (a *api) unbind(r *http.Request) (httpserver.Answer, error) {
 	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	values, err := idsQuery(r)
+	values, err := deletionQuery(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	var (
-		operation string
-		accepted  bool
-	)
-
-	err = a.inTx(r.Context(), func(tx storage.Tx) error {
-		var err error
-
-		operation, accepted, err = a.placeUnbinding(r.Context(), tx, instanceID, bindingID, values)
-
-		return err
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (deletion, error) {
+		return a.decideUnbind(r.Context(), tx, instanceID, bindingID, values)
 	})
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, operation)
+	httpserver.Note(r.Context(), logging.OperationID, result.operation)
 
-	if accepted {
+	if result.accepted {
 		a.Wake()
 	}
 
-	if acceptsIncomplete(values) && speaks(r, deferredBinds) {
-		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{operation}}, nil
+	if acceptsIncomplete(values) && supports(r, asyncBindings) {
+		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
 	}
 
-	if err := a.await(r.Context(), operation); err != nil {
+	if err := a.await(r.Context(), result.operation); err != nil {
 		return httpserver.Answer{}, err
 	}
 
 	return httpserver.OK(struct{}{}), nil
 }
 
-// placeUnbinding decides inside the transaction: it returns the removal that runs, or a new one.
-func (a *api) placeUnbinding(ctx context.Context, tx storage.Tx, instanceID, bindingID string, values url.Values,
-) (operation string, accepted bool, err error) {
+// decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the requests for its bindings.
+func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, instanceID, bindingID string, values url.Values) (deletion, error) {
 	if _, err := a.Instances.Lock(ctx, tx, instanceID); err != nil {
-		return "", false, err
+		return deletion{}, err
 	}
 
 	instance, err := a.Instances.Get(ctx, tx, instanceID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", false, httpserver.Refuse(http.StatusGone, textNoBinding)
+		return deletion{}, gone(textNoBinding)
 	case err != nil:
-		return "", false, err
+		return deletion{}, err
 	case instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id"):
-		return "", false, invalid("service_id or plan_id is not that of the instance.")
+		return deletion{}, invalid(textWrongIDs)
 	}
 
 	binding, err := a.Bindings.Get(ctx, tx, instanceID, bindingID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", false, httpserver.Refuse(http.StatusGone, textNoBinding)
+		return deletion{}, gone(textNoBinding)
 	case err != nil:
-		return "", false, err
+		return deletion{}, err
 	}
 
 	if binding.State == environment.BindingDeleting {
 		running, found, err := a.latest(ctx, tx, environment.BindingKey(instanceID, bindingID), environment.KindUnbind)
-		if err != nil || found && goesOn(running) {
-			return running.ID, false, err
+		if err != nil || found && reusable(running) {
+			return deletion{operation: running.ID}, err
 		}
 	}
 
-	operation, err = a.endBinding(ctx, tx, instance, binding)
+	operation, err := a.removeBinding(ctx, tx, instance, binding)
 
-	return operation, true, err
+	return deletion{operation: operation, accepted: true}, err
+}
+
+// removeBinding accepts the removal of a binding inside the transaction and cancels its creation. It returns the id of the operation.
+func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
+	now := o.Clock.Now()
+
+	operation, err := environment.NewBindingOperation(environment.KindUnbind, uuid.NewString(), instance, binding, now)
+	if err != nil {
+		return "", err
+	}
+
+	if binding.State == environment.BindingCreating {
+		if _, err := o.Operations.CancelOne(ctx, tx, binding.OperationID, "the binding is being removed", now); err != nil {
+			return "", err
+		}
+	}
+
+	marked, err := o.Bindings.MarkDeleting(ctx, tx, binding, operation.ID)
+	if err != nil {
+		return "", err
+	}
+
+	if !marked {
+		return "", errLostRace
+	}
+
+	entry := auditlog.Entry{Before: binding.Shown()}
+	if operation, err = o.withBindingAudit(ctx, tx, operation, binding, entry); err != nil {
+		return "", err
+	}
+
+	return operation.ID, o.Operations.Accept(ctx, tx, operation)
+}
+
+// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the audit trail of the instance.
+func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
+) (process.New, error) {
+	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
+	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
+	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
+
+	return operation, o.Trail.Record(ctx, tx, entry)
+}
+
+const (
+	// expireAtOnce is the highest number of bindings that one call removes.
+	expireAtOnce = 500
+	// removeAgain is the pause after a failed removal: the runtime may never answer again.
+	removeAgain = time.Hour
+)
+
+// ExpireBindings starts the removal of bindings that have expired or whose creation failed. It is safe to run on several replicas at the
+// same time: each binding gets one operation.
+func ExpireBindings(ctx context.Context, options Options) error {
+	now := options.Clock.Now()
+
+	expired, err := options.Bindings.Over(ctx, now, now.Add(-removeAgain), expireAtOnce)
+	if err != nil || len(expired) == 0 {
+		return err
+	}
+
+	var failures []error
+
+	for _, binding := range expired {
+		if err := options.expireBinding(ctx, binding); err != nil {
+			failures = append(failures, fmt.Errorf("removing binding %s: %w", binding.ID, err))
+		}
+	}
+
+	options.Wake()
+
+	return errors.Join(failures...)
+}
+
+func (o Options) expireBinding(ctx context.Context, binding environment.Binding) error {
+	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
+		instance, err := o.Instances.Get(ctx, tx, binding.InstanceID)
+		if err != nil {
+			return err
+		}
+
+		_, err = o.removeBinding(ctx, tx, instance, binding)
+
+		return err
+	})
+	if errors.Is(err, errLostRace) || errors.Is(err, storage.ErrNotFound) || storage.IsDuplicate(err) {
+		return nil // another replica removes it, or its instance is gone
+	}
+
+	return err
 }

@@ -1,110 +1,170 @@
 package broker
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
-	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// wish is an update as the platform sends it. What is empty is to stay as it is.
-type wish struct {
+// updateRequest is the platform's request. Empty fields leave the instance as it is.
+type updateRequest struct {
 	instanceID        string
 	serviceID, planID string
 	context           json.RawMessage
 	parameters        json.RawMessage
-	maintenance       *domain.MaintenanceInfo
-	// active is what the context says about the runtime: false to suspend it, true to resume it.
+	// maintenanceVersion asks for maintenance if it is set.
+	maintenanceVersion string
+	// active comes from the context: false suspends the instance, true resumes it.
 	active *bool
 	// account is the global account in the context.
-	account         string
-	acceptsDeferred bool
+	account           string
+	acceptsIncomplete bool
 }
 
-// updated is what came of an update. Without an operation it is done.
-type updated struct {
+// asks reports whether the request asks for a suspension (active is false) or a resumption (true).
+func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
+
+// updateResult is the outcome of an update. Without an operation it is done.
+type updateResult struct {
 	operation string
-	accepted  bool
+	// accepted reports that the operation is new.
+	accepted bool
 }
 
 // update answers PATCH /v2/service_instances/{instance_id}.
 func (a *api) update(r *http.Request) (httpserver.Answer, error) {
-	wish, err := readWish(r)
+	request, err := readUpdateRequest(r)
 	if err != nil {
-		return httpserver.Answer{}, refusedUpdate(err)
+		return httpserver.Answer{}, updateError(err)
 	}
 
-	var outcome updated
-
-	err = a.inTx(r.Context(), func(tx storage.Tx) error {
-		var err error
-
-		outcome, err = a.decide(r.Context(), tx, wish)
-
-		return err
-	})
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (updateResult, error) { return a.decideUpdate(r.Context(), tx, request) })
 	if err != nil {
-		return httpserver.Answer{}, refusedUpdate(err)
+		return httpserver.Answer{}, updateError(err)
 	}
 
-	if outcome.operation == "" {
+	if result.operation == "" {
 		return httpserver.OK(struct{}{}), nil
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, outcome.operation)
+	httpserver.Note(r.Context(), logging.OperationID, result.operation)
 
-	if outcome.accepted {
+	if result.accepted {
 		a.Wake()
 	}
 
 	return httpserver.Answer{
-		Status: http.StatusAccepted, Body: apiresponses.UpdateResponse{OperationData: outcome.operation},
+		Status: http.StatusAccepted, Body: apiresponses.UpdateResponse{OperationData: result.operation},
 	}, nil
 }
 
-func readWish(r *http.Request) (wish, error) {
+func readUpdateRequest(r *http.Request) (updateRequest, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return wish{}, err
+		return updateRequest{}, err
 	}
 
 	values, err := query(r)
 	if err != nil {
-		return wish{}, err
+		return updateRequest{}, err
 	}
 
 	sent, err := readBody(r)
 	if err != nil {
-		return wish{}, err
+		return updateRequest{}, err
 	}
 
 	context := sent.inner("context")
-	read := wish{
-		instanceID:      id,
-		serviceID:       sent.required("service_id"),
-		planID:          sent.text("plan_id"),
-		context:         sent.object("context"),
-		parameters:      sent.object("parameters"),
-		maintenance:     sent.maintenance(),
-		active:          context.flag("active"),
-		account:         context.label("globalaccount_id"),
-		acceptsDeferred: acceptsIncomplete(values),
+	request := updateRequest{
+		instanceID:         id,
+		serviceID:          sent.required("service_id"),
+		planID:             sent.text("plan_id"),
+		context:            sent.object("context"),
+		parameters:         sent.object("parameters"),
+		maintenanceVersion: sent.maintenanceVersion(),
+		active:             context.flag("active"),
+		account:            context.label("globalaccount_id"),
+		acceptsIncomplete:  acceptsIncomplete(values),
 	}
 
 	sent.keep(context.err)
 
-	return read, sent.err
+	return request, sent.err
 }
 
-// refusedUpdate tells with an error whether the same update may succeed later.
-func refusedUpdate(err error) error {
+// updateError adds to an error whether the same update may succeed later.
+func updateError(err error) error {
 	refusal := *httpserver.RefusalOf(err)
 	refusal.UpdateRepeatable = new(refusal.Status >= http.StatusInternalServerError || refusal.Code == codeConcurrency)
 
 	return &refusal
+}
+
+// targetPlan returns the plan of the instance after the update.
+func (a *api) targetPlan(request updateRequest, instance environment.Instance) (*catalog.Plan, error) {
+	target, err := a.Catalog.Plan(request.serviceID, cmp.Or(request.planID, instance.PlanID))
+	if err != nil {
+		return nil, err
+	}
+
+	if target.ID != instance.PlanID {
+		current, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID)
+		if err != nil || !current.MayBecome(target) {
+			return nil, unprocessable(codePlanChange, fmt.Sprintf(textPlanChange, instance.PlanName, target.Name))
+		}
+	}
+
+	if request.maintenanceVersion != "" && request.maintenanceVersion != target.MaintenanceVersion() {
+		return nil, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, target.MaintenanceVersion()))
+	}
+
+	return target, nil
+}
+
+// resolveUpdate returns the changes that the request makes to the instance, whose plan becomes the target.
+func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
+	update := environment.UnchangedUpdate(instance)
+	update.Parameters, update.Context = request.parameters, request.context
+
+	if request.account != "" && request.account != instance.GlobalAccountID {
+		if !a.AccountMovement {
+			return update, unprocessable("", textNoMovement)
+		}
+
+		update.GlobalAccountID = request.account
+	}
+
+	otherPlan := target.ID != instance.PlanID
+	if otherPlan {
+		update.PlanID, update.PlanName = target.ID, target.Name
+		update.ExpiresAt = a.Periods.End(target.Name, instance.CreatedAt)
+	}
+
+	if otherPlan || update.GlobalAccountID != instance.GlobalAccountID {
+		update.Exclusive = exclusive(target, update.GlobalAccountID)
+	}
+
+	if otherPlan || !isEmpty(request.parameters) {
+		var err error
+		if update.Cluster, err = target.Update(update.Cluster, instance.Region, request.parameters); err != nil {
+			return update, err
+		}
+	}
+
+	// Versions of different plans are unrelated, so a plan change includes maintenance.
+	if otherPlan || request.maintenanceVersion != "" {
+		update.MaintenanceVersion = target.MaintenanceVersion()
+		update.Cluster = target.Upgrade(update.Cluster)
+	}
+
+	return update, nil
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// The rules of a request that are none of its parameters.
+// Rules of a violation that do not concern a parameter.
 const (
 	ruleExists  = "exists"
 	ruleQuota   = "quota"
 	ruleOffered = "offered"
 )
 
-// verdict is what a creation would say, without its effect.
-type verdict struct {
+// validation is the answer to a validation.
+type validation struct {
 	Valid    bool                `json:"valid"`
 	Errors   []catalog.Violation `json:"errors"`
-	Resolved *settled            `json:"resolved,omitempty"`
-	// Quota is left out where there is no limit.
+	Resolved *resolved           `json:"resolved,omitempty"`
+	// Quota is absent if there is no limit.
 	Quota *quota `json:"quota,omitempty"`
 }
 
@@ -31,8 +31,8 @@ type quota struct {
 	Left  int `json:"left"`
 }
 
-// settled is what the order comes to, under the names of the parameters where there are some.
-type settled struct {
+// resolved shows the instance with all defaults, under the names of the parameters.
+type resolved struct {
 	Name              string            `json:"name"`
 	Provider          string            `json:"provider,omitempty"`
 	Region            string            `json:"region,omitempty"`
@@ -45,107 +45,105 @@ type settled struct {
 	MaxUnavailable    *int              `json:"maxUnavailable,omitempty"`
 	Zones             []string          `json:"zones,omitempty"`
 	Purpose           string            `json:"purpose,omitempty"`
-	Networking        *settledNetworks  `json:"networking,omitempty"`
+	Networking        *resolvedNetworks `json:"networking,omitempty"`
 	Administrators    []string          `json:"administrators,omitempty"`
 	OIDC              *environment.OIDC `json:"oidc,omitempty"`
 	EUAccess          bool              `json:"euAccess,omitempty"`
 }
 
-type settledNetworks struct {
+type resolvedNetworks struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods,omitempty"`
 	Services string `json:"services,omitempty"`
 }
 
-// validate answers POST /v2/service_instances/{instance_id}/validate, which is no part of the protocol: the body is that of a creation,
-// and the answer what that would say. Nothing is written.
+// validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the body of a provision request
+// and reports the outcome of that request. It stores nothing.
 func (a *api) validate(r *http.Request) (httpserver.Answer, error) {
-	order, err := a.readOrder(r)
+	request, err := a.readProvisionRequest(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	order.acceptsDeferred = true // how the answer is to come is not the question
+	request.acceptsIncomplete = true // not a property of the instance
 
-	said, err := a.judge(r.Context(), order)
+	result, err := a.validationOf(r.Context(), request)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	return httpserver.OK(said), nil
+	return httpserver.OK(result), nil
 }
 
-func (a *api) judge(ctx context.Context, order order) (verdict, error) {
-	said := verdict{Errors: []catalog.Violation{}}
+func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
+	result := validation{Errors: []catalog.Violation{}}
 
-	_, acceptance, err := a.look(ctx, order)
+	_, accept, err := a.findExisting(ctx, request)
 
 	switch refusal := httpserver.RefusalOf(err); {
-	case errors.Is(err, errOvertaken):
-		return said, concurrent()
+	case errors.Is(err, errLostRace):
+		return result, concurrent()
 	case err != nil && refusal.Status >= http.StatusInternalServerError:
-		return said, err
+		return result, err
 	case err != nil:
-		said.Errors = append(said.Errors, catalog.Violation{Rule: ruleExists, Message: refusal.Description})
+		result.Errors = append(result.Errors, catalog.Violation{Rule: ruleExists, Message: refusal.Description})
 	}
 
-	resolved, wrong := order.plan.Check(order.known())
-	if len(wrong) == 0 {
-		said.Resolved = a.settle(resolved)
+	if len(request.violations) == 0 {
+		result.Resolved = a.resolvedOf(request.instance)
 	}
 
-	if acceptance != nil { // an order that is repeated is held against what it came to
-		said.Errors = append(said.Errors, wrong...)
+	if accept != nil { // rules do not apply to the instance of a repeated request
+		result.Errors = append(result.Errors, request.violations...)
 
-		if !order.plan.Offered() {
-			said.Errors = append(said.Errors, catalog.Violation{Field: "plan_id", Rule: ruleOffered, Message: textNotOffered})
+		if !request.plan.Offered() {
+			result.Errors = append(result.Errors, catalog.Violation{Field: "plan_id", Rule: ruleOffered, Message: textNotOffered})
 		}
 	}
 
-	if err := a.countQuota(ctx, order, &said); err != nil {
-		return said, err
+	if err := a.validateQuota(ctx, request, &result); err != nil {
+		return result, err
 	}
 
-	said.Valid = len(said.Errors) == 0
+	result.Valid = len(result.Errors) == 0
 
-	return said, nil
+	return result, nil
 }
 
-func (a *api) countQuota(ctx context.Context, order order, said *verdict) error {
-	if !order.plan.OnePerAccount() {
+func (a *api) validateQuota(ctx context.Context, request provisionRequest, result *validation) error {
+	if !request.plan.OnePerAccount() {
 		return nil
 	}
 
-	rival, err := a.rivalOf(ctx, a.DB.Reader(), order.plan, order.requester.tenant, order.instanceID)
+	holder, err := a.quotaHolder(ctx, a.DB.Reader(), request.plan, request.instance.GlobalAccountID, request.instance.ID)
 	if err != nil {
 		return err
 	}
 
-	said.Quota = &quota{Limit: 1, Left: 1}
+	result.Quota = &quota{Limit: 1, Left: 1}
 
-	if rival != "" {
-		said.Quota.Left = 0
-		said.Errors = append(said.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: quotaText(order.plan, rival)})
+	if holder != "" {
+		result.Quota.Left = 0
+		result.Errors = append(result.Errors, catalog.Violation{Field: "plan_id", Rule: ruleQuota, Message: quotaText(request.plan, holder)})
 	}
 
 	return nil
 }
 
-// settle shows what an order comes to. Of a cluster that the tenant brings there is no more than its name; ranges that Gardener will choose
-// are not known.
-func (a *api) settle(resolved catalog.Resolved) *settled {
-	cluster := resolved.Cluster
+// resolvedOf shows a resolved instance: only the name of a cluster that the tenant brings, and no ranges that Gardener will choose.
+func (a *api) resolvedOf(instance environment.Instance) *resolved {
+	cluster := instance.Request.Cluster
 	if cluster.Own != nil {
-		return &settled{Name: resolved.Name}
+		return &resolved{Name: instance.Name}
 	}
 
-	networks := &settledNetworks{Nodes: cluster.NodesCIDR, Pods: cluster.PodsCIDR, Services: cluster.ServicesCIDR}
+	networks := &resolvedNetworks{Nodes: cluster.NodesCIDR, Pods: cluster.PodsCIDR, Services: cluster.ServicesCIDR}
 	if a.RangesLeftOpen != nil && a.RangesLeftOpen() {
-		networks = &settledNetworks{Nodes: cluster.NodesCIDR}
+		networks = &resolvedNetworks{Nodes: cluster.NodesCIDR}
 	}
 
-	return &settled{
-		Name: resolved.Name, Provider: resolved.Provider, Region: resolved.Region, KubernetesVersion: cluster.KubernetesVersion,
+	return &resolved{
+		Name: instance.Name, Provider: instance.Provider, Region: instance.Region, KubernetesVersion: cluster.KubernetesVersion,
 		MachineType: cluster.MachineType, VolumeSizeGB: cluster.VolumeSizeGB,
 		AutoScalerMin: cluster.AutoScalerMin, AutoScalerMax: cluster.AutoScalerMax,
 		MaxSurge: &cluster.MaxSurge, MaxUnavailable: &cluster.MaxUnavailable, Zones: cluster.Zones, Purpose: cluster.Purpose,

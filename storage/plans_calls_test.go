@@ -279,11 +279,6 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
-		"instances.CatalogSince": func(ctx context.Context) error {
-			_, err := s.instances.CatalogSince(ctx, "etag", filledAt)
-
-			return err
-		},
 		"instances.FeedCursor": func(ctx context.Context) error {
 			_, err := s.instances.FeedCursor(ctx)
 

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,39 +11,39 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// How long the credentials of a binding may be good for. Gardener and Kubernetes make none for less than ten minutes.
+// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes issue none for less than ten minutes.
 const (
-	shortestBinding = 10 * time.Minute
-	longestBinding  = 2 * time.Hour
+	minLifetime = 10 * time.Minute
+	maxLifetime = 2 * time.Hour
 )
 
-// BindingParameters are what a request for a binding may say, defaults resolved.
+// BindingParameters are the parameters of a binding, with defaults.
 type BindingParameters struct {
 	Role     environment.Role
 	Lifetime time.Duration
 }
 
-// bindingRoles lists the roles in the order of a form; the first one is the default, as platforms expect full access.
+// bindingRoles lists the roles in the order of the form. The first one is the default, because platforms expect full access.
 func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
 
-// bindingForm is what ResolveBinding takes.
+// bindingForm returns the schema of the parameters that ResolveBinding accepts.
 func bindingForm() (form, error) {
 	return newForm("bindings", map[string]any{
 		"role": map[string]any{
 			"type": "string", "title": "Role", "enum": bindingRoles(), "default": bindingRoles()[0],
-			"description": "What the credentials allow in the whole cluster: everything, to change workloads, or to look at them.",
+			"description": "The role of the credentials in the whole cluster: full access, editing workloads, or viewing them.",
 		},
 		"expiration_seconds": map[string]any{
-			"type": "integer", "title": "Lifetime in seconds", "default": seconds(shortestBinding),
-			"minimum": seconds(shortestBinding), "maximum": seconds(longestBinding),
-			"description": "How long the credentials are good for.",
+			"type": "integer", "title": "Lifetime in seconds", "default": seconds(minLifetime),
+			"minimum": seconds(minLifetime), "maximum": seconds(maxLifetime),
+			"description": "How long the credentials are valid.",
 		},
 	}, []string{"role", "expiration_seconds"}, nil)
 }
 
-// ResolveBinding reads the parameters of a binding. What is wrong with them is an error of kind invalid that names the field.
+// ResolveBinding decodes the parameters of a binding and adds defaults. Its errors are of kind invalid and name the field.
 func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	given := struct {
 		Role              *string  `json:"role"`
@@ -55,15 +56,15 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 
 		if err := decoder.Decode(&given); err != nil {
 			return BindingParameters{}, failure.Wrap(failure.Invalid, err,
-				"parameters: a binding takes role, a string, and expiration_seconds, an integer, and nothing else")
+				"parameters: a binding has the parameters role, a string, and expiration_seconds, an integer")
 		}
 	}
 
-	resolved := BindingParameters{Role: environment.Role(bindingRoles()[0]), Lifetime: shortestBinding}
+	resolved := BindingParameters{Role: environment.Role(bindingRoles()[0]), Lifetime: minLifetime}
 
 	if given.Role != nil {
-		if !contains(bindingRoles(), *given.Role) {
-			return resolved, failure.New(failure.Invalid, "parameters: role: has to be one of %s", strings.Join(bindingRoles(), ", "))
+		if !slices.Contains(bindingRoles(), *given.Role) {
+			return resolved, failure.New(failure.Invalid, "parameters: role: must be one of %s", strings.Join(bindingRoles(), ", "))
 		}
 
 		resolved.Role = environment.Role(*given.Role)
@@ -71,9 +72,9 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 
 	if given.ExpirationSeconds != nil {
 		wanted := *given.ExpirationSeconds
-		if wanted != float64(int(wanted)) || wanted < float64(seconds(shortestBinding)) || wanted > float64(seconds(longestBinding)) {
-			return resolved, failure.New(failure.Invalid, "parameters: expiration_seconds: has to be an integer from %d to %d",
-				seconds(shortestBinding), seconds(longestBinding))
+		if wanted != float64(int(wanted)) || wanted < float64(seconds(minLifetime)) || wanted > float64(seconds(maxLifetime)) {
+			return resolved, failure.New(failure.Invalid, "parameters: expiration_seconds: must be an integer from %d to %d",
+				seconds(minLifetime), seconds(maxLifetime))
 		}
 
 		resolved.Lifetime = time.Duration(wanted) * time.Second

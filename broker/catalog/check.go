@@ -10,34 +10,36 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/google/uuid"
 )
 
-// openStack is the provider that has more to say than others.
+// openStack is the provider with settings of its own.
 const openStack = "openstack"
 
-// longestText is how much platforms show of a text, in characters.
-const longestText = 255
+// maxText is the longest text that platforms show, in characters.
+const maxText = 255
 
-// problems collects what is wrong. Its lines begin with the place.
+// problems collects errors. Each one starts with the place.
 type problems []error
 
+// unless adds the error unless the condition holds.
 func (p *problems) unless(fine bool, format string, args ...any) {
 	if !fine {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-// text checks what people are shown.
+// text checks a text that platforms show.
 func (p *problems) text(place, text string) {
 	p.unless(text != "", "%s is missing", place)
-	p.unless(utf8.RuneCountInString(text) <= longestText, "%s is longer than %d characters", place, longestText)
+	p.unless(utf8.RuneCountInString(text) <= maxText, "%s is longer than %d characters", place, maxText)
 }
 
-// name checks what people type in a shell.
+// name checks a name that people type in a shell.
 func (p *problems) name(place, name string) {
 	fine := regexp.MustCompile(`^[A-Za-z0-9._-]*[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
-	p.unless(fine, "%s: name %q may only hold letters, digits, dots, dashes and underlines, and not only the last three", place, name)
+	p.unless(fine, "%s: name %q may hold only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
 }
 
 func (p *problems) network(place, cidr string) {
@@ -45,12 +47,12 @@ func (p *problems) network(place, cidr string) {
 	p.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
 }
 
-// check finds everything that is wrong with the files.
+// check reports all errors of the files at once.
 func (c *content) check(providers map[string]providerFile, options Options) error {
 	var found problems
 
 	found.unless(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
-		"the Kubernetes version %q is not written like 1.34 or 1.34.2", options.KubernetesVersion)
+		"the Kubernetes version %q does not look like 1.34 or 1.34.2", options.KubernetesVersion)
 	found.unless(options.OperationTimeout > 0, "the operation timeout %s is not positive", options.OperationTimeout)
 	found.name("service", c.service.Name)
 	found.text("service: description", c.service.Description)
@@ -63,7 +65,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 
 	for _, name := range options.EnablePlans {
 		known := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.Name == name })
-		found.unless(known, "APP_ENABLE_PLANS: there is no plan %q", name)
+		found.unless(known, "APP_ENABLE_PLANS: plan %q does not exist", name)
 	}
 
 	c.platforms.check(&found, providers)
@@ -74,7 +76,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	for _, plan := range c.plans {
 		place := "plan " + plan.Name
 		c.checkID(&found, ids, place, plan.ID)
-		found.unless(!names[plan.Name], "%s: there are two plans of this name", place)
+		found.unless(!names[plan.Name], "%s: another plan has the same name", place)
 
 		names[plan.Name] = true
 
@@ -102,8 +104,129 @@ func (c *content) checkID(found *problems, ids map[string]bool, place, id string
 	ids[id] = true
 }
 
+func (p *Plan) check(found *problems, place string) {
+	found.name(place, p.Name)
+	found.text(place+": description", p.Description)
+	found.text(place+": displayName", p.DisplayName)
+
+	for _, bullet := range p.Bullets {
+		found.text(place+": bullet", bullet)
+	}
+
+	_, err := semver.StrictNewVersion(p.Maintenance.Version)
+	found.unless(err == nil, "%s: maintenance version %q is not a semantic version", place, p.Maintenance.Version)
+	found.text(place+": maintenance description", p.Maintenance.Description)
+
+	for _, cost := range p.Costs {
+		found.unless(len(cost.Amount) > 0 && cost.Unit != "", "%s: a cost needs an amount and a unit", place)
+	}
+
+	p.checkParameters(found, place)
+
+	if p.OwnCluster {
+		found.unless(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig), "%s: it must require the kubeconfig and have no offers", place)
+		found.unless(containsAll(ownParameters(), p.Parameters), "%s: its parameters must be among %v", place, ownParameters())
+
+		return
+	}
+
+	found.unless(slices.Contains(purposes(), p.Purpose), "%s: purpose %q is not one of %v", place, p.Purpose, purposes())
+	found.unless(p.ZonesCount > 0, "%s: zonesCount is not positive", place)
+	found.unless(0 < p.Nodes.Min && p.Nodes.Min <= p.Nodes.Max, "%s: nodes need 0 < min <= max", place)
+
+	p.checkBounds(found, place)
+	p.checkOffers(found, place)
+}
+
+func (p *Plan) checkParameters(found *problems, place string) {
+	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
+		_, known := parameterSchemas()[parameter]
+		found.unless(known, "%s: parameter %q is not known", place, parameter)
+		found.unless(p.takes(parameter), "%s: parameter %q is not a parameter of an order", place, parameter)
+	}
+
+	for _, parameter := range p.Updates {
+		found.unless(slices.Contains(updatable(), parameter), "%s: parameter %q cannot be changed later", place, parameter)
+	}
+}
+
+func (p *Plan) checkBounds(found *problems, place string) {
+	if p.takes(paramAutoScalerMin) || p.takes(paramAutoScalerMax) {
+		found.unless(0 < p.Nodes.Lowest && p.Nodes.Lowest <= p.Nodes.Min && p.Nodes.Max <= p.Nodes.Highest,
+			"%s: nodes need 0 < lowest <= min and max <= highest", place)
+	}
+
+	if p.takes(paramVolumeSize) {
+		found.unless(0 < p.Volume.Smallest && p.Volume.Smallest <= p.Volume.Size && p.Volume.Size <= p.Volume.Largest,
+			"%s: the volume needs 0 < smallest <= size <= largest", place)
+	}
+}
+
+// checkTarget checks that the other plan offers all machines of this one, so that clusters may change to it.
+func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
+	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
+	if index < 0 || name == p.Name {
+		found.unless(false, "plan %s: it cannot become plan %q, which does not exist", p.Name, name)
+
+		return
+	}
+
+	for _, own := range p.Offers {
+		matching := slices.ContainsFunc(plans[index].Offers, func(other offer) bool {
+			return other.Provider == own.Provider && containsAll(other.Machines, own.Machines)
+		})
+		found.unless(matching, "plan %s: it cannot become plan %s, which lacks some of its machines on %s",
+			p.Name, name, own.Provider)
+	}
+}
+
+func containsAll(names, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+func (p *Plan) checkOffers(found *problems, place string) {
+	found.unless(len(p.Offers) > 0, "%s: it has no offers", place)
+	found.unless(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
+		"%s: plans with several providers need either the parameter %s or providerByPlatform", place, paramProvider)
+	found.unless(len(p.Offers) < 2 || !p.takes(paramMachineType), "%s: plans with several providers cannot have the parameter machineType", place)
+
+	for region, area := range p.Areas.PlatformRegions {
+		found.unless(slices.Contains(p.areaNames(), area), "%s: the area %q of platform region %s has no offer", place, area, region)
+	}
+
+	if p.byArea() {
+		found.unless(slices.Contains(p.areaNames(), p.Areas.Default), "%s: the default area %q has no offer", place, p.Areas.Default)
+	}
+
+	for _, offer := range p.Offers {
+		place := fmt.Sprintf("%s on %s", place, offer.Provider)
+
+		provider, known := p.providers[offer.Provider]
+		found.unless(known, "%s: the provider is not known", place)
+		found.unless(len(offer.Machines) > 0, "%s: it has no machines", place)
+		found.unless((p.Volume.Size > 0) == (provider.VolumeType != ""), "%s: a volume needs both a size and the provider's volumeType", place)
+
+		for _, machine := range offer.Machines {
+			found.unless(provider.Machines[machine] != "", "%s: machine %q is not known", place, machine)
+		}
+
+		for _, region := range offer.Regions {
+			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q is not known", place, region)
+		}
+
+		for _, area := range p.areaNames() {
+			region := offer.Areas[area]
+			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q of area %s is not known", place, region, area)
+		}
+
+		if !p.byArea() {
+			found.unless(slices.Contains(offer.Regions, offer.DefaultRegion), "%s: the default region %q is not offered", place, offer.DefaultRegion)
+		}
+	}
+}
+
 func (p providerFile) check(found *problems, place, name string) {
-	found.unless(p.Name == name, "%s: its name is %q, not that of the file", place, p.Name)
+	found.unless(p.Name == name, "%s: its name %q is not that of the file", place, p.Name)
 	found.text(place+": displayName", p.DisplayName)
 	found.unless(strings.Contains(p.ZoneFormat, "{zone}"), "%s: zoneFormat %q has no {zone}", place, p.ZoneFormat)
 
@@ -116,7 +239,7 @@ func (p providerFile) check(found *problems, place, name string) {
 		found.unless(len(region.Zones) > 0, "%s: region %s has no zone", place, name)
 	}
 
-	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack is for that provider, and needed there", place)
+	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack must be set for this provider and for no other", place)
 
 	for machine, regions := range p.Limited {
 		found.unless(p.Machines[machine] != "", "%s: limited: machine %q is not known", place, machine)
@@ -144,7 +267,7 @@ func (p platformsFile) check(found *problems, providers map[string]providerFile)
 		}
 
 		for provider, regions := range p.Regions[name].Only {
-			found.unless(len(regions) > 0, "platform region %s: there is no region of %s", name, provider)
+			found.unless(len(regions) > 0, "platform region %s: it allows no region of %s", name, provider)
 
 			for _, region := range regions {
 				known(name, provider, region)

@@ -38,7 +38,7 @@ func TestTheGuideLeadsToAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got, err := metal.Resolve(catalog.Order{InstanceID: instanceID, PlatformRegion: "cf-us10"})
+	got, err := resolve(metal, order{InstanceID: instanceID, PlatformRegion: "cf-us10"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/resources"
 )
 
@@ -28,6 +30,34 @@ const (
 
 func options() catalog.Options {
 	return catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour}
+}
+
+// order has the fields of an instance that its plan resolves.
+type order struct {
+	InstanceID, InstanceName, PlatformRegion, User string
+	Parameters                                     json.RawMessage
+}
+
+func (o order) instance() environment.Instance {
+	return environment.Instance{
+		ID: o.InstanceID, Name: o.InstanceName, PlatformRegion: o.PlatformRegion,
+		Request: environment.Request{User: o.User, Parameters: o.Parameters},
+	}
+}
+
+// resolved has the fields that the plan sets.
+type resolved struct {
+	Provider, Region, Name string
+	Cluster                environment.Cluster
+}
+
+func resolve(plan *catalog.Plan, order order) (resolved, error) {
+	got, violations := plan.Resolve(order.instance())
+	if len(violations) > 0 {
+		return resolved{}, violations.Err()
+	}
+
+	return resolved{got.Provider, got.Region, got.Name, got.Request.Cluster}, nil
 }
 
 // loaded reads the product's files once.

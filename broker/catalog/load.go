@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,36 +18,35 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Options is what the catalog needs to know besides its files.
+// Options are the settings of the catalog besides its files.
 type Options struct {
 	// KubernetesVersion is the version of new clusters, such as 1.34 or 1.34.2.
 	KubernetesVersion string
-	// OperationTimeout is how long an operation may take; platforms are told to poll longer than that.
+	// OperationTimeout is the longest time of an operation. Platforms poll for an hour longer than that.
 	OperationTimeout time.Duration
-	// EnablePlans names the plans that new instances may be ordered of; without any, they are all.
+	// EnablePlans are the names of the plans with new instances. Empty means all.
 	EnablePlans []string
-	// OIDC is how people log in to clusters whose order does not say. Nil leaves it to the Provisioner.
+	// OIDC is the default for orders without one. Nil leaves it to the Provisioner.
 	OIDC *environment.OIDC
-	// OnePerAccount names the plans of which a global account may have one instance. The catalog need not have them.
+	// OnePerAccount are the names of the plans of which a global account may have one instance. Unknown names are ignored.
 	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. Reload exchanges all of it at once; a Plan that somebody has goes on as it is.
+// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was.
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
 	problem atomic.Pointer[Problem]
-	dated   atomic.Pointer[dated]
 }
 
-// content is what the files say. It does not change.
+// content is the immutable content of the files.
 type content struct {
 	service   serviceFile
 	platforms platformsFile
 	plans     []*Plan
 	body      []byte
 	etag      string
-	// print tells the files apart from others.
+	// sum is the checksum of the files.
 	sum string
 }
 
@@ -57,7 +57,7 @@ func Load(files fs.FS, options Options) (*Catalog, error) {
 	return catalog, catalog.Reload(files)
 }
 
-// Reload reads the files anew. When anything in them is wrong, the catalog stays as it was.
+// Reload reads the files again. On an error the catalog stays as it was.
 func (c *Catalog) Reload(files fs.FS) error {
 	read, err := load(files, c.options)
 	if err == nil {
@@ -81,8 +81,8 @@ func load(files fs.FS, options Options) (*content, error) {
 			kubernetesVersion: options.KubernetesVersion, oidc: options.OIDC,
 		}
 		loader.read(path.Join("plans", name+".yaml"), &plan.planFile)
-		plan.offered = len(options.EnablePlans) == 0 || contains(options.EnablePlans, plan.Name)
-		plan.onePerAccount = contains(options.OnePerAccount, plan.Name)
+		plan.offered = len(options.EnablePlans) == 0 || slices.Contains(options.EnablePlans, plan.Name)
+		plan.onePerAccount = slices.Contains(options.OnePerAccount, plan.Name)
 		read.plans = append(read.plans, plan)
 	}
 
@@ -103,7 +103,7 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
-// Plan returns a plan of the service, or an error of kind invalid that tells which of the two ids is wrong.
+// Plan returns a plan of the service, or an error of kind invalid that names the wrong id.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	current := c.current.Load()
 
@@ -117,37 +117,23 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 		}
 	}
 
-	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of the service %s", planID, current.service.Name)
+	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
 
-// Published is the answer to a request for the catalog.
+// Published is the body of the catalog for platforms. ETag identifies it.
 type Published struct {
 	Body []byte
-	// ETag changes with the body, and with nothing else.
 	ETag string
-	// Changed is since when it is this one, zero while that is not known.
-	Changed time.Time
 }
 
-// Published returns the answer to a request for the catalog.
+// Published returns the current catalog for platforms.
 func (c *Catalog) Published() Published {
 	current := c.current.Load()
-	published := Published{Body: current.body, ETag: current.etag}
 
-	if dated := c.dated.Load(); dated != nil && dated.etag == current.etag {
-		published.Changed = dated.since
-	}
-
-	return published
+	return Published{Body: current.body, ETag: current.etag}
 }
 
-// dated tells since when platforms are offered what has the entity tag.
-type dated struct {
-	etag  string
-	since time.Time
-}
-
-// Offered lists the names of the plans that new instances may be ordered of, in their order.
+// Offered returns the names of the plans with new instances, in the order of the catalog.
 func (c *Catalog) Offered() []string {
 	names := []string{}
 
@@ -160,7 +146,7 @@ func (c *Catalog) Offered() []string {
 	return names
 }
 
-// loader reads files and collects what is wrong with them.
+// loader reads files and collects errors.
 type loader struct {
 	files     fs.FS
 	providers map[string]providerFile
@@ -180,7 +166,7 @@ func (l *loader) read(name string, into any) {
 	}
 }
 
-// fingerprint tells files apart from others. Of files that cannot be read nothing is known.
+// fingerprint returns a checksum of the files, empty if they cannot be read.
 func fingerprint(files fs.FS) string {
 	sum := sha256.New()
 
@@ -192,7 +178,7 @@ func fingerprint(files fs.FS) string {
 		content, err := fs.ReadFile(files, name)
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(content), content)
 
-		return err //nolint:wrapcheck // it is not told
+		return err //nolint:wrapcheck // not reported
 	})
 	if err != nil {
 		return ""
@@ -204,7 +190,7 @@ func fingerprint(files fs.FS) string {
 func (l *loader) readProviders() {
 	names, err := fs.Glob(l.files, "providers/*.yaml")
 	if err != nil || len(names) == 0 {
-		l.errs = append(l.errs, errors.Join(errors.New("there is no file in providers/"), err))
+		l.errs = append(l.errs, errors.Join(errors.New("providers/ has no files"), err))
 	}
 
 	for _, name := range names {

@@ -52,24 +52,24 @@ func TestLoadReportsEveryError(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		`the Kubernetes version "latest" is not written like 1.34 or 1.34.2`,
+		`the Kubernetes version "latest" does not look like 1.34 or 1.34.2`,
 		`the operation timeout 0s is not positive`,
 		`plan a/w/s: id "nonsense" is not a GUID`,
-		`plan a/w/s: name "a/w/s" may only hold letters, digits, dots, dashes and underlines`,
+		`plan a/w/s: name "a/w/s" may hold only letters, digits, dots, dashes and underscores`,
 		`plan a/w/s: description is missing`,
 		`plan a/w/s: maintenance version "" is not a semantic version`,
 		`plan a/w/s: purpose "fun" is not one of`,
 		`plan a/w/s: parameter "wishes" is not known`,
 		`plan a/w/s: nodes need 0 < min <= max`,
-		`plan a/w/s on aws: a volume needs a size`,
+		`plan a/w/s on aws: a volume needs both a size`,
 		`plan a/w/s on aws: machine "m9.huge" is not known`,
 		`plan a/w/s on aws: region "utopia" is not known`,
 		`plan a/w/s on aws: the default region "atlantis" is not offered`,
 		`plan trial: id "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
 		`plan trial: maintenance version "1.0" is not a semantic version`,
-		`plan trial: several providers need either the parameter provider or providerByPlatform`,
-		`plan trial: the default area "mars" is not offered`,
-		`plan trial: the area "us" of platform region cf-us10 is not offered`,
+		`plan trial: plans with several providers need either the parameter provider or providerByPlatform`,
+		`plan trial: the default area "mars" has no offer`,
+		`plan trial: the area "us" of platform region cf-us10 has no offer`,
 		`plan trial on acme: the provider is not known`,
 		`plan trial on gcp: region "x" of area europe is not known`,
 	} {
@@ -106,7 +106,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"Known":          {reason: "both ids are in the catalog", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
 		"UnknownService": {reason: "the service is looked for first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
-		"UnknownPlan":    {reason: "the plan has to be one of the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of the service kymaruntime`},
+		"UnknownPlan":    {reason: "the plan has to be one of the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of service kymaruntime`},
 	}
 
 	for name, test := range cases {

@@ -6,10 +6,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// smallestNodes is the longest prefix of the nodes' range: each zone gets an eighth of it, half of which is for addresses of its own.
-const smallestNodes = 23
+// maxNodesPrefix is the longest prefix of the nodes' range, of which each zone gets two eighths.
+const maxNodesPrefix = 23
 
-// networking is what an order says of its ranges of addresses.
+// networking has the ranges of addresses in an order.
 type networking struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods"`
@@ -22,18 +22,18 @@ func networkingSchema(p *Plan) map[string]any {
 		return property("string", description, map[string]any{"default": standard})
 	}
 
-	return property("object", "The ranges of addresses of the cluster, in CIDR notation. They cannot be changed later.", map[string]any{
+	return property("object", "Address ranges of the cluster in CIDR notation. They cannot be changed later.", map[string]any{
 		"properties": map[string]any{
-			"nodes":    network("Addresses of worker nodes; the prefix is at most /23.", standard.Nodes),
-			"pods":     network("Addresses of pods.", standard.Pods),
-			"services": network("Addresses of services.", standard.Services),
+			"nodes":    network("Range of the worker nodes, with a prefix of at most /23.", standard.Nodes),
+			"pods":     network("Range of the pods.", standard.Pods),
+			"services": network("Range of the services.", standard.Services),
 		},
 		"required": []string{"nodes"}, "additionalProperties": false, "_controlsOrder": []string{"nodes", "pods", "services"},
 	})
 }
 
-// checkNetworks finds ranges that are none, and those that share addresses with each other or with what is reserved.
-func checkNetworks(wrong *violations, cluster environment.Cluster, reserved []string) {
+// checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ones.
+func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {
 		name   string
 		prefix netip.Prefix
@@ -46,7 +46,7 @@ func checkNetworks(wrong *violations, cluster environment.Cluster, reserved []st
 	} {
 		prefix, err := netip.ParsePrefix(one.text)
 		fine := err == nil && prefix.Addr().Is4() && prefix == prefix.Masked()
-		wrong.unless(fine, one.field, ruleNetwork, "%q is not an IPv4 network such as 10.250.0.0/16, without a bit behind its prefix", one.text)
+		wrong.unless(fine, one.field, ruleNetwork, "%q is not an IPv4 network such as 10.250.0.0/16, with all bits behind the prefix zero", one.text)
 
 		if fine {
 			usable = append(usable, network{one.field, prefix})
@@ -54,18 +54,18 @@ func checkNetworks(wrong *violations, cluster environment.Cluster, reserved []st
 	}
 
 	for i, one := range usable {
-		wrong.unless(one.name != "networking.nodes" || one.prefix.Bits() <= smallestNodes, one.name, ruleNetwork,
-			"the prefix /%d is longer than /%d: there would be too few addresses", one.prefix.Bits(), smallestNodes)
+		wrong.unless(one.name != "networking.nodes" || one.prefix.Bits() <= maxNodesPrefix, one.name, ruleNetwork,
+			"the prefix /%d is longer than /%d, which leaves too few addresses", one.prefix.Bits(), maxNodesPrefix)
 
 		for _, other := range usable[:i] {
 			wrong.unless(!one.prefix.Overlaps(other.prefix), one.name, ruleOverlap,
-				"%s shares addresses with %s %s", one.prefix, other.name, other.prefix)
+				"%s overlaps %s %s", one.prefix, other.name, other.prefix)
 		}
 
 		for _, text := range reserved {
 			other, err := netip.ParsePrefix(text)
 			wrong.unless(err != nil || !one.prefix.Overlaps(other), one.name, ruleOverlap,
-				"%s shares addresses with %s, which control planes use", one.prefix, text)
+				"%s overlaps %s, which control planes use", one.prefix, text)
 		}
 	}
 }

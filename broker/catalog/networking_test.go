@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
 func TestNetworking(t *testing.T) {
@@ -39,9 +37,8 @@ func TestNetworking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, wrong := plan(t, planAWS).Check(catalog.Order{
-				InstanceID: instanceID, Parameters: json.RawMessage(fmt.Sprintf(`{"networking":%s}`, test.networking)),
-			})
+			ordered := order{InstanceID: instanceID, Parameters: json.RawMessage(fmt.Sprintf(`{"networking":%s}`, test.networking))}
+			_, wrong := plan(t, planAWS).Resolve(ordered.instance())
 
 			var got []broken
 			for _, one := range wrong {

@@ -6,19 +6,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// oidcParameters is what a request says of OpenID Connect: the fields, or a list with one entry that has them.
+// oidcParameters configures OpenID Connect: with the fields, or with a list of one entry that has them.
 type oidcParameters struct {
 	environment.OIDC
 
 	List []environment.OIDC `json:"list"`
 }
 
-// signingAlgs are the algorithms of tokens that Kubernetes checks.
+// signingAlgs are the signing algorithms that Kubernetes supports.
 func signingAlgs() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }
 
-// NewOIDC returns the usual way to read the tokens of an issuer.
+// NewOIDC returns the default configuration for an issuer.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,
@@ -26,8 +26,8 @@ func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	}
 }
 
-// over lays what is given over what there is, field by field. When nothing is given, what there is stays; when there is nothing, the
-// defaults are beneath.
+// over merges the given fields into the present configuration, or into the defaults if it is nil. Without given fields it returns the
+// present configuration.
 func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	fields := given.OIDC
 	if len(given.List) > 0 {
@@ -57,23 +57,23 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	return &merged
 }
 
-// check finds what is said twice.
-func (given oidcParameters) check(wrong *violations) {
+// check rejects a list together with single fields.
+func (given oidcParameters) check(wrong *Violations) {
 	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
-		"it has a list and fields beside it: use one of the two")
+		"it has both a list and single fields: use one of the two")
 }
 
-// oidcSchema takes the fields, and the list that later brokers have in their place.
+// oidcSchema allows single fields, and the list that replaces them in later versions of the Kyma Environment Broker.
 func oidcSchema(*Plan) map[string]any {
 	text := func(description string) map[string]any { return property("string", description, map[string]any{}) }
 	fields := func() map[string]any {
 		return map[string]any{
-			"clientID":       text("The client id for which tokens are issued."),
-			"issuerURL":      text("The address of the issuer, with https."),
-			"groupsClaim":    text("The claim that holds a user's groups; groups unless told."),
-			"usernameClaim":  text("The claim that holds a user's name; sub unless told."),
-			"usernamePrefix": text("What is put before a user's name; - for nothing, which it is unless told."),
-			"signingAlgs": property("array", "The algorithms by which tokens may be signed; RS256 unless told.", map[string]any{
+			"clientID":       text("The client id of the tokens."),
+			"issuerURL":      text("The https URL of the issuer."),
+			"groupsClaim":    text("The claim with the groups of a user. The default is groups."),
+			"usernameClaim":  text("The claim with the name of a user. The default is sub."),
+			"usernamePrefix": text("The prefix of user names. The default, -, means no prefix."),
+			"signingAlgs": property("array", "The allowed signing algorithms of tokens. The default is RS256.", map[string]any{
 				"items": map[string]any{"type": "string", "enum": signingAlgs()}, "uniqueItems": true,
 			}),
 		}
@@ -81,28 +81,28 @@ func oidcSchema(*Plan) map[string]any {
 	order := []string{"clientID", "issuerURL", "groupsClaim", "usernameClaim", "usernamePrefix", "signingAlgs"}
 
 	properties := fields()
-	properties["list"] = property("array", "The same as a list; a cluster takes one issuer.", map[string]any{
+	properties["list"] = property("array", "The same fields as a list. A cluster has one issuer.", map[string]any{
 		"minItems": 1, "maxItems": 1,
 		"items": property("object", "An issuer.", map[string]any{
 			"properties": fields(), "additionalProperties": false, "required": []string{"clientID", "issuerURL"}, "_controlsOrder": order,
 		}),
 	})
 
-	return property("object", "How users log in to the cluster by OpenID Connect.", map[string]any{
+	return property("object", "Configuration of the login with OpenID Connect.", map[string]any{
 		"properties": properties, "additionalProperties": false, "_controlsOrder": append(order, "list"),
 	})
 }
 
-// checkOIDC finds what would keep the cluster from checking tokens.
-func checkOIDC(wrong *violations, oidc *environment.OIDC) {
+// checkOIDC checks that the cluster can verify tokens of the issuer.
+func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return
 	}
 
-	wrong.unless(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "it is missing")
+	wrong.unless(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "the client id is missing")
 
 	issuer, err := url.Parse(oidc.IssuerURL)
 	fine := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
 		issuer.User == nil && issuer.RawQuery == "" && issuer.Fragment == ""
-	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "it has to be like https://issuer.example.com, without user, query and fragment")
+	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "it must look like https://issuer.example.com, without user, query and fragment")
 }

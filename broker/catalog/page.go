@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Page describes the catalog to the users of a platform, in Markdown.
+// Page describes the catalog for users, in Markdown.
 func (c *Catalog) Page() []byte {
 	current := c.current.Load()
 	page := &bytes.Buffer{}
@@ -40,18 +40,18 @@ func (p *Plan) describe(page *bytes.Buffer) {
 	fmt.Fprintf(page, "- Id `%s`\n", p.ID)
 
 	if len(p.BecomesPlans) > 0 {
-		fmt.Fprintf(page, "- May be changed to %s\n", strings.Join(p.BecomesPlans, ", "))
+		fmt.Fprintf(page, "- Can be changed to %s\n", strings.Join(p.BecomesPlans, ", "))
 	}
 
-	fmt.Fprint(page, "\n| parameter | values | default | later | meaning |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprint(page, "\n| parameter | values | default | update | meaning |\n| --- | --- | --- | --- | --- |\n")
 
 	properties := p.properties(p.Parameters, false)
 	for _, name := range p.Parameters {
-		row(page, name, properties[name], contains(p.Updates, name), contains(p.Required, name))
+		row(page, name, properties[name], slices.Contains(p.Updates, name), slices.Contains(p.Required, name))
 	}
 }
 
-// row describes a parameter, and after an object its fields.
+// row describes a parameter, followed by the fields of an object.
 func row(page *bytes.Buffer, name string, schema any, later, required bool) {
 	property, ok := schema.(map[string]any)
 	if !ok {
@@ -60,12 +60,12 @@ func row(page *bytes.Buffer, name string, schema any, later, required bool) {
 
 	standard := code(property["default"])
 	if required {
-		standard = "has to be given"
+		standard = "required"
 	}
 
 	change := ""
 	if later {
-		change = "may change"
+		change = "allowed"
 	}
 
 	fmt.Fprintf(page, "| %s | %s | %s | %s | %s |\n", name, values(property), standard, change, property["description"])
@@ -78,7 +78,7 @@ func row(page *bytes.Buffer, name string, schema any, later, required bool) {
 	}
 }
 
-// values tells what a parameter may be.
+// values describes the possible values of a parameter.
 func values(property map[string]any) string {
 	if options, ok := property["enum"].([]string); ok {
 		listed := make([]string, 0, len(options))
@@ -105,7 +105,7 @@ func values(property map[string]any) string {
 	return "text"
 }
 
-// code shows a value as it is written in JSON. Nothing is nothing.
+// code formats a value as JSON. Nil is empty.
 func code(value any) string {
 	if value == nil {
 		return ""
@@ -138,8 +138,8 @@ func (p providerFile) describe(page *bytes.Buffer) {
 }
 
 func (p platformsFile) describe(page *bytes.Buffer, providers map[string]providerFile) {
-	fmt.Fprint(page, "\n## Regions of the platform\n\nThe region in the path of the request decides what an order leaves open, and what is allowed.\n\n"+
-		"| platform's region | default | only | access |\n| --- | --- | --- | --- |\n")
+	fmt.Fprint(page, "\n## Regions of the platform\n\nThe region in the path of the request decides the defaults of an order, and which regions are allowed.\n\n"+
+		"| platform region | default | allowed | access |\n| --- | --- | --- | --- |\n")
 
 	for _, name := range slices.Sorted(maps.Keys(p.Regions)) {
 		platform := p.Regions[name]

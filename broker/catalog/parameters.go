@@ -1,6 +1,12 @@
 package catalog
 
-// The names of parameters that the code has to know.
+import (
+	"slices"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// Names of parameters with rules in the code.
 const (
 	paramProvider      = "provider"
 	paramRegion        = "region"
@@ -13,13 +19,13 @@ const (
 	paramZones         = "zones"
 )
 
-// longestName bounds the name of a runtime, in characters.
-const longestName = 64
+// maxName is the longest name of a runtime, in characters.
+const maxName = 64
 
-// mostZones is over how many zones worker nodes can be spread on every provider.
-const mostZones = 4
+// maxZones is the highest number of zones that every provider supports.
+const maxZones = 4
 
-// parameters is what an order may say. A pointer is nil where the order is silent.
+// parameters are those of an order or an update. A field that was not sent is nil or zero.
 type parameters struct {
 	Name           string   `json:"name"`
 	Provider       string   `json:"provider"`
@@ -42,13 +48,52 @@ type parameters struct {
 	ShootDomain string `json:"shootDomain"`
 }
 
-// purposes are the purposes that Gardener knows and users may choose.
+// apply sets the given parameters in the cluster.
+func (given parameters) apply(cluster *environment.Cluster) {
+	set(&cluster.MachineType, &given.MachineType)
+	setTo(&cluster.VolumeSizeGB, given.VolumeSizeGB)
+	setTo(&cluster.AutoScalerMin, given.AutoScalerMin)
+	setTo(&cluster.AutoScalerMax, given.AutoScalerMax)
+	setTo(&cluster.MaxSurge, given.MaxSurge)
+	setTo(&cluster.MaxUnavailable, given.MaxUnavailable)
+	set(&cluster.Purpose, &given.Purpose)
+
+	set(&cluster.NodesCIDR, &given.Networking.Nodes)
+	set(&cluster.PodsCIDR, &given.Networking.Pods)
+	set(&cluster.ServicesCIDR, &given.Networking.Services)
+
+	if len(given.Zones) > 0 {
+		cluster.Zones = given.Zones
+	}
+
+	if len(given.Administrators) > 0 {
+		cluster.Administrators = slices.Clone(given.Administrators)
+	}
+
+	cluster.OIDC = given.OIDC.over(cluster.OIDC)
+}
+
+// set sets a text unless the given one is empty.
+func set(text, given *string) {
+	if *given != "" {
+		*text = *given
+	}
+}
+
+// setTo sets a number unless the given one is nil.
+func setTo(number, given *int) {
+	if given != nil {
+		*number = *given
+	}
+}
+
+// purposes are the purposes of Gardener that users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
-// ownParameters are those that make sense for a cluster that the tenant brings.
+// ownParameters are the parameters that apply to a cluster of the tenant.
 func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
 
-// updatable are the parameters that may be changed later, where a plan says so.
+// updatable are the parameters that a plan may allow in updates.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
@@ -56,12 +101,13 @@ func updatable() []string {
 	}
 }
 
-// parameterSchemas makes the JSON schema of each parameter for a plan.
+// parameterSchemas returns the JSON schema of each parameter for a plan. A new parameter needs an entry here, a field in parameters, and a
+// line in apply.
 func parameterSchemas() map[string]func(*Plan) map[string]any {
 	return map[string]func(*Plan) map[string]any{
 		"name": func(*Plan) map[string]any {
-			return property("string", "Name of the cluster for people.", map[string]any{
-				"minLength": 1, "maxLength": longestName, "pattern": "^[a-zA-Z0-9-]*$",
+			return property("string", "Display name of the cluster.", map[string]any{
+				"minLength": 1, "maxLength": maxName, "pattern": "^[a-zA-Z0-9-]*$",
 				"_BTPdefaultTemplate": map[string]any{"elements": []string{"saSubdomain"}},
 			})
 		},
@@ -69,48 +115,48 @@ func parameterSchemas() map[string]func(*Plan) map[string]any {
 		"region":         regionSchema,
 		paramMachineType: machineSchema,
 		paramAutoScalerMin: func(p *Plan) map[string]any {
-			return integer("Lowest number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min)
+			return integer("Minimum number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min)
 		},
 		paramAutoScalerMax: func(p *Plan) map[string]any {
-			return integer("Highest number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Max)
+			return integer("Maximum number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Max)
 		},
 		paramVolumeSize: func(p *Plan) map[string]any {
 			return integer("Size of a worker node's disk in GB.", p.Volume.Smallest, p.Volume.Largest, p.Volume.Size)
 		},
 		paramMaxSurge: func(p *Plan) map[string]any {
-			return integer("How many nodes are added at most while nodes are replaced.", 0, p.Nodes.Highest, p.ZonesCount)
+			return integer("Maximum number of nodes that are added while nodes are replaced.", 0, p.Nodes.Highest, p.ZonesCount)
 		},
 		"maxUnavailable": func(p *Plan) map[string]any {
-			return integer("How many nodes may be missing while nodes are replaced.", 0, p.Nodes.Highest, 0)
+			return integer("Maximum number of nodes that may be missing while nodes are replaced.", 0, p.Nodes.Highest, 0)
 		},
 		paramZones: func(*Plan) map[string]any {
 			return property("array", "Zones of the region for the worker nodes.", map[string]any{
-				"items": map[string]any{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": mostZones, "uniqueItems": true,
+				"items": map[string]any{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": maxZones, "uniqueItems": true,
 			})
 		},
 		"purpose": func(p *Plan) map[string]any {
-			return property("string", "What the cluster is for.", map[string]any{"enum": purposes(), "default": p.Purpose})
+			return property("string", "Purpose of the cluster.", map[string]any{"enum": purposes(), "default": p.Purpose})
 		},
 		"administrators": func(*Plan) map[string]any {
-			return property("array", "Users who administer the cluster; without any it is the one who orders it.", map[string]any{
+			return property("array", "Administrators of the cluster. The default is the user who orders it.", map[string]any{
 				"items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
 			})
 		},
 		"oidc":       oidcSchema,
 		"networking": networkingSchema,
 		paramKubeconfig: func(*Plan) map[string]any {
-			return property("string", "The kubeconfig of the cluster, in base64. It may name no program and no file.", map[string]any{"minLength": 1})
+			return property("string", "The kubeconfig of the cluster, encoded as base64. It must not refer to programs or files.", map[string]any{"minLength": 1})
 		},
 		"shootName": func(*Plan) map[string]any {
-			return property("string", "The name of the cluster where it was made.", map[string]any{"minLength": 1, "maxLength": longestName})
+			return property("string", "The name of the cluster at its provider.", map[string]any{"minLength": 1, "maxLength": maxName})
 		},
 		"shootDomain": func(*Plan) map[string]any {
-			return property("string", "The domain of the cluster.", map[string]any{"minLength": 1, "maxLength": longestText})
+			return property("string", "The domain of the cluster.", map[string]any{"minLength": 1, "maxLength": maxText})
 		},
 	}
 }
 
-// providerSchema allows the names of providers as they are written for people, and in lower case.
+// providerSchema allows the display names of providers, and their lower-case names.
 func providerSchema(p *Plan) map[string]any {
 	var names []string
 
@@ -119,17 +165,17 @@ func providerSchema(p *Plan) map[string]any {
 	}
 
 	for _, offer := range p.Offers {
-		if !contains(names, offer.Provider) {
+		if !slices.Contains(names, offer.Provider) {
 			names = append(names, offer.Provider)
 		}
 	}
 
-	return property("string", "The infrastructure of the cluster.", map[string]any{"enum": names, "default": names[0]})
+	return property("string", "The infrastructure provider of the cluster.", map[string]any{"enum": names, "default": names[0]})
 }
 
 func regionSchema(p *Plan) map[string]any {
 	if p.byArea() {
-		return property("string", "The part of the world in which the cluster runs.", map[string]any{"enum": p.areaNames()})
+		return property("string", "The part of the world where the cluster runs.", map[string]any{"enum": p.areaNames()})
 	}
 
 	display, names := map[string]any{}, []string{}
@@ -141,8 +187,8 @@ func regionSchema(p *Plan) map[string]any {
 		}
 	}
 
-	// There is no default to be shown: that depends on the platform's region.
-	description := "The region of the cluster; else that of the platform's region, else " + p.Offers[0].DefaultRegion + "."
+	// The schema has no default, because that depends on the platform region.
+	description := "The region of the cluster. The default depends on the platform's region; without one it is " + p.Offers[0].DefaultRegion + "."
 
 	return property("string", description, map[string]any{"enum": names, "_enumDisplayName": display})
 }
@@ -155,7 +201,7 @@ func machineSchema(p *Plan) map[string]any {
 		display[name] = name + " (" + p.providers[offer.Provider].Machines[name] + ")"
 	}
 
-	return property("string", "The type of the worker nodes.", map[string]any{
+	return property("string", "The machine type of the worker nodes.", map[string]any{
 		"enum": offer.Machines, "default": offer.Machines[0], "_enumDisplayName": display,
 	})
 }

@@ -21,16 +21,16 @@ type Plan struct {
 	create, update    form
 }
 
-// MaintenanceVersion is the version that orders and updates may name in maintenance_info.
+// MaintenanceVersion returns the version that orders and updates may have in maintenance_info.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
 
-// Offered reports whether new instances may be ordered. Those that exist go on in any case.
+// Offered reports whether new instances may be ordered. Existing instances are not affected.
 func (p *Plan) Offered() bool { return p.offered }
 
-// OnePerAccount reports whether a global account may have one instance of the plan only.
+// OnePerAccount reports whether a global account may have only one instance of the plan.
 func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
-// makeForms makes the schemas of what orders and updates may say.
+// makeForms compiles the schemas of orders and updates.
 func (p *Plan) makeForms() error {
 	var err error
 
@@ -47,7 +47,7 @@ func (p *Plan) makeForms() error {
 	return nil
 }
 
-// properties makes the schemas of the parameters. Those of an update have no defaults: what it does not name stays as it is.
+// properties returns the schemas of the parameters. Those of an update have no defaults, because absent parameters keep their values.
 func (p *Plan) properties(names []string, update bool) map[string]any {
 	properties := map[string]any{}
 
@@ -63,13 +63,13 @@ func (p *Plan) properties(names []string, update bool) map[string]any {
 	return properties
 }
 
-// takes reports whether an order may name the parameter.
-func (p *Plan) takes(parameter string) bool { return contains(p.Parameters, parameter) }
+// takes reports whether orders may have the parameter.
+func (p *Plan) takes(parameter string) bool { return slices.Contains(p.Parameters, parameter) }
 
 // byArea reports whether the plan's regions are parts of the world.
 func (p *Plan) byArea() bool { return len(p.areaNames()) > 0 }
 
-// areaNames lists the areas of all offers, sorted.
+// areaNames returns the areas of all offers, sorted.
 func (p *Plan) areaNames() []string {
 	names := map[string]bool{}
 
@@ -81,5 +81,3 @@ func (p *Plan) areaNames() []string {
 
 	return slices.Sorted(maps.Keys(names))
 }
-
-func contains(names []string, name string) bool { return slices.Contains(names, name) }

@@ -10,31 +10,31 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 )
 
-// patience is how much longer than an operation may take a platform polls it: for its turn to come, and for its end to be told.
-const patience = time.Hour
+// pollMargin is how much longer than an operation may run platforms poll it, for the time in the queue.
+const pollMargin = time.Hour
 
-// plan is the library's form with what it lacks.
-type plan struct {
+// publishedPlan is the library's type and the field that it lacks.
+type publishedPlan struct {
 	domain.ServicePlan
 
 	BindingRotatable bool `json:"binding_rotatable"`
 }
 
-// service is the library's form with such plans.
-type service struct {
+// publishedService is the library's type with such plans.
+type publishedService struct {
 	domain.Service
 
-	Plans []plan `json:"plans"`
+	Plans []publishedPlan `json:"plans"`
 }
 
-// render encodes the catalog once.
+// render encodes the catalog and its entity tag.
 func (c *content) render(options Options) error {
 	binding, err := bindingForm()
 	if err != nil {
 		return err
 	}
 
-	service := service{
+	service := publishedService{
 		Service: domain.Service{
 			ID:                   c.service.ID,
 			Name:                 c.service.Name,
@@ -53,7 +53,7 @@ func (c *content) render(options Options) error {
 				SupportUrl:          c.service.SupportURL,
 			},
 		},
-		Plans: []plan{},
+		Plans: []publishedPlan{},
 	}
 
 	for _, plan := range c.plans {
@@ -73,13 +73,13 @@ func (c *content) render(options Options) error {
 	return nil
 }
 
-func (p *Plan) render(options Options, binding form) plan {
+func (p *Plan) render(options Options, binding form) publishedPlan {
 	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets}
 	for _, cost := range p.Costs {
 		metadata.Costs = append(metadata.Costs, domain.ServicePlanCost(cost))
 	}
 
-	return plan{
+	return publishedPlan{
 		BindingRotatable: !p.OwnCluster,
 		ServicePlan: domain.ServicePlan{
 			ID:            p.ID,
@@ -96,7 +96,7 @@ func (p *Plan) render(options Options, binding form) plan {
 				},
 				Binding: domain.ServiceBindingSchema{Create: domain.Schema{Parameters: binding.schema}},
 			},
-			MaximumPollingDuration: new(int((options.OperationTimeout + patience) / time.Second)),
+			MaximumPollingDuration: new(int((options.OperationTimeout + pollMargin) / time.Second)),
 			MaintenanceInfo: &domain.MaintenanceInfo{
 				Version: p.Maintenance.Version, Description: p.Maintenance.Description,
 			},

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,98 +9,80 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Order is what is known of a new instance besides its plan.
-type Order struct {
-	InstanceID string
-	// InstanceName is the platform's name of the instance, or empty.
-	InstanceName   string
-	PlatformRegion string
-	// User orders the instance, and administers it unless the parameters name others.
-	User       string
-	Parameters json.RawMessage
-}
-
-// Resolved is what an order comes to.
-type Resolved struct {
-	Provider string
-	Region   string
-	Name     string
-	Cluster  environment.Cluster
-}
-
-// Resolve checks the parameters of an order and fills in what it leaves open. The same order always comes to the same. The error
-// is of kind invalid and names everything that is wrong.
-func (p *Plan) Resolve(order Order) (Resolved, error) {
-	resolved, wrong := p.Check(order)
-
-	return resolved, violations(wrong).err()
-}
-
-// Check is Resolve with a list of what is wrong in place of an error. What the order comes to counts only when nothing is.
-func (p *Plan) Check(order Order) (Resolved, []Violation) {
-	given, wrong := p.create.read(order.Parameters)
+// Resolve returns the instance with all defaults: it sets Name, Provider, Region and Request.Cluster from ID, Name (the platform's name of
+// the instance), PlatformRegion, Request.User and Request.Parameters. The result depends on these fields only. If there are violations,
+// it returns the instance as it was.
+func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Violations) {
+	given, wrong := p.create.read(instance.Request.Parameters)
 	if len(wrong) > 0 {
-		return Resolved{}, wrong
+		return instance, wrong
 	}
 
-	resolved := Resolved{Name: nameOf(given.Name, order)}
+	resolved := instance
+	resolved.Name = runtimeName(given.Name, instance)
 
 	if p.OwnCluster {
-		resolved.Cluster.Own = given.applyOwn(nil, &wrong)
-
-		return resolved, wrong
+		resolved.Request.Cluster = environment.Cluster{Own: given.applyOwn(nil, &wrong)}
+	} else {
+		p.resolveCluster(&resolved, given, &wrong)
 	}
 
-	place := p.placeOf(given, order.PlatformRegion, &wrong)
 	if len(wrong) > 0 {
-		return Resolved{}, wrong
+		return instance, wrong
 	}
 
-	resolved.Provider, resolved.Region = place.offer.Provider, place.region
-	resolved.Cluster = p.standard(place, order)
-	given.apply(&resolved.Cluster)
+	return resolved, nil
+}
 
-	available := place.provider.zones(place.region, resolved.Cluster.MachineType)
+// resolveCluster sets the location and the cluster of the instance.
+func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, wrong *Violations) {
+	location := p.locate(given, instance.PlatformRegion, wrong)
+	if len(*wrong) > 0 {
+		return
+	}
+
+	cluster := p.defaultCluster(location, instance.Request.User)
+	given.apply(&cluster)
 
 	if len(given.Zones) == 0 {
-		resolved.Cluster.Zones = choose(available, p.ZonesCount, order.InstanceID)
+		cluster.Zones = chooseZones(location.provider.zones(location.region, cluster.MachineType), p.ZonesCount, instance.ID)
 	}
 
 	if given.MaxSurge == nil {
-		resolved.Cluster.MaxSurge = len(resolved.Cluster.Zones)
+		cluster.MaxSurge = len(cluster.Zones)
 	}
 
-	p.rules(&wrong, resolved.Cluster)
-	place.provider.rules(&wrong, resolved.Cluster, place.region)
-	checkNetworks(&wrong, resolved.Cluster, p.reserved)
+	p.checkCluster(wrong, cluster)
+	location.provider.checkZones(wrong, cluster, location.region)
+	checkNetworks(wrong, cluster, p.reserved)
 
-	return resolved, wrong
+	instance.Provider, instance.Region, instance.Request.Cluster = location.offer.Provider, location.region, cluster
 }
 
-// standard is the cluster of an order that names nothing but the place.
-func (p *Plan) standard(place place, order Order) environment.Cluster {
+// defaultCluster returns the cluster of an order without parameters.
+func (p *Plan) defaultCluster(location location, user string) environment.Cluster {
 	return environment.Cluster{
 		KubernetesVersion: p.kubernetesVersion,
-		MachineType:       place.offer.Machines[0],
-		VolumeType:        place.provider.VolumeType,
+		MachineType:       location.offer.Machines[0],
+		VolumeType:        location.provider.VolumeType,
 		VolumeSizeGB:      p.Volume.Size,
 		AutoScalerMin:     p.Nodes.Min,
 		AutoScalerMax:     p.Nodes.Max,
-		NodesCIDR:         place.provider.Networking.Nodes,
-		PodsCIDR:          place.provider.Networking.Pods,
-		ServicesCIDR:      place.provider.Networking.Services,
+		NodesCIDR:         location.provider.Networking.Nodes,
+		PodsCIDR:          location.provider.Networking.Pods,
+		ServicesCIDR:      location.provider.Networking.Services,
 		Purpose:           p.Purpose,
 		LicenceType:       p.LicenceType,
 		SharedCredentials: p.SharedCredentials,
-		Administrators:    administrators(order.User),
-		EUAccess:          place.euAccess,
-		OpenStack:         place.provider.OpenStack,
+		Administrators:    administrators(user),
+		EUAccess:          location.euAccess,
+		OpenStack:         location.provider.OpenStack,
 		OIDC:              p.oidc,
 	}
 }
 
-// choose picks so many zones, the same for the same instance and others for others, in their order.
-func choose(available []string, count int, instanceID string) []string {
+// chooseZones picks zones at random, but always the same ones for an instance.
+func chooseZones(available []string, count int, instanceID string) []string {
 	if count >= len(available) {
 		return available
 	}
@@ -120,19 +101,19 @@ func choose(available []string, count int, instanceID string) []string {
 	return chosen
 }
 
-// nameOf returns the runtime's name: what the order says, else the platform's name of the instance, else the first part of its id,
-// the last two reduced to the characters that a name may have.
-func nameOf(given string, order Order) string {
+// runtimeName returns the name of the runtime: the parameter, else the platform's name of the instance, else the first part of its id. The
+// last two lose the characters that names must not have.
+func runtimeName(given string, instance environment.Instance) string {
 	if given != "" {
 		return given
 	}
 
-	first, _, _ := strings.Cut(order.InstanceID, "-")
+	first, _, _ := strings.Cut(instance.ID, "-")
 
-	for _, candidate := range []string{order.InstanceName, first} {
+	for _, candidate := range []string{instance.Name, first} {
 		name := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9-]+`).ReplaceAllString(candidate, "-"), "-")
-		if len(name) > longestName {
-			name = strings.TrimRight(name[:longestName], "-")
+		if len(name) > maxName {
+			name = strings.TrimRight(name[:maxName], "-")
 		}
 
 		if name != "" {
@@ -143,7 +124,7 @@ func nameOf(given string, order Order) string {
 	return "runtime"
 }
 
-// administrators is the user, if there is one.
+// administrators returns the user, if there is one.
 func administrators(user string) []string {
 	if user == "" {
 		return []string{}
@@ -152,10 +133,30 @@ func administrators(user string) []string {
 	return []string{user}
 }
 
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
+// checkCluster checks rules that a JSON schema cannot express, with all defaults applied.
+func (p *Plan) checkCluster(wrong *Violations, cluster environment.Cluster) {
+	wrong.unless(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
+		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)
+	wrong.unless(cluster.AutoScalerMax >= len(cluster.Zones), paramAutoScalerMax, ruleZones,
+		"%d is less than the number of zones %d", cluster.AutoScalerMax, len(cluster.Zones))
+	wrong.unless(cluster.MaxSurge > 0 || cluster.MaxUnavailable > 0, paramMaxSurge, ruleReplacement,
+		"both maxSurge and maxUnavailable are 0: no node could ever be replaced")
+
+	checkOIDC(wrong, cluster.OIDC)
+}
+
+// checkZones checks that the zones and the machine type are available in the region.
+func (p providerFile) checkZones(wrong *Violations, cluster environment.Cluster, region string) {
+	available := p.zones(region, cluster.MachineType)
+	if len(available) == 0 {
+		wrong.unless(false, paramMachineType, ruleOffer, "%s is not available in %s, only in %s",
+			cluster.MachineType, region, strings.Join(p.regionsWith(cluster.MachineType), ", "))
+
+		return
 	}
 
-	return text
+	for _, zone := range cluster.Zones {
+		wrong.unless(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not available for %s in %s, only %s",
+			zone, cluster.MachineType, region, strings.Join(available, ", "))
+	}
 }

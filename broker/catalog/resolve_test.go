@@ -35,13 +35,13 @@ func TestResolveDefaults(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		plan   string
-		order  catalog.Order
-		want   catalog.Resolved
+		order  order
+		want   resolved
 	}{
 		"AWS": {
 			reason: "aws needs no parameter",
 			plan:   planAWS,
-			want: catalog.Resolved{
+			want: resolved{
 				Provider: "aws", Region: "eu-central-1", Name: "0f5b2c7e",
 				Cluster: on(standard, "m6i.large", "gp3", "eu-central-1a", "eu-central-1b", "eu-central-1c"),
 			},
@@ -49,8 +49,8 @@ func TestResolveDefaults(t *testing.T) {
 		"Azure": {
 			reason: "azure needs no parameter, null counts as none",
 			plan:   planAzure,
-			order:  catalog.Order{Parameters: json.RawMessage("null"), InstanceName: "my cluster!"},
-			want: catalog.Resolved{
+			order:  order{Parameters: json.RawMessage("null"), InstanceName: "my cluster!"},
+			want: resolved{
 				Provider: "azure", Region: "eastus", Name: "my-cluster",
 				Cluster: on(standard, "Standard_D2s_v5", "StandardSSD_LRS", "1", "2", "3"),
 			},
@@ -58,8 +58,8 @@ func TestResolveDefaults(t *testing.T) {
 		"GCP": {
 			reason: "gcp needs no parameter, an empty object counts as none",
 			plan:   planGCP,
-			order:  catalog.Order{Parameters: json.RawMessage("{}")},
-			want: catalog.Resolved{
+			order:  order{Parameters: json.RawMessage("{}")},
+			want: resolved{
 				Provider: "gcp", Region: "europe-west3", Name: "0f5b2c7e",
 				Cluster: on(standard, "n2-standard-2", "pd-balanced", "europe-west3-a", "europe-west3-b", "europe-west3-c"),
 			},
@@ -67,8 +67,8 @@ func TestResolveDefaults(t *testing.T) {
 		"Trial": {
 			reason: "trial needs no parameter; the platform's region decides on the part of the world",
 			plan:   planTrial,
-			order:  catalog.Order{PlatformRegion: "cf-us10"},
-			want: catalog.Resolved{
+			order:  order{PlatformRegion: "cf-us10"},
+			want: resolved{
 				Provider: "azure", Region: "eastus", Name: "0f5b2c7e",
 				Cluster: on(trial, "Standard_D4s_v5", "StandardSSD_LRS", "2"),
 			},
@@ -76,10 +76,10 @@ func TestResolveDefaults(t *testing.T) {
 		"TrialElsewhere": {
 			reason: "provider and region of the order win over the platform's region",
 			plan:   planTrial,
-			order: catalog.Order{
+			order: order{
 				PlatformRegion: "cf-us10", Parameters: json.RawMessage(`{"provider":"AWS","region":"asia","name":"t"}`),
 			},
-			want: catalog.Resolved{
+			want: resolved{
 				Provider: "aws", Region: "ap-southeast-1", Name: "t",
 				Cluster: on(trial, "m6i.xlarge", "gp3", "ap-southeast-1c"),
 			},
@@ -92,7 +92,7 @@ func TestResolveDefaults(t *testing.T) {
 
 			test.order.InstanceID, test.order.User = instanceID, "anna"
 
-			got, err := plan(t, test.plan).Resolve(test.order)
+			got, err := resolve(plan(t, test.plan), test.order)
 			if err != nil {
 				t.Fatalf("\n%s\nResolve: %v", test.reason, err)
 			}
@@ -107,7 +107,7 @@ func TestResolveDefaults(t *testing.T) {
 func TestResolveTakesEveryParameter(t *testing.T) {
 	t.Parallel()
 
-	got, err := plan(t, planAWS).Resolve(catalog.Order{
+	got, err := resolve(plan(t, planAWS), order{
 		InstanceID: instanceID, User: "anna", Parameters: json.RawMessage(`{
 			"name": "mine", "region": "us-east-1", "machineType": "m5.2xlarge", "autoScalerMin": 4, "autoScalerMax": 9,
 			"maxSurge": 0, "maxUnavailable": 2, "zones": ["us-east-1d", "us-east-1f"], "volumeSizeGb": 120,
@@ -117,7 +117,7 @@ func TestResolveTakesEveryParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := catalog.Resolved{
+	want := resolved{
 		Provider: "aws", Region: "us-east-1", Name: "mine",
 		Cluster: environment.Cluster{
 			KubernetesVersion: "1.34", MachineType: "m5.2xlarge", VolumeType: "gp3", VolumeSizeGB: 120,
@@ -134,13 +134,13 @@ func TestResolveTakesEveryParameter(t *testing.T) {
 func TestAParameterThatIsWrittenTwiceIsTheSecondOne(t *testing.T) {
 	t.Parallel()
 
-	resolved, err := plan(t, planAWS).Resolve(catalog.Order{InstanceID: instanceID, Parameters: json.RawMessage(`{
+	got, err := resolve(plan(t, planAWS), order{InstanceID: instanceID, Parameters: json.RawMessage(`{
 		"oidc": {"clientID": "first", "issuerURL": "https://first.example.com", "signingAlgs": ["none"]},
 		"oidc": {"clientID": "second", "issuerURL": "https://second.example.com"}
 	}`)})
 
 	want := catalog.NewOIDC("https://second.example.com", "second")
-	if diff := cmp.Diff(want, resolved.Cluster.OIDC); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got.Cluster.OIDC); diff != "" || err != nil {
 		t.Errorf("what the schema has not seen does not count: %v -want +got\n%s", err, diff)
 	}
 }
@@ -154,27 +154,27 @@ func TestD6ResolveRefuses(t *testing.T) {
 		parameters string
 		want       []string
 	}{
-		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: there is no such parameter"}},
-		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: there is no such parameter"}},
-		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: there is no such parameter"}},
+		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: the plan has no such parameter"}},
+		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: the plan has no such parameter"}},
+		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: the plan has no such parameter"}},
 		"Everything":       {reason: "all errors come at once", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
 		"Type":             {reason: "types are those of the schema", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
-		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: it is not of the type"}},
+		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the type is not that of the plan"}},
 		"Range":            {reason: "sizes are bounded", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
 		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
 		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},
-		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not one of eu-central-1 that has m6i.large; these are eu-central-1a, eu-central-1b, eu-central-1c`}},
-		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: it is 0 and so is maxUnavailable"}},
+		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not available for m6i.large in eu-central-1, only eu-central-1a, eu-central-1b, eu-central-1c`}},
+		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: both maxSurge and maxUnavailable are 0"}},
 		"UnknownProvider":  {reason: "trial runs where it is offered", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
-		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: there is no such parameter"}},
-		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"they are not JSON"}},
+		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: the plan has no such parameter"}},
+		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"the parameters are not valid JSON"}},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, test.plan).Resolve(catalog.Order{InstanceID: instanceID, Parameters: json.RawMessage(test.parameters)})
+			_, err := resolve(plan(t, test.plan), order{InstanceID: instanceID, Parameters: json.RawMessage(test.parameters)})
 			if !failure.Is(err, failure.Invalid) {
 				t.Fatalf("\n%s\nwant an error of kind invalid, got %v", test.reason, err)
 			}
@@ -194,14 +194,14 @@ func TestZonesAreTheInstancesOwn(t *testing.T) {
 	chosen := map[string]int{}
 
 	for i := range 60 {
-		order := catalog.Order{InstanceID: strings.Repeat("i", i+1)}
+		ordered := order{InstanceID: strings.Repeat("i", i+1)}
 
-		first, err := plan(t, planTrial).Resolve(order)
+		first, err := resolve(plan(t, planTrial), ordered)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		second, err := plan(t, planTrial).Resolve(order)
+		second, err := resolve(plan(t, planTrial), ordered)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestZonesAreTheInstancesOwn(t *testing.T) {
 func TestRegionWithFewZones(t *testing.T) {
 	t.Parallel()
 
-	got, err := plan(t, planAWS).Resolve(catalog.Order{
+	got, err := resolve(plan(t, planAWS), order{
 		InstanceID: instanceID, Parameters: json.RawMessage(`{"region":"us-west-1"}`),
 	})
 	if err != nil {
@@ -238,21 +238,21 @@ func TestNameOfTheRuntime(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		order  catalog.Order
+		order  order
 		want   string
 	}{
-		"Parameter": {reason: "the order's name wins", order: catalog.Order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
-		"Instance":  {reason: "else it is that of the instance", order: catalog.Order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
-		"ID":        {reason: "else the first part of the id", order: catalog.Order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
-		"Neither":   {reason: "an id may have no usable character", order: catalog.Order{InstanceID: "~"}, want: "runtime"},
-		"Long":      {reason: "names are cut", order: catalog.Order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
+		"Parameter": {reason: "the order's name wins", order: order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
+		"Instance":  {reason: "else it is that of the instance", order: order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
+		"ID":        {reason: "else the first part of the id", order: order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
+		"Neither":   {reason: "an id may have no usable character", order: order{InstanceID: "~"}, want: "runtime"},
+		"Long":      {reason: "names are cut", order: order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := plan(t, planTrial).Resolve(test.order)
+			got, err := resolve(plan(t, planTrial), test.order)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,21 +9,20 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// draft is the JSON schema version of all schemas. Cloud Foundry checks a catalog against draft 4 and takes any later one for a
-// meta schema that it does not know.
+// draft is the version of all schemas. Cloud Foundry checks catalogs against draft 4 and rejects later ones as unknown.
 const draft = "http://json-schema.org/draft-04/schema#"
 
-// largestSchema is how long a platform allows a schema to be, in bytes.
-const largestSchema = 64 * 1024
+// maxSchema is the longest schema that the protocol allows, in bytes.
+const maxSchema = 64 * 1024
 
-// form is what a request may say: a schema as platforms are shown it, and its validator.
+// form is the schema of a request's parameters and its validator.
 type form struct {
 	schema    map[string]any
 	validator *jsonschema.Schema
 }
 
-// newForm makes the form of an object with the properties, in the order in which platforms show them, and of nothing else.
-// The fields that begin with an underline are hints for the forms of SAP BTP.
+// newForm returns the form of an object with the properties and no others. Platforms show them in the order. Fields that start with an
+// underscore are hints for the forms of SAP BTP.
 func newForm(place string, properties map[string]any, order, required []string) (form, error) {
 	schema := map[string]any{
 		"$schema":              draft,
@@ -33,7 +32,7 @@ func newForm(place string, properties map[string]any, order, required []string) 
 		"_controlsOrder":       order,
 		"_show_form_view":      true,
 	}
-	if len(required) > 0 { // draft 4 knows no empty list
+	if len(required) > 0 { // draft 4 forbids an empty list
 		schema["required"] = required
 	}
 
@@ -42,8 +41,8 @@ func newForm(place string, properties map[string]any, order, required []string) 
 		return form{}, fmt.Errorf("encoding the schema of %s: %w", place, err)
 	}
 
-	if len(encoded) > largestSchema {
-		return form{}, fmt.Errorf("the schema of %s has %d bytes, platforms allow %d", place, len(encoded), largestSchema)
+	if len(encoded) > maxSchema {
+		return form{}, fmt.Errorf("the schema of %s has %d bytes, the protocol allows %d", place, len(encoded), maxSchema)
 	}
 
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
@@ -66,11 +65,11 @@ func newForm(place string, properties map[string]any, order, required []string) 
 	return form{schema: schema, validator: validator}, nil
 }
 
-// read reads what a request says, checked against the schema. No parameters, null and an empty object are the same.
-func (f form) read(raw json.RawMessage) (parameters, violations) {
+// read decodes parameters that fit the schema. Missing parameters and null count as an empty object.
+func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	var (
 		given parameters
-		wrong violations
+		wrong Violations
 	)
 
 	if len(raw) == 0 || string(raw) == "null" {
@@ -79,7 +78,7 @@ func (f form) read(raw json.RawMessage) (parameters, violations) {
 
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		wrong.unless(false, "", ruleJSON, "they are not JSON")
+		wrong.unless(false, "", ruleJSON, "the parameters are not valid JSON")
 
 		return given, wrong
 	}
@@ -89,12 +88,12 @@ func (f form) read(raw json.RawMessage) (parameters, violations) {
 			return given, violationsOf(invalid)
 		}
 
-		wrong.unless(false, "", ruleJSON, "they do not fit the plan's schema")
+		wrong.unless(false, "", ruleJSON, "the parameters do not match the plan's schema")
 
 		return given, wrong
 	}
 
-	// Of a field that is written twice the schema has seen the second one, and no more than that may count.
+	// Decode the document that the schema has checked: of duplicate fields it has only the last one.
 	seen, err := json.Marshal(document)
 	if err == nil {
 		err = json.Unmarshal(seen, &given)
@@ -106,7 +105,7 @@ func (f form) read(raw json.RawMessage) (parameters, violations) {
 			field = mismatch.Field
 		}
 
-		wrong.unless(false, field, ruleJSON, "it is not of the type that the plan's schema tells")
+		wrong.unless(false, field, ruleJSON, "the type is not that of the plan's schema")
 	}
 
 	given.OIDC.check(&wrong)

@@ -2,57 +2,48 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Change is what is known of an instance that is to be updated.
-type Change struct {
-	// Region is the provider's. Without it, nobody looks whether the machine type is to be had there.
-	Region string
-	// Current is the cluster as it is.
-	Current environment.Cluster
-	// Parameters are those of the update.
-	Parameters json.RawMessage
-}
-
-// Update returns the cluster that an update makes of the current one: what the update names, and the rest as it is, within the
-// bounds of the plan. When the plan changes, it is the new one that is asked. The error is of kind invalid and names everything that is
-// wrong.
-func (p *Plan) Update(change Change) (environment.Cluster, error) {
-	given, wrong := p.update.read(change.Parameters)
+// Update returns the current cluster with the parameters of an update, within the bounds of the plan. If the plan changes, it is a method
+// of the new plan. The provider offers different machine types in each region; without a region this is not checked. The error is of kind
+// invalid and names all violations.
+func (p *Plan) Update(cluster environment.Cluster, region string, parameters json.RawMessage) (environment.Cluster, error) {
+	given, wrong := p.update.read(parameters)
 	if len(wrong) > 0 {
-		return environment.Cluster{}, wrong.err()
+		return environment.Cluster{}, wrong.Err()
 	}
-
-	cluster := change.Current
 
 	if p.OwnCluster {
 		cluster.Own = given.applyOwn(cluster.Own, &wrong)
 
-		return cluster, wrong.err()
+		return cluster, wrong.Err()
 	}
 
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
-	p.bound(&cluster)
+	p.clampNodes(&cluster)
 	given.apply(&cluster)
 
-	p.rules(&wrong, cluster)
+	p.checkCluster(&wrong, cluster)
 
-	if given.MachineType != "" && change.Region != "" {
-		p.providers[p.Offers[0].Provider].rules(&wrong, cluster, change.Region)
+	if given.MachineType != "" && region != "" {
+		p.providers[p.Offers[0].Provider].checkZones(&wrong, cluster, region)
 	}
 
-	if err := wrong.err(); err != nil {
+	if err := wrong.Err(); err != nil {
 		return environment.Cluster{}, err
 	}
 
 	return cluster, nil
 }
 
-// bound brings the numbers of nodes within the plan's bounds: another plan may have made the cluster, or the same one before its
-// bounds were changed.
-func (p *Plan) bound(cluster *environment.Cluster) {
+// clampNodes moves the numbers of nodes into the bounds of the plan. They are outside if another plan created the cluster, or this one with
+// other bounds.
+func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	if p.Nodes.Highest == 0 {
 		cluster.AutoScalerMin, cluster.AutoScalerMax = p.Nodes.Min, p.Nodes.Max
 
@@ -63,7 +54,24 @@ func (p *Plan) bound(cluster *environment.Cluster) {
 	cluster.AutoScalerMax = min(max(cluster.AutoScalerMax, p.Nodes.Lowest), p.Nodes.Highest)
 }
 
-// MayBecome reports whether an instance of the plan may be changed to the other one.
+// Upgrade returns the cluster after maintenance to the plan's current version: with the Kubernetes version of new clusters, unless it has a
+// later one.
+func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
+	if cluster.Own != nil {
+		return cluster // maintained by its owner
+	}
+
+	current, err := semver.NewVersion(cluster.KubernetesVersion)
+	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
+
+	if err == nil && offeredErr == nil && current.LessThan(offered) {
+		cluster.KubernetesVersion = p.kubernetesVersion
+	}
+
+	return cluster
+}
+
+// MayBecome reports whether instances of the plan may change to the target plan.
 func (p *Plan) MayBecome(target *Plan) bool {
-	return p.ID == target.ID || contains(p.BecomesPlans, target.Name)
+	return p.ID == target.ID || slices.Contains(p.BecomesPlans, target.Name)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -97,7 +96,7 @@ func TestUpdate(t *testing.T) {
 
 			before, _ := json.Marshal(current)
 
-			got, err := plan(t, test.plan).Update(catalog.Change{Current: current, Parameters: json.RawMessage(test.parameters)})
+			got, err := plan(t, test.plan).Update(current, "", json.RawMessage(test.parameters))
 			if err != nil {
 				t.Fatalf("\n%s\nUpdate: %v", test.reason, err)
 			}
@@ -122,27 +121,27 @@ func TestUpdateRefuses(t *testing.T) {
 		parameters string
 		want       string
 	}{
-		"Region":       {"a cluster does not move", planAWS, `{"region":"us-east-1"}`, "region: there is no such parameter"},
-		"Purpose":      {"what a cluster is for stays", planAWS, `{"purpose":"production"}`, "purpose: there is no such parameter"},
-		"TrialNodes":   {"trial has one node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: there is no such parameter"},
+		"Region":       {"a cluster does not move", planAWS, `{"region":"us-east-1"}`, "region: the plan has no such parameter"},
+		"Purpose":      {"what a cluster is for stays", planAWS, `{"purpose":"production"}`, "purpose: the plan has no such parameter"},
+		"TrialNodes":   {"trial has one node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: the plan has no such parameter"},
 		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
 		"Effective":    {"the bounds count together with what there is", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
-		"Zones":        {"each zone keeps its node", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: it is 0"},
+		"Zones":        {"each zone keeps its node", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
 		"Lowest":       {"numbers are those of the schema", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
-		"HalfOIDC":     {"tokens need an issuer", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it has to be like https://"},
-		"Issuer":       {"tokens of an issuer without TLS prove nothing", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it has to be like https://"},
-		"IssuerQuery":  {"an issuer is no more than an address", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it has to be like https://"},
+		"HalfOIDC":     {"tokens need an issuer", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},
+		"Issuer":       {"tokens of an issuer without TLS prove nothing", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it must look like https://"},
+		"IssuerQuery":  {"an issuer is no more than an address", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it must look like https://"},
 		"Algorithm":    {"algorithms are those that Kubernetes knows", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: value must be one of"},
 		"TwoIssuers":   {"a cluster takes one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: maxItems: got 2, want 1"},
-		"BothForms":    {"one of the two would be lost", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has a list and fields beside it"},
-		"UnknownField": {"misspelt fields would be lost", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: there is no such parameter"},
+		"BothForms":    {"one of the two would be lost", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has both a list and single fields"},
+		"UnknownField": {"misspelt fields would be lost", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter"},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, test.plan).Update(catalog.Change{Current: made(), Parameters: json.RawMessage(test.parameters)})
+			_, err := plan(t, test.plan).Update(made(), "", json.RawMessage(test.parameters))
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
 				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
 			}

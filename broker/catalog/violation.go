@@ -13,41 +13,42 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Violation is something that is wrong with the parameters of a request.
+// Violation is a broken rule of the parameters of a request.
 type Violation struct {
-	// Field is the parameter, written like networking.nodes; empty when it is all of them.
+	// Field is the parameter, such as networking.nodes, or empty if the rule concerns all of them.
 	Field string `json:"field"`
-	// Rule names what was broken: a keyword of JSON schema, or one of the rules below.
+	// Rule is a keyword of JSON schema, or one of the rules below.
 	Rule string `json:"rule"`
-	// Message tells people what is wrong. It never repeats what may be secret.
+	// Message is for people. It contains no secrets.
 	Message string `json:"message"`
 }
 
-// The rules that a JSON schema cannot say.
+// Rules that a JSON schema cannot express.
 const (
-	ruleJSON        = "json"        // it cannot be read
+	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
 	ruleRange       = "range"       // a lower bound is above the upper one
-	ruleZones       = "zones"       // a zone is not in the region, or there are not enough
+	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
-	ruleOffer       = "offer"       // the plan does not have this there
+	ruleOffer       = "offer"       // not available in the plan or the region
 	ruleNetwork     = "network"     // not a usable range of addresses
-	ruleOverlap     = "overlap"     // two ranges of addresses share some
-	ruleOIDC        = "oidc"        // tokens could not be checked
-	ruleKubeconfig  = "kubeconfig"  // the cluster could not be reached
+	ruleOverlap     = "overlap"     // two ranges of addresses overlap
+	ruleOIDC        = "oidc"        // the issuer is unusable
+	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 )
 
-// violations collects.
-type violations []Violation
+// Violations are all broken rules of a request.
+type Violations []Violation
 
-func (v *violations) unless(fine bool, field, rule, format string, args ...any) {
+// unless adds a violation unless the condition holds.
+func (v *Violations) unless(fine bool, field, rule, format string, args ...any) {
 	if !fine {
 		*v = append(*v, Violation{Field: field, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-// err is nil when there is nothing wrong, else an error of kind invalid that names everything.
-func (v violations) err() error {
+// Err returns an error of kind invalid that names all violations, nil if there are none.
+func (v Violations) Err() error {
 	if len(v) == 0 {
 		return nil
 	}
@@ -65,9 +66,9 @@ func (v violations) err() error {
 	return failure.New(failure.Invalid, "parameters: %s", strings.Join(lines, "; "))
 }
 
-// violationsOf lists what the check of a schema found, sorted by field.
-func violationsOf(invalid *jsonschema.ValidationError) violations {
-	var found violations
+// violationsOf converts the error of a schema, sorted by field.
+func violationsOf(invalid *jsonschema.ValidationError) Violations {
+	var found Violations
 
 	collect(invalid, message.NewPrinter(language.English), &found)
 	slices.SortStableFunc(found, func(a, b Violation) int { return strings.Compare(a.Field, b.Field) })
@@ -75,7 +76,7 @@ func violationsOf(invalid *jsonschema.ValidationError) violations {
 	return found
 }
 
-func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *violations) {
+func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *Violations) {
 	for _, cause := range invalid.Causes {
 		collect(cause, printer, found)
 	}
@@ -88,7 +89,7 @@ func collect(invalid *jsonschema.ValidationError, printer *message.Printer, foun
 
 	if unknown, ok := invalid.ErrorKind.(*kind.AdditionalProperties); ok {
 		for _, name := range unknown.Properties {
-			found.unless(false, strings.TrimPrefix(field+"."+name, "."), ruleUnknown, "there is no such parameter")
+			found.unless(false, strings.TrimPrefix(field+"."+name, "."), ruleUnknown, "the plan has no such parameter")
 		}
 
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is longer than two looks at the files take.
+// look is longer than two checks of the files.
 const look = 11 * time.Second
 
 // folder is the product's catalog on disk.
@@ -45,11 +45,11 @@ func write(t *testing.T, dir, name, content string) {
 // watched runs the test beside a watch of the folder.
 func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
 	t.Helper()
-	recorded(t, dir, func(context.Context, catalog.Event) error { return nil }, test)
+	recorded(t, dir, func(context.Context, catalog.Reload) error { return nil }, test)
 }
 
 // recorded is watched with a record of the changes.
-func recorded(t *testing.T, dir string, record func(context.Context, catalog.Event) error,
+func recorded(t *testing.T, dir string, record func(context.Context, catalog.Reload) error,
 	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
 ) {
 	t.Helper()
@@ -65,9 +65,8 @@ func recorded(t *testing.T, dir string, record func(context.Context, catalog.Eve
 		ended := make(chan error, 1)
 
 		go func() {
-			since := func(_ context.Context, _ string, now time.Time) (time.Time, error) { return now, nil }
-			ended <- catalog.Watch{
-				Catalog: offer, Files: os.DirFS(dir), Since: since, Record: record, Clock: clock.RealClock{}, Log: logger,
+			ended <- catalog.Watcher{
+				Catalog: offer, Files: os.DirFS(dir), Record: record, Clock: clock.RealClock{}, Log: logger,
 			}.Part().Run(ctx)
 		}()
 
@@ -92,21 +91,21 @@ func maintenance(t *testing.T, offer *catalog.Catalog) string {
 	return aws.MaintenanceVersion()
 }
 
-func TestTheCatalogFollowsItsFiles(t *testing.T) {
+func TestChangedFilesAreReloaded(t *testing.T) {
 	dir := folder(t)
 	good := string(file(t, "plans/aws.yaml"))
 
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
-		before, changed := offer.Published().ETag, offer.Published().Changed
+		before := offer.Published().ETag
 
 		time.Sleep(look)
 
-		if again := offer.Published().Changed; changed.IsZero() || !again.Equal(changed) {
-			t.Errorf("a catalog that has not changed is of %s, before of %s", again, changed)
+		if again := offer.Published().ETag; again != before {
+			t.Errorf("a catalog that has not changed has the ETag %s, before %s", again, before)
 		}
 
 		if len(log.AllEntries()) > 0 {
-			t.Errorf("files that have not changed are told: %s", log.LastEntry().Message)
+			t.Errorf("unchanged files are logged: %s", log.LastEntry().Message)
 		}
 
 		held, err := offer.Plan(serviceID, planAWS)
@@ -117,13 +116,13 @@ func TestTheCatalogFollowsItsFiles(t *testing.T) {
 		write(t, dir, "plans/aws.yaml", strings.ReplaceAll(good, "version: 1.0.0", "version: 1.1.0"))
 		time.Sleep(look)
 
-		if after := offer.Published().ETag; !offer.Published().Changed.After(changed) || maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
+		if after := offer.Published().ETag; maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
 			t.Errorf("the plan has version %s, its holder %s, ETag %s before %s", maintenance(t, offer), held.MaintenanceVersion(), after, before)
 		}
 	})
 }
 
-func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
+func TestInvalidFilesAreNotUsed(t *testing.T) {
 	dir := folder(t)
 	good := string(file(t, "plans/aws.yaml"))
 
@@ -134,11 +133,11 @@ func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
 		time.Sleep(3 * look)
 
 		if after := offer.Published().ETag; after != before {
-			t.Error("wrong files are taken")
+			t.Error("invalid files are used")
 		}
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.ErrorLevel {
-			t.Errorf("that the files are wrong is told %d times, want once and as an error", len(entries))
+			t.Errorf("invalid files are logged %d times, want once and as an error", len(entries))
 		}
 
 		if problem := offer.Problem(); problem == nil || !strings.Contains(problem.Text, "plan aws: zonesCount is not positive") {
@@ -153,12 +152,12 @@ func TestWrongFilesLeaveTheCatalogAsItWas(t *testing.T) {
 		time.Sleep(look)
 
 		if problem := offer.Problem(); problem != nil || testutil.ToFloat64(offer.Metric()) != 0 {
-			t.Errorf("files that are right again leave the problem %v", problem)
+			t.Errorf("valid files leave the problem %v", problem)
 		}
 	})
 }
 
-func TestFilesThatAreBeingWrittenAreNotTaken(t *testing.T) {
+func TestPartlyWrittenFilesAreNotUsed(t *testing.T) {
 	dir := folder(t)
 	good := string(file(t, "plans/aws.yaml"))
 
@@ -172,19 +171,19 @@ func TestFilesThatAreBeingWrittenAreNotTaken(t *testing.T) {
 		time.Sleep(look)
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
-			t.Errorf("parts of a file are told %d times; problem %v", len(entries), offer.Problem())
+			t.Errorf("partly written files are logged %d times; problem %v", len(entries), offer.Problem())
 		}
 	})
 }
 
-func TestChangesAreRecorded(t *testing.T) {
+func TestReloadsAreRecorded(t *testing.T) {
 	dir := folder(t)
 	good := string(file(t, "plans/aws.yaml"))
 
-	var events []catalog.Event
+	var events []catalog.Reload
 
 	away := true
-	record := func(_ context.Context, event catalog.Event) error {
+	record := func(_ context.Context, event catalog.Reload) error {
 		if away {
 			return errors.New("the database is away")
 		}
@@ -210,16 +209,16 @@ func TestChangesAreRecorded(t *testing.T) {
 
 		time.Sleep(2 * look)
 
-		want := []catalog.Event{
+		want := []catalog.Reload{
 			{Before: before, After: before, Problem: "checking the catalog: plan aws: zonesCount is not positive"}, {Before: before, After: offer.Published().ETag},
 		}
 		if diff := cmp.Diff(want, events); diff != "" {
-			t.Errorf("what could not be recorded at once is recorded later, in its order, and once: -want +got\n%s", diff)
+			t.Errorf("reloads that could not be recorded at once are recorded later, in order, and once: -want +got\n%s", diff)
 		}
 	})
 }
 
-func TestAFolderThatIsGone(t *testing.T) {
+func TestMissingFolder(t *testing.T) {
 	dir := folder(t)
 
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, _ *logtest.Hook) {
@@ -230,7 +229,7 @@ func TestAFolderThatIsGone(t *testing.T) {
 		time.Sleep(look)
 
 		if offer.Problem() == nil || maintenance(t, offer) != "1.0.0" {
-			t.Error("a folder that is gone is no problem, or takes the catalog with it")
+			t.Error("a missing folder is not reported, or removes the catalog")
 		}
 
 		if err := os.CopyFS(dir, shipped(t, nil)); err != nil {
@@ -240,7 +239,7 @@ func TestAFolderThatIsGone(t *testing.T) {
 		time.Sleep(look)
 
 		if problem := offer.Problem(); problem != nil {
-			t.Errorf("a folder that is back leaves the problem %v", problem)
+			t.Errorf("a restored folder leaves the problem %v", problem)
 		}
 	})
 }

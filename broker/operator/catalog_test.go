@@ -36,7 +36,7 @@ func TestCatalog(t *testing.T) {
 	}
 
 	logger, _ := logtest.NewNullLogger()
-	catalog.Watch{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Look()
+	catalog.Watcher{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Reload()
 
 	got := told("files that are wrong change nothing")
 	if got.Problem == nil || got.Problem.Message == "" || got.Problem.Since.IsZero() {

@@ -14,10 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
-	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// catalogFiles are those of the folder that is configured, else those that the broker ships with.
+// catalogFiles returns the files of the configured folder, or those that the broker ships with.
 func catalogFiles(config Config) fs.FS {
 	if config.Catalog.Dir != "" {
 		return os.DirFS(config.Catalog.Dir)
@@ -47,23 +46,23 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	return catalog.Load(catalogFiles(config), options)
 }
 
-// watch has the catalog follow its files.
-func watch(config Config, offer *catalog.Catalog, store *instances.Store, trail *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
-	return catalog.Watch{
-		Catalog: offer, Files: catalogFiles(config), Since: store.CatalogSince, Clock: clock.RealClock{}, Log: log,
-		Record: func(ctx context.Context, event catalog.Event) error {
-			return trail.RecordAlone(ctx, catalogEntry(event))
+// watch returns the part that reloads the catalog when its files change.
+func watch(config Config, offer *catalog.Catalog, trail *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
+	return catalog.Watcher{
+		Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log,
+		Record: func(ctx context.Context, reload catalog.Reload) error {
+			return trail.RecordAlone(ctx, catalogEntry(reload))
 		},
 	}.Part()
 }
 
-// catalogEntry is what the audit trail tells of a change of the catalog's files.
-func catalogEntry(event catalog.Event) auditlog.Entry {
+// catalogEntry is the audit entry of changed files.
+func catalogEntry(reload catalog.Reload) auditlog.Entry {
 	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog have changed."}
-	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": event.Before}, auditlog.Fields{"etag": event.After})
+	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": reload.Before}, auditlog.Fields{"etag": reload.After})
 
-	if event.Problem != "" {
-		entry.Status, entry.Reason = http.StatusUnprocessableEntity, event.Problem
+	if reload.Problem != "" {
+		entry.Status, entry.Reason = http.StatusUnprocessableEntity, reload.Problem
 	}
 
 	return entry

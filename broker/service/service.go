@@ -167,7 +167,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, offer, stores.instances, kept, s.Log),
+		watch(config, offer, kept, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		keyrotation.New(keyrotation.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},

@@ -246,24 +246,3 @@ func TestThePlaceInTheFeedIsKept(t *testing.T) {
 		}
 	})
 }
-
-func TestSinceWhenTheCatalogIsOffered(t *testing.T) {
-	each(t, func(s shelf) {
-		first, later := began, began.Add(time.Hour)
-
-		for _, step := range []struct {
-			reason    string
-			etag      string
-			now, want time.Time
-		}{
-			{"nobody has offered it before", "one", first, first},
-			{"a restart changes nothing", "one", later, first},
-			{"another one is new", "two", later, later},
-			{"one that comes back is new again", "one", later.Add(time.Hour), later.Add(time.Hour)},
-		} {
-			if got, err := s.store.CatalogSince(s.Context(), step.etag, step.now); err != nil || !got.Equal(step.want) {
-				s.Errorf("%s: offered since %s, %v, want %s", step.reason, got, err, step.want)
-			}
-		}
-	})
-}

@@ -44,7 +44,7 @@ func checkAnswer(j judge, call call, got reply) {
 	}
 
 	checkUsability(j, call, got)
-	checkMeaning(j, place, got)
+	checkDocumented(j, place, got)
 
 	successes := []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNotModified}
 	if got.Status < http.StatusBadRequest && !slices.Contains(successes, got.Status) {
@@ -56,16 +56,16 @@ func checkAnswer(j judge, call call, got reply) {
 	}
 }
 
-// checkMeaning looks that users are told what an error means: docs/user/errors.md is written from the same table.
-func checkMeaning(j judge, place string, got reply) {
+// checkDocumented checks that the error response is in the catalog from which docs/user/errors.md is generated.
+func checkDocumented(j judge, place string, got reply) {
 	j.Helper()
 
-	told := slices.ContainsFunc(broker.Meanings(), func(meaning broker.Meaning) bool {
-		return meaning.Status == got.Status && meaning.Code == got.text("error")
+	documented := slices.ContainsFunc(broker.ErrorCatalog(), func(documented broker.DocumentedError) bool {
+		return documented.Status == got.Status && documented.Code == got.text("error")
 	})
 
-	if got.Status >= http.StatusBadRequest && !told {
-		j.Errorf("%s: %d %q is not among the meanings that users can read up", place, got.Status, got.text("error"))
+	if got.Status >= http.StatusBadRequest && !documented {
+		j.Errorf("%s: %d %q is missing in the error catalog", place, got.Status, got.text("error"))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// applyOwn puts what a request says of the tenant's own cluster over what there is, and checks the kubeconfig. No text repeats it.
-func (given parameters) applyOwn(present *environment.OwnCluster, wrong *violations) *environment.OwnCluster {
+// applyOwn returns the tenant's cluster with the given parameters. It checks the kubeconfig; violations never quote it.
+func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violations) *environment.OwnCluster {
 	own := environment.OwnCluster{}
 	if present != nil {
 		own = *present
@@ -26,7 +26,7 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *violati
 
 	kubeconfig, err := base64.StdEncoding.DecodeString(given.Kubeconfig)
 	if err != nil {
-		wrong.unless(false, paramKubeconfig, ruleKubeconfig, "it is not encoded as base64")
+		wrong.unless(false, paramKubeconfig, ruleKubeconfig, "it is not valid base64")
 
 		return &own
 	}
@@ -39,8 +39,8 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *violati
 	return &own
 }
 
-// Shown returns parameters without those that are secret.
-func Shown(parameters json.RawMessage) json.RawMessage {
+// WithoutSecrets returns the parameters without secret ones.
+func WithoutSecrets(parameters json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(parameters, &fields); err != nil || fields[paramKubeconfig] == nil {
 		return parameters
@@ -50,7 +50,7 @@ func Shown(parameters json.RawMessage) json.RawMessage {
 
 	shown, err := json.Marshal(fields)
 	if err != nil {
-		return nil // what was read can be written
+		return nil // cannot happen: the fields were decoded before
 	}
 
 	return shown

@@ -30,12 +30,12 @@ func TestOwnCluster(t *testing.T) {
 
 	first, second := kubeconfig("https://api.example.com", "{token: hush}"), kubeconfig("https://other.example.com", "{token: hush}")
 
-	got, err := plan(t, planOwnCluster).Resolve(catalog.Order{InstanceID: instanceID, Parameters: ownParameters(first)})
+	got, err := resolve(plan(t, planOwnCluster), order{InstanceID: instanceID, Parameters: ownParameters(first)})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	want := catalog.Resolved{Name: "mine", Cluster: environment.Cluster{Own: &environment.OwnCluster{
+	want := resolved{Name: "mine", Cluster: environment.Cluster{Own: &environment.OwnCluster{
 		Kubeconfig: secret.Stored(first), ShootName: "s", ShootDomain: "s.example.com",
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -46,9 +46,8 @@ func TestOwnCluster(t *testing.T) {
 		t.Errorf("printing shows the kubeconfig: %s", printed)
 	}
 
-	changed, err := plan(t, planOwnCluster).Update(catalog.Change{
-		Current: got.Cluster, Parameters: json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))),
-	})
+	changed, err := plan(t, planOwnCluster).Update(got.Cluster, "",
+		json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))))
 	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
 		t.Errorf("an update with another kubeconfig gives %+v, %v", changed.Own, err)
 	}
@@ -67,20 +66,20 @@ func TestOwnClusterRefuses(t *testing.T) {
 		want       string
 	}{
 		"Nothing":   {"there is no cluster without access to it", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
-		"NotBase64": {"it is encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not encoded as base64"},
+		"NotBase64": {"it is encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not valid base64"},
 		"Rubbish":   {"it is a kubeconfig", ownParameters("hush: [hush"), "it is no kubeconfig"},
 		"Empty":     {"it names a cluster", ownParameters("{}"), "it is not complete"},
 		"Program":   {"nothing of a tenant runs here", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it names programs or files"},
 		"File":      {"no file of ours goes to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it names programs or files"},
 		"InClear":   {"credentials do not go in clear", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
-		"Region":    {"there is nothing to place", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: there is no such parameter"},
+		"Region":    {"there is nothing to place", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, planOwnCluster).Resolve(catalog.Order{InstanceID: instanceID, Parameters: test.parameters})
+			_, err := resolve(plan(t, planOwnCluster), order{InstanceID: instanceID, Parameters: test.parameters})
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
 				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
 			}
@@ -105,7 +104,7 @@ func TestSecretParametersAreNotShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			if got := string(catalog.Shown(json.RawMessage(test.given))); got != test.want {
+			if got := string(catalog.WithoutSecrets(json.RawMessage(test.given))); got != test.want {
 				t.Errorf("%s: got %s, want %s", test.reason, got, test.want)
 			}
 		})

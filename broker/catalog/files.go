@@ -2,7 +2,7 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// The files of the catalog, as they are written. Unknown fields are errors.
+// The types of the catalog's files. Unknown fields are errors.
 
 // serviceFile is catalog.yaml.
 type serviceFile struct {
@@ -16,9 +16,9 @@ type serviceFile struct {
 	DocumentationURL    string   `json:"documentationUrl"`
 	SupportURL          string   `json:"supportUrl"`
 	Tags                []string `json:"tags"`
-	// Plans names the files in plans/, in the order of the catalog.
+	// Plans are the names of the files in plans/, in the order of the catalog.
 	Plans []string `json:"plans"`
-	// ReservedNetworks are the ranges of addresses that no cluster may use.
+	// ReservedNetworks are ranges of addresses that clusters must not use.
 	ReservedNetworks []string `json:"reservedNetworks"`
 }
 
@@ -28,7 +28,7 @@ type platformsFile struct {
 	Regions         map[string]platform `json:"regions"`
 }
 
-// platform is what a region of the platform means for an order.
+// platform is a region of the platform. resources/platforms.yaml explains the fields.
 type platform struct {
 	Defaults map[string]string   `json:"defaults"`
 	Only     map[string][]string `json:"only"`
@@ -48,36 +48,36 @@ type planFile struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"maintenance"`
-	// Parameters names what an order may say, in the order of a form.
+	// Parameters are the parameters of orders, in the order of the form.
 	Parameters []string `json:"parameters"`
-	// Required names those of them that an order has to say, Updates what an update may say.
+	// Required are those that an order must have, Updates those of updates.
 	Required []string `json:"required"`
 	Updates  []string `json:"updates"`
-	// BecomesPlans names the plans that an instance may be changed to.
+	// BecomesPlans are the plans to which instances may change.
 	BecomesPlans      []string `json:"becomesPlans"`
 	Purpose           string   `json:"purpose"`
 	LicenceType       string   `json:"licenceType"`
 	SharedCredentials bool     `json:"sharedCredentials"`
-	// ZonesCount is over how many zones worker nodes are spread, where the region has so many.
+	// ZonesCount is the number of zones with worker nodes, or all zones of regions with fewer.
 	ZonesCount int `json:"zonesCount"`
-	// Nodes has the defaults of the autoscaler and the bounds of what may be ordered.
+	// Nodes has the defaults of the autoscaler, min and max, and the bounds for orders.
 	Nodes struct {
 		Min     int `json:"min"`
 		Max     int `json:"max"`
 		Lowest  int `json:"lowest"`
 		Highest int `json:"highest"`
 	} `json:"nodes"`
-	// Volume has the default size in GB and the bounds of what may be ordered.
+	// Volume has the default size in GB and the bounds for orders.
 	Volume struct {
 		Size     int `json:"size"`
 		Smallest int `json:"smallest"`
 		Largest  int `json:"largest"`
 	} `json:"volume"`
 	Areas areas `json:"areas"`
-	// ProviderByPlatform leaves the choice among the offers to the platform's region.
+	// ProviderByPlatform chooses the offer by the platform region.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
-	// OwnCluster says that the tenant brings the cluster: there is nothing to offer.
+	// OwnCluster marks the plan for clusters of the tenant, which has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }
 
@@ -87,14 +87,14 @@ type cost struct {
 	Unit   string             `json:"unit"`
 }
 
-// areas is for plans whose regions are parts of the world.
+// areas are the regions of plans whose regions are parts of the world.
 type areas struct {
 	Default string `json:"default"`
-	// PlatformRegions tells the area of a platform's region.
+	// PlatformRegions maps platform regions to areas.
 	PlatformRegions map[string]string `json:"platformRegions"`
 }
 
-// offer is what a plan has on one provider: regions by their names, or by areas.
+// offer has the regions and machines of a plan on one provider. Regions are listed by name or by area.
 type offer struct {
 	Provider      string            `json:"provider"`
 	DefaultRegion string            `json:"defaultRegion"`
@@ -108,19 +108,19 @@ type offer struct {
 type providerFile struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
-	// VolumeType is empty where disks come with the machine type.
+	// VolumeType is empty if disks come with the machine type.
 	VolumeType string `json:"volumeType"`
 	Networking struct {
 		Nodes    string `json:"nodes"`
 		Pods     string `json:"pods"`
 		Services string `json:"services"`
 	} `json:"networking"`
-	// ZoneFormat makes the full name of a zone from {region} and {zone}.
+	// ZoneFormat is the full name of a zone, with the placeholders {region} and {zone}.
 	ZoneFormat string            `json:"zoneFormat"`
 	Regions    map[string]region `json:"regions"`
-	// Machines tells machine types to people.
+	// Machines maps machine types to descriptions for people.
 	Machines map[string]string `json:"machines"`
-	// Limited tells of machine types that are not to be had everywhere the zones, by region, in which they are.
+	// Limited has the zones, by region, of machine types that are not available everywhere.
 	Limited map[string]map[string][]string `json:"limited"`
 	// OpenStack is for that provider only.
 	OpenStack *environment.OpenStack `json:"openStack"`

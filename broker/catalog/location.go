@@ -1,24 +1,25 @@
 package catalog
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// place is where a cluster runs.
-type place struct {
+// location is where a cluster runs.
+type location struct {
 	offer    offer
 	provider providerFile
 	region   string
 	euAccess bool
 }
 
-// placeOf decides where a cluster runs: what the order names counts first, then the platform's region, then the plan's default.
-func (p *Plan) placeOf(given parameters, platformRegion string, wrong *violations) place {
+// locate chooses the location of a cluster: by the parameters, else by the platform region, else the plan's default.
+func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
 	offer := p.chooseOffer(given.Provider, platformRegion, wrong)
-	chosen := place{offer: offer, provider: p.providers[offer.Provider], euAccess: platform.EUAccess}
+	chosen := location{offer: offer, provider: p.providers[offer.Provider], euAccess: platform.EUAccess}
 
 	allowed, limited := platform.Only[offer.Provider], len(platform.Only) > 0
 
@@ -26,18 +27,18 @@ func (p *Plan) placeOf(given parameters, platformRegion string, wrong *violation
 	case p.byArea() && limited && len(allowed) > 0:
 		chosen.region = allowed[0]
 	case p.byArea():
-		chosen.region = offer.Areas[orElse(given.Region, orElse(p.Areas.PlatformRegions[platformRegion], p.Areas.Default))]
+		chosen.region = offer.Areas[cmp.Or(given.Region, p.Areas.PlatformRegions[platformRegion], p.Areas.Default)]
 	case given.Region != "":
 		chosen.region = given.Region
-		wrong.unless(contains(offer.Regions, given.Region), paramRegion, ruleOffer, "%q is no region of %s, which is the provider in platform region %s",
+		wrong.unless(slices.Contains(offer.Regions, given.Region), paramRegion, ruleOffer, "%q is not a region of %s, the provider in platform region %s",
 			given.Region, chosen.provider.DisplayName, platformRegion)
-		wrong.unless(len(allowed) == 0 || contains(allowed, given.Region), paramRegion, ruleOffer,
-			"%q is not allowed in platform region %s, but %s", given.Region, platformRegion, strings.Join(allowed, ", "))
+		wrong.unless(len(allowed) == 0 || slices.Contains(allowed, given.Region), paramRegion, ruleOffer,
+			"%q is not allowed in platform region %s, only %s", given.Region, platformRegion, strings.Join(allowed, ", "))
 	case len(allowed) > 0:
 		chosen.region = allowed[0]
 	default:
 		chosen.region = offer.DefaultRegion
-		if usual := platform.Defaults[offer.Provider]; contains(offer.Regions, usual) {
+		if usual := platform.Defaults[offer.Provider]; slices.Contains(offer.Regions, usual) {
 			chosen.region = usual
 		}
 	}
@@ -45,8 +46,8 @@ func (p *Plan) placeOf(given parameters, platformRegion string, wrong *violation
 	return chosen
 }
 
-// chooseOffer returns the offer of the provider that counts. What is not allowed in the platform's region is wrong.
-func (p *Plan) chooseOffer(given, platformRegion string, wrong *violations) offer {
+// chooseOffer returns the offer of the chosen provider. It adds a violation if the platform region does not allow it.
+func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {
 		return len(only) > 0 && len(only[offer.Provider]) == 0
@@ -75,18 +76,18 @@ func (p *Plan) chooseOffer(given, platformRegion string, wrong *violations) offe
 	return allowed[0]
 }
 
-// providerOf returns the provider that the first digit of a platform's region stands for, or an empty text.
+// providerOf returns the provider that the first digit of a platform region stands for, or an empty text.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {
-			return orElse(p.ProviderByDigit[string(char)], string(char))
+			return cmp.Or(p.ProviderByDigit[string(char)], string(char))
 		}
 	}
 
 	return ""
 }
 
-// zones lists the full names of the zones of a region in which a machine type is to be had.
+// zones returns the full names of the zones of a region that have the machine type.
 func (p providerFile) zones(region, machine string) []string {
 	letters := p.Regions[region].Zones
 	if limited, some := p.Limited[machine]; some {
@@ -101,8 +102,8 @@ func (p providerFile) zones(region, machine string) []string {
 	return names
 }
 
-// has lists the regions in which a machine type is to be had.
-func (p providerFile) has(machine string) []string {
+// regionsWith returns the regions that have the machine type.
+func (p providerFile) regionsWith(machine string) []string {
 	if limited, some := p.Limited[machine]; some {
 		return slices.Sorted(maps.Keys(limited))
 	}

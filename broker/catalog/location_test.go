@@ -47,7 +47,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := plan(t, test.plan).Resolve(catalog.Order{
+			got, err := resolve(plan(t, test.plan), order{
 				InstanceID: instanceID, PlatformRegion: test.platform, Parameters: json.RawMessage(test.parameters),
 			})
 			if err != nil {
@@ -76,19 +76,19 @@ func TestPlaceRefused(t *testing.T) {
 		parameters string
 		want       string
 	}{
-		"EURegion":      {"data may not leave", planAWS, "cf-eu11", `{"region":"us-east-1"}`, `region: "us-east-1" is not allowed in platform region cf-eu11, but eu-central-1`},
+		"EURegion":      {"data may not leave", planAWS, "cf-eu11", `{"region":"us-east-1"}`, `region: "us-east-1" is not allowed in platform region cf-eu11, only eu-central-1`},
 		"EUProvider":    {"a provider that is not named is not allowed", planGCP, "cf-eu11", `{}`, "plan gcp is not available in platform region cf-eu11, where only aws may be used"},
 		"TrialProvider": {"the order cannot widen what is allowed", planTrial, "cf-eu11", `{"provider":"Azure"}`, "provider: plan trial is not available on Azure in platform region cf-eu11"},
 		"FreeGCP":       {"free is not on every provider", planFree, "cf-eu30", `{}`, "plan free is not available on gcp in platform region cf-eu30"},
 		"FreeUnknown":   {"a digit that nobody knows is no reason to guess", planFree, "cf-eu90", `{}`, "plan free is not available on 9 in platform region cf-eu90"},
-		"FreeRegion":    {"regions are those of the provider", planFree, "cf-eu10", `{"region":"westeurope"}`, `region: "westeurope" is no region of AWS`},
+		"FreeRegion":    {"regions are those of the provider", planFree, "cf-eu10", `{"region":"westeurope"}`, `region: "westeurope" is not a region of AWS`},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, test.plan).Resolve(catalog.Order{
+			_, err := resolve(plan(t, test.plan), order{
 				InstanceID: instanceID, PlatformRegion: test.platform, Parameters: json.RawMessage(test.parameters),
 			})
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
@@ -122,15 +122,15 @@ func TestMachinesThatAreNotEverywhere(t *testing.T) {
 	}{
 		"Fewer":     {"the cluster has the zones that there are", `{"machineType":"m5.xlarge"}`, []string{"eu-central-1a", "eu-central-1b"}, ""},
 		"Other":     {"other machine types are not concerned", `{"machineType":"m5.2xlarge"}`, []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"}, ""},
-		"Zone":      {"a zone without the machine type cannot be ordered", `{"machineType":"m5.xlarge","zones":["eu-central-1c"]}`, nil, "zones: zone \"eu-central-1c\" is not one of eu-central-1 that has m5.xlarge; these are eu-central-1a, eu-central-1b"},
-		"NotInThat": {"the error names the regions that have it", `{"machineType":"m5.xlarge","region":"eu-west-1"}`, nil, "machineType: m5.xlarge is not to be had in eu-west-1, but in eu-central-1, us-east-1"},
+		"Zone":      {"a zone without the machine type cannot be ordered", `{"machineType":"m5.xlarge","zones":["eu-central-1c"]}`, nil, "zones: zone \"eu-central-1c\" is not available for m5.xlarge in eu-central-1, only eu-central-1a, eu-central-1b"},
+		"NotInThat": {"the error names the regions that have it", `{"machineType":"m5.xlarge","region":"eu-west-1"}`, nil, "machineType: m5.xlarge is not available in eu-west-1, only in eu-central-1, us-east-1"},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := aws.Resolve(catalog.Order{InstanceID: instanceID, Parameters: json.RawMessage(test.parameters)})
+			got, err := resolve(aws, order{InstanceID: instanceID, Parameters: json.RawMessage(test.parameters)})
 			if test.refused != "" {
 				if text := failure.Of(err).Text; !strings.Contains(text, test.refused) {
 					t.Errorf("\n%s\nwant %q, got %v", test.reason, test.refused, err)
@@ -145,8 +145,8 @@ func TestMachinesThatAreNotEverywhere(t *testing.T) {
 		})
 	}
 
-	_, err = aws.Update(catalog.Change{Region: "eu-central-1", Current: made(), Parameters: json.RawMessage(`{"machineType":"m5.xlarge"}`)})
-	if text := failure.Of(err).Text; !strings.Contains(text, `zone "eu-central-1c" is not one of eu-central-1 that has m5.xlarge`) {
+	_, err = aws.Update(made(), "eu-central-1", json.RawMessage(`{"machineType":"m5.xlarge"}`))
+	if text := failure.Of(err).Text; !strings.Contains(text, `zone "eu-central-1c" is not available for m5.xlarge in eu-central-1`) {
 		t.Errorf("an update to a machine type that a zone of the cluster does not have gives %v", err)
 	}
 }

@@ -1,0 +1,60 @@
+package broker
+
+import (
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+)
+
+// Error codes of the protocol, and the descriptions by which clients recognize two of them.
+const (
+	codeAsyncRequired       = "AsyncRequired"
+	codeConcurrency         = "ConcurrencyError"
+	codeMaintenanceConflict = "MaintenanceInfoConflict"
+	codePlanChange          = "PlanChangeNotSupported"
+
+	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
+	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
+)
+
+// Descriptions that platforms show to users. The protocol's clients show at most 255 characters.
+const (
+	textGone            = "The instance does not exist any more."
+	textNoInstance      = "The instance does not exist."
+	textNotReady        = "The instance is not ready: its creation has not succeeded."
+	textOther           = "An instance with this id exists, and it was ordered with other values."
+	textProvisionFailed = "The creation of this instance failed. Delete it before you create it again."
+	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
+	textNotOffered      = "This plan is not available for new instances. Choose another one."
+	textWrongIDs        = "service_id or plan_id is not that of the instance."
+	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
+	textMaintenance     = "maintenance_info.version is not that of the plan in the catalog, which is %s."
+	textNotSuspendable  = "Instances of plan %s cannot be suspended: the cluster would be removed with everything in it."
+	textSuspensionOpen  = "The suspension of this instance did not finish. Suspend it again, or delete it."
+	textResumptionOpen  = "The resumption of this instance did not finish. Resume it again without other changes, suspend it, or delete it."
+	textExpired         = "This instance has expired. It can only be deleted."
+	textNoMovement      = "context.globalaccount_id is not the account of the instance, and this broker does not move instances to other accounts."
+	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or the tenant brought the cluster."
+	textNoBinding       = "The binding does not exist."
+	textOtherBinding    = "A binding with this id exists, and it was ordered with other values."
+	textBindingNotReady = "The binding is not ready, has expired, or is being removed."
+	textBindingGone     = "The binding was removed, or its creation was canceled, before it was ready."
+	textRemovalCanceled = "The removal of the binding was canceled. Send the request again."
+	textStillRunning    = "The work takes longer than a request may take. Nothing is lost: send the same request again."
+)
+
+func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
+
+func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
+
+func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
+
+func gone(description string) error { return httpserver.Refuse(http.StatusGone, description) }
+
+func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
+
+func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
+
+func unprocessable(code, description string) error {
+	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
+}

@@ -1,0 +1,99 @@
+package broker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// maxAttempts is how often a request is decided when concurrent requests for the same instance win.
+const maxAttempts = 3
+
+// errLostRace reports that a concurrent request for the same instance was committed first.
+var errLostRace = errors.New("a concurrent request for the instance was faster")
+
+// retryLostRace repeats the attempt while a concurrent request wins. Each attempt sees the result of the winner. After maxAttempts the
+// platform gets a ConcurrencyError.
+func retryLostRace(attempt func() error) error {
+	for range maxAttempts {
+		err := attempt()
+		if !errors.Is(err, errLostRace) && !storage.IsDuplicate(err) {
+			return err
+		}
+	}
+
+	return concurrent()
+}
+
+// decide runs a decision in one transaction, again if it loses a race.
+func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) (Result, error)) (Result, error) {
+	var result Result
+
+	err := retryLostRace(func() error {
+		return a.DB.InTx(ctx, func(tx storage.Tx) error {
+			var err error
+
+			result, err = decision(tx)
+
+			return err
+		})
+	})
+
+	return result, err
+}
+
+// lifecycleKinds are the kinds of operations that create and delete an instance.
+func lifecycleKinds() []string {
+	return []string{environment.KindProvision, environment.KindDeprovision}
+}
+
+// latest returns the newest operation of the kinds, and false if there is none.
+func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, bool, error) {
+	record, err := a.Operations.Latest(ctx, tx, instanceID, kinds...)
+	if errors.Is(err, storage.ErrNotFound) {
+		return process.Record{}, false, nil
+	}
+
+	return record, err == nil, err
+}
+
+// beingDeleted reports whether the newest operation is an unfinished deletion. The row of the instance may already be gone.
+func beingDeleted(newest process.Record) bool {
+	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
+}
+
+// reusable reports whether the operation is unfinished and not being canceled, so that a repeated request need not start another one.
+func reusable(operation process.Record) bool {
+	return !operation.State.Terminal() && operation.State != process.Canceling
+}
+
+// withAudit adds the requester, the trace and the audit entry to a new operation. The entry has the fields that change from before to
+// after; before is nil for a creation, after for a deletion.
+func withAudit(ctx context.Context, operation process.New, before, after *environment.Instance) (process.New, error) {
+	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
+
+	if before != nil {
+		entry.Before = before.Shown()
+	}
+
+	if after != nil {
+		entry.After = after.Shown()
+	}
+
+	if before != nil && after != nil {
+		entry.Before, entry.After = auditlog.Difference(entry.Before, entry.After)
+	}
+
+	var err error
+
+	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Carry(ctx)
+	operation.Audit, err = entry.Encode()
+
+	return operation, err
+}

@@ -1,0 +1,152 @@
+package broker
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// provisionRequest is a request for an instance, checked as far as possible without stored rows.
+type provisionRequest struct {
+	plan              *catalog.Plan
+	acceptsIncomplete bool
+	// instance is the requested instance, with all defaults unless there are violations.
+	instance   environment.Instance
+	violations catalog.Violations
+	// unavailable is why a new instance cannot be created. Repeated requests ignore it, because rules may have become stricter since.
+	unavailable error
+}
+
+func (a *api) readProvisionRequest(r *http.Request) (provisionRequest, error) {
+	id, err := instanceID(r)
+	if err != nil {
+		return provisionRequest{}, err
+	}
+
+	region, err := a.region(r)
+	if err != nil {
+		return provisionRequest{}, err
+	}
+
+	values, err := query(r)
+	if err != nil {
+		return provisionRequest{}, err
+	}
+
+	sent, err := readBody(r)
+	if err != nil {
+		return provisionRequest{}, err
+	}
+
+	now := storage.At(a.Clock.Now()).Time
+	instance := environment.Instance{
+		ID:             id,
+		ServiceID:      sent.required("service_id"),
+		PlanID:         sent.required("plan_id"),
+		PlatformRegion: region,
+		DashboardURL:   strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(id)),
+		Request: environment.Request{
+			OrganizationGUID: sent.label("organization_guid"),
+			SpaceGUID:        sent.label("space_guid"),
+			Context:          sent.object("context"),
+			Parameters:       sent.object("parameters"),
+		},
+		CreatedAt: now,
+		UpdatedAt: now,
+	}
+
+	version := sent.maintenanceVersion()
+	if sent.err != nil {
+		return provisionRequest{}, sent.err
+	}
+
+	plan, err := a.Catalog.Plan(instance.ServiceID, instance.PlanID)
+	if err != nil {
+		return provisionRequest{}, err
+	}
+
+	if version != "" && version != plan.MaintenanceVersion() {
+		return provisionRequest{}, unprocessable(codeMaintenanceConflict, fmt.Sprintf(textMaintenance, plan.MaintenanceVersion()))
+	}
+
+	if err := a.setRequester(&instance, sent.inner("context"), audit.ActorOf(r.Context()).Originator); err != nil {
+		return provisionRequest{}, err
+	}
+
+	instance.PlanName, instance.MaintenanceVersion = plan.Name, plan.MaintenanceVersion()
+	instance.ExpiresAt = a.Periods.End(plan.Name, now)
+	instance.Exclusive = exclusive(plan, instance.GlobalAccountID)
+
+	request := provisionRequest{plan: plan, acceptsIncomplete: acceptsIncomplete(values)}
+	request.instance, request.violations = plan.Resolve(instance)
+	request.unavailable = request.violations.Err()
+
+	if !plan.Offered() {
+		request.unavailable = invalid(textNotOffered)
+	}
+
+	return request, nil
+}
+
+// setRequester sets the tenant, the user and the platform's name of the instance. Platforms that send no account in the context are
+// distinguished by organization or cluster. User ids of a context are in lower case, as in tokens.
+func (a *api) setRequester(instance *environment.Instance, context *body, originator string) error {
+	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
+	organization, space := instance.Request.OrganizationGUID, instance.Request.SpaceGUID
+
+	instance.GlobalAccountID = cmp.Or(account, organization, cluster)
+	instance.SubAccountID = cmp.Or(context.label("subaccount_id"), space, context.label("namespace"))
+	instance.Request.User = cmp.Or(strings.ToLower(context.text("user_id")), originator)
+	instance.Name = context.text("instance_name")
+
+	switch {
+	case context.err != nil:
+		return context.err
+	case !a.Strict && (account != "" || cluster != ""):
+		return nil
+	case organization == "":
+		return invalid("organization_guid is missing.")
+	case space == "":
+		return invalid("space_guid is missing.")
+	default:
+		return nil
+	}
+}
+
+// matches reports whether the request is the one that created the instance, apart from later updates. The context may differ, because it
+// has the changeable names of organizations and spaces.
+func (p provisionRequest) matches(existing environment.Instance) bool {
+	initial := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
+	if existing.Request.Initial != nil {
+		initial = *existing.Request.Initial
+	}
+
+	requested := p.instance
+
+	return existing.ServiceID == requested.ServiceID &&
+		initial.PlanID == requested.PlanID &&
+		existing.PlatformRegion == requested.PlatformRegion &&
+		existing.Request.OrganizationGUID == requested.Request.OrganizationGUID &&
+		existing.Request.SpaceGUID == requested.Request.SpaceGUID &&
+		sameObject(initial.Parameters, requested.Request.Parameters)
+}
+
+// equalJSON reports whether two values are stored alike.
+func equalJSON[Value any](one, other Value) bool {
+	first, err := json.Marshal(one)
+	if err != nil {
+		return false
+	}
+
+	second, err := json.Marshal(other)
+
+	return err == nil && string(first) == string(second)
+}

@@ -1,0 +1,222 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// updateContext is the input of the decision on an update, read inside the transaction.
+type updateContext struct {
+	updateRequest
+	environment.Instance
+
+	phase environment.Phase
+	// update is the resolved request, and updated the instance after it.
+	update  environment.Update
+	updated environment.Instance
+}
+
+// decideUpdate decides on an update inside the transaction. Touching the instance first serializes concurrent requests.
+func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (updateResult, error) {
+	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	if !present {
+		return updateResult{}, notFound(textNoInstance)
+	}
+
+	instance, err := a.Instances.Get(ctx, tx, request.instanceID)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	past, err := a.Operations.OfInstance(ctx, tx, instance.ID)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	// An invalid plan is reported in every phase.
+	target, err := a.targetPlan(request, instance)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	if unfinished := environment.Unfinished(past); len(unfinished) > 0 {
+		return a.repeatedUpdate(ctx, tx, request, instance, unfinished)
+	}
+
+	u := updateContext{updateRequest: request, Instance: instance, phase: environment.PhaseOf(past)}
+	if u.update, err = a.resolveUpdate(request, instance, target); err != nil {
+		return updateResult{}, err
+	}
+
+	if u.updated, err = u.update.Apply(instance); err != nil {
+		return updateResult{}, err
+	}
+
+	if u.update.Exclusive != instance.Exclusive {
+		if err := a.checkQuota(ctx, tx, target, u.update.GlobalAccountID, instance.ID); err != nil {
+			return updateResult{}, err
+		}
+	}
+
+	return a.applyUpdate(ctx, tx, u)
+}
+
+// applyUpdate accepts the operation that the update needs, or updates the row if it needs none.
+func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (updateResult, error) {
+	if err := a.checkUpdate(u); err != nil {
+		return updateResult{}, err
+	}
+
+	switch {
+	case u.asks(false) && u.phase != environment.Suspended:
+		return a.acceptUpdate(ctx, tx, environment.KindSuspend, u)
+	case u.asks(true) && u.phase != environment.Active:
+		if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
+			return updateResult{}, err
+		}
+
+		return a.acceptUpdate(ctx, tx, environment.KindResume, u)
+	case u.phase == environment.Active && !equalJSON(u.update.Cluster, u.Request.Cluster):
+		return a.acceptUpdate(ctx, tx, environment.KindUpdate, u)
+	case equalJSON(u.updated, u.Instance):
+		return updateResult{}, nil
+	default:
+		return updateResult{}, a.updateRow(ctx, tx, u)
+	}
+}
+
+// updateRow applies an update that does not affect the runtime.
+func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
+	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
+		return err
+	}
+
+	entry := auditlog.Entry{Action: auditlog.ActionUpdate, InstanceID: u.ID, Status: http.StatusOK}
+	entry.Before, entry.After = auditlog.Difference(u.Shown(), u.updated.Shown())
+
+	return a.Trail.Record(ctx, tx, entry)
+}
+
+// checkUpdate rejects updates that the phase of the instance does not allow.
+func (a *api) checkUpdate(u updateContext) error {
+	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && isEmpty(u.parameters)
+
+	switch {
+	case u.phase == environment.CreationFailed:
+		return unprocessable("", textProvisionFailed)
+	case u.phase == environment.DeletionFailed:
+		return unprocessable("", textDeletionFailed)
+	case u.Expired() && (u.asks(true) || !contextOnly):
+		return unprocessable("", textExpired)
+	case u.asks(false) && u.phase != environment.Suspended:
+		if !a.Periods.Has(u.PlanName) {
+			return unprocessable("", fmt.Sprintf(textNotSuspendable, u.PlanName))
+		}
+	case u.phase == environment.SuspensionFailed && (u.asks(true) || !contextOnly):
+		return unprocessable("", textSuspensionOpen)
+	case u.phase == environment.ResumptionFailed && !contextOnly:
+		return unprocessable("", textResumptionOpen)
+	}
+
+	return nil
+}
+
+// acceptUpdate accepts an operation. Suspensions and updates change the row of the instance when they succeed, resumptions at once.
+func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (updateResult, error) {
+	if !u.acceptsIncomplete {
+		return updateResult{}, asyncRequired()
+	}
+
+	update := &u.update
+	if kind == environment.KindResume {
+		update = nil
+	}
+
+	operation, err := environment.NewOperation(kind, u.Instance, update, a.Clock.Now())
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	if operation, err = withAudit(ctx, operation, &u.Instance, &u.updated); err != nil {
+		return updateResult{}, err
+	}
+
+	return updateResult{operation: operation.ID, accepted: true}, a.Operations.Accept(ctx, tx, operation)
+}
+
+// repeatedUpdate answers an update during an unfinished operation: with that operation if it makes all the requested changes.
+func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateRequest, instance environment.Instance,
+	unfinished []process.Record,
+) (updateResult, error) {
+	running := unfinished[0]
+
+	conflicting := map[string]bool{
+		environment.KindProvision:   true,
+		environment.KindDeprovision: true,
+		environment.KindUpdate:      request.asks(false),
+		environment.KindSuspend:     request.asks(true),
+		environment.KindResume:      request.asks(false),
+	}
+	if conflicting[running.Kind] || len(unfinished) > 1 {
+		return updateResult{}, concurrent()
+	}
+
+	after, err := a.instanceAfter(ctx, tx, instance, running)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	target, err := a.targetPlan(request, after)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	update, err := a.resolveUpdate(request, after, target)
+	if err != nil {
+		return updateResult{}, err
+	}
+
+	requested, err := update.Apply(after)
+
+	switch {
+	case err != nil:
+		return updateResult{}, err
+	case !equalJSON(requested, after):
+		return updateResult{}, concurrent()
+	case !request.acceptsIncomplete:
+		return updateResult{}, asyncRequired()
+	default:
+		return updateResult{operation: running.ID}, nil
+	}
+}
+
+// instanceAfter returns the instance after the operation.
+func (a *api) instanceAfter(ctx context.Context, tx storage.Tx, instance environment.Instance, running process.Record,
+) (environment.Instance, error) {
+	payload, err := a.Operations.Payload(ctx, tx, running.ID)
+	if err != nil {
+		return instance, err
+	}
+
+	var data environment.Data
+	if err := json.Unmarshal(payload, &data); err != nil {
+		return instance, fmt.Errorf("decoding the data of operation %s: %w", running.ID, err)
+	}
+
+	if data.Update == nil {
+		return instance, nil
+	}
+
+	return data.Update.Apply(instance)
+}
