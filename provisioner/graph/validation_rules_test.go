@@ -91,7 +91,7 @@ func provisionRules() map[string]rule {
 			"each has its place", provisionOf(nil, fields{"clusterConfig": fields{
 				"gardenerConfig": azureFields(), "administrators": []any{"a", "b\n", long},
 			}}),
-			"clusterConfig.administrators[1] holds a character that cannot be printed; clusterConfig.administrators[2] has more than 256 characters",
+			"clusterConfig.administrators[1] contains a character that is not printable; clusterConfig.administrators[2] has more than 256 characters",
 			[]string{"config.clusterConfig.administrators[1]", "config.clusterConfig.administrators[2]"},
 		},
 		"many administrators": {
@@ -108,7 +108,7 @@ func provisionRules() map[string]rule {
 		},
 		"no agent": {
 			"Kyma needs its agent", provisionOf(nil, fields{"kymaConfig": fields{"version": "1", "components": []any{nil}}}),
-			"kymaConfig.components[0] must not be null; kymaConfig.components must hold compass-runtime-agent",
+			"kymaConfig.components[0] must not be null; kymaConfig.components must contain compass-runtime-agent",
 			[]string{"config.kymaConfig.components[0]", "config.kymaConfig.components"},
 		},
 		"component's namespace": {
@@ -125,12 +125,12 @@ func provisionRules() map[string]rule {
 		},
 		"hyphens": {
 			"two separate it from the project's", provisionOf(fields{"name": "a--b"}, nil),
-			"name must not hold two hyphens in a row",
+			"name must not contain consecutive hyphens",
 			[]string{inCluster + "name"},
 		},
 		"long cluster name": {
 			"it has a limit together with the project's", provisionOf(fields{"name": "c-0123456789012345"}, nil),
-			`name has, with the project's name "kyma", 22 characters, at most 21 are allowed`,
+			`name and the project name "kyma" have 22 characters together, at most 21 are allowed`,
 			[]string{inCluster + "name"},
 		},
 		"version": {
@@ -145,12 +145,12 @@ func provisionRules() map[string]rule {
 		},
 		"image version": {
 			"a version of no image says nothing", provisionOf(fields{"machineImageVersion": "1"}, nil),
-			"machineImageVersion needs machineImage",
+			"machineImageVersion requires machineImage",
 			[]string{inCluster + "machineImageVersion"},
 		},
 		"disk": {
 			"it needs type and size", provisionOf(fields{"diskType": "fast"}, nil),
-			"diskType and volumeSizeGB need each other",
+			"diskType and volumeSizeGB require each other",
 			[]string{inCluster + "diskType"},
 		},
 		"OpenStack's disk": {
@@ -191,7 +191,7 @@ func provisionRules() map[string]rule {
 		},
 		"other part": {
 			"the part is the provider's", provisionOf(fields{"provider": "gcp"}, nil),
-			"providerSpecificConfig must hold the part for provider gcp and no other",
+			"providerSpecificConfig must have the part for provider gcp and no other",
 			[]string{inCluster + "providerSpecificConfig"},
 		},
 		"no range": {
@@ -206,7 +206,7 @@ func provisionRules() map[string]rule {
 		},
 		"outside": {
 			"zones are in the network", provisionOf(azureZones(fields{"name": 1, "cidr": "10.0.0.0/19"}), nil),
-			"azureConfig.azureZones[0].cidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16",
+			"azureConfig.azureZones[0].cidr must be within azureConfig.vnetCidr, which is 10.250.0.0/16",
 			[]string{inCluster + "providerSpecificConfig.azureConfig.azureZones[0].cidr"},
 		},
 		"overlap": {
@@ -244,25 +244,25 @@ func provisionRules() map[string]rule {
 			"its issuer can be trusted, and signs as clusters can check", provisionOf(fields{"oidcConfig": fields{
 				"clientID": "c", "groupsClaim": "g", "issuerURL": "http://issuer", "signingAlgs": []any{"none"}, "usernameClaim": "u", "usernamePrefix": "-",
 			}}, nil),
-			`oidcConfig.issuerURL must be an https address without user, query and fragment, not "http://issuer"; ` +
+			`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "http://issuer"; ` +
 				"oidcConfig.signingAlgs[0] must be one of ",
 			[]string{inCluster + "oidcConfig.issuerURL", inCluster + "oidcConfig.signingAlgs[0]"},
 		},
 		"domain": {
 			"it has one primary provider", provisionOf(fields{"dnsConfig": fields{"domain": "no domain", "providers": []any{nil}}}, nil),
-			`dnsConfig.domain "no domain" is no domain: `,
+			`dnsConfig.domain "no domain" is not a domain: `,
 			[]string{inCluster + "dnsConfig.domain", inCluster + "dnsConfig.providers[0]", inCluster + "dnsConfig.providers"},
 		},
 		"primary provider": {
 			"there is one", provisionOf(fields{"dnsConfig": fields{"domain": "example.com", "providers": []any{fields{
 				"domainsInclude": []any{"example.com"}, "primary": false, "secretName": "s", "type": "t",
 			}}}}, nil),
-			"dnsConfig.providers must hold one primary provider, not 0",
+			"dnsConfig.providers must have one primary provider, not 0",
 			[]string{inCluster + "dnsConfig.providers"},
 		},
 		"name of a pool": {
 			"machines are called by it", provisionOf(pools(poolFields().with(fields{"name": "GPU with a long name"})), nil),
-			`additionalWorkers[0].name "GPU with a long name" cannot name a pool of machines: `,
+			`additionalWorkers[0].name "GPU with a long name" cannot name a worker pool: `,
 			[]string{inCluster + "additionalWorkers[0].name"},
 		},
 		"long name of a pool": {
@@ -294,22 +294,22 @@ func upgradeRules() map[string]rule {
 		},
 		"downgrade": {
 			"Kubernetes does not go back", change(fields{"kubernetesVersion": "1.32.1"}),
-			"kubernetesVersion must not be older than the present one, which is 1.33.2",
+			"kubernetesVersion must not be lower than the current version 1.33.2",
 			[]string{"config.gardenerConfig.kubernetesVersion"},
 		},
 		"skip": {
 			"nor two steps at once", change(fields{"kubernetesVersion": "1.35.1"}),
-			"kubernetesVersion must not skip a minor version: the present one is 1.33.2",
+			"kubernetesVersion must not skip a minor version: the current version is 1.33.2",
 			[]string{"config.gardenerConfig.kubernetesVersion"},
 		},
 		"zones of a pool": {
 			"machines cannot move", change(pools(poolFields().with(fields{"zones": []any{"2"}}))),
-			"additionalWorkers[0].zones must begin with those that the pool has: 1, 2",
+			"additionalWorkers[0].zones must start with the zones of the pool: 1, 2",
 			[]string{"config.gardenerConfig.additionalWorkers[0].zones"},
 		},
 		"network": {
 			"it is built already", change(fields{"providerSpecificConfig": fields{"azureConfig": azurePart().with(fields{"vnetCidr": "10.0.0.0/8"})}}),
-			"azureConfig.vnetCidr cannot be changed once the cluster is there",
+			"azureConfig.vnetCidr cannot be changed after the cluster is created",
 			[]string{"config.gardenerConfig.providerSpecificConfig.azureConfig.vnetCidr"},
 		},
 		"administrators": {

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// authenticationKey is the key under which Gardener looks for the configuration.
+	// authenticationKey is the key of the configuration in the ConfigMap, set by Gardener.
 	authenticationKey = "config.yaml"
 
-	// noPrefix is how an order says that user names get no prefix, as the flag of kube-apiserver has it.
+	// noPrefix in an order stands for user names without a prefix, as in the flags of kube-apiserver.
 	noPrefix   = "-"
 	claimEmail = "email"
 
-	// hashLength is how many letters of a hash tell one configuration of a cluster from another.
+	// hashLength is the number of hexadecimal digits that distinguish the configurations of a cluster.
 	hashLength = 10
 )
 
-// authenticationConfiguration is what kube-apiserver reads; k8s.io/apiserver has the type, and far more than is needed here.
+// authenticationConfiguration is the file that kube-apiserver reads. The original is in k8s.io/apiserver, a large dependency.
 type authenticationConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -51,9 +51,8 @@ type prefixedClaim struct {
 	Prefix string `json:"prefix"`
 }
 
-// authenticationOf returns the ConfigMap from which the cluster's API server learns whose tokens to trust; nil when the order names no
-// identity provider. Its name follows from its content: a change of the content is a change of the Shoot, so Gardener takes it up at
-// once, and what an earlier generation refers to stays as it was.
+// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. A hash of the content is part of
+// the name: so a new content changes the Shoot, Gardener reconciles at once, and earlier generations keep the content they refer to.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
@@ -71,7 +70,7 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 		}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode the authentication configuration: %w", err)
+		return nil, fmt.Errorf("encoding the authentication configuration: %w", err)
 	}
 
 	hash := sha256.Sum256(text)
@@ -87,14 +86,12 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 	}, nil
 }
 
-// HasIdentityProvider reports whether an order names one. An object whose texts are all empty names none: that is how clients read
-// that there is none.
+// HasIdentityProvider reports whether the order has one. Clients read a missing one as an object with empty texts, and may send that back.
 func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix keeps what the flags of kube-apiserver meant: without a prefix, names are told apart by their issuer, but for e-mail
-// addresses.
+// usernamePrefix follows the flags of kube-apiserver: without a prefix in the order it is the issuer, except for e-mail addresses.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

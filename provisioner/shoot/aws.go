@@ -8,7 +8,7 @@ import (
 
 const groupAWS = "aws.provider"
 
-// A container is one network hop farther from the metadata service than its machine.
+// metadataHopLimit is 2: a container is one network hop farther from the metadata service than its machine.
 const metadataHopLimit = 2
 
 type awsInfrastructure struct {
@@ -40,7 +40,7 @@ type awsMetadataOptions struct {
 	HTTPPutResponseHopLimit int    `json:"httpPutResponseHopLimit"`
 }
 
-// network is a virtual network that is made for the cluster.
+// network is the virtual network of the cluster.
 type network struct {
 	CIDR string `json:"cidr"`
 }

@@ -20,7 +20,7 @@ type azureInfrastructure struct {
 	Zoned    bool          `json:"zoned,omitempty"`
 }
 
-// azureNetworks has either one range of workers for all zones or zones with a range each.
+// azureNetworks has either one range for the workers of all zones or zones with a range each.
 type azureNetworks struct {
 	VNet       network          `json:"vnet"`
 	Workers    string           `json:"workers,omitempty"`

@@ -8,21 +8,24 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const networkType = "calico"
 
-// Objects are what Gardener makes a cluster of.
+// Objects are the objects in Gardener that make up a cluster.
 type Objects struct {
 	Shoot *gardencorev1beta1.Shoot
-	// Authentication is the ConfigMap that the Shoot refers to and that has to be there before it, or nil.
+	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must exist before the Shoot.
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects for the runtime, or failure.Invalid when its order has no part for its provider. What is left out stays
-// unset, so that Gardener decides. Send them to Gardener as their Manifests.
+// Build returns the objects of the runtime, or failure.Invalid if its order has no part for its provider. Fields that the order omits
+// stay unset: Gardener decides. Apply the objects as their Manifests.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -33,12 +36,12 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 
 	provider, err := providerOf(config, cloud)
 	if err != nil {
-		return nil, fmt.Errorf("describe provider %s: %w", config.Provider, err)
+		return nil, fmt.Errorf("building provider %s: %w", config.Provider, err)
 	}
 
 	extensions, err := extensionsOf(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("describe extensions: %w", err)
+		return nil, fmt.Errorf("building extensions: %w", err)
 	}
 
 	authentication, err := authenticationOf(runtime, options)
@@ -124,7 +127,7 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// given returns nil for a text that is left out or empty, which means the same.
+// given returns nil for nil and for "", which mean the same.
 func given(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
@@ -139,4 +142,91 @@ func valueOr[T any](value *T, otherwise T) T {
 	}
 
 	return *value
+}
+
+// Runtime is a cluster to build and its owner.
+type Runtime struct {
+	ID          string
+	OperationID string
+	// Tenant and SubAccount must be valid values of labels.
+	Tenant     string
+	SubAccount string
+	Config     *spec.Cluster
+}
+
+// Options are the settings that all Shoots of an installation share.
+type Options struct {
+	// Namespace is that of the Gardener project.
+	Namespace string
+	// AuditPolicyConfigMap names a ConfigMap in the namespace. If it is empty, Shoots have no audit policy.
+	AuditPolicyConfigMap string
+	// AuditLogTenant is the account under which the audit logging of the installation files all Shoots, or "".
+	AuditLogTenant string
+	// AuditLogs are the targets of the extension for audit logs. A Shoot without a target does not get the extension.
+	AuditLogs AuditLogs
+	// AutoUpdateKubernetes, AutoUpdateMachineImage and RequireIMDSv2 (AWS only) are the defaults of orders.
+	AutoUpdateKubernetes   bool
+	AutoUpdateMachineImage bool
+	RequireIMDSv2          bool
+	// MaintenanceWindows are the windows in which Gardener may update Shoots for production, by region. Without one Gardener chooses.
+	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
+	// Extensions are the types of the extensions of every Shoot. They must be registered in the Gardener installation.
+	Extensions []string
+}
+
+// Labels and annotations that identify the owner of a Shoot. Older tools read the legacy ones.
+const (
+	LabelAccount    = "account"
+	LabelSubAccount = "subaccount"
+	// LabelRuntimeID selects a Shoot and the other objects of its runtime in the namespace of the project.
+	LabelRuntimeID = "provisioner.environment-broker.io/runtime-id"
+
+	AnnotationRuntimeID         = "kcp.provisioner.kyma-project.io/runtime-id"
+	AnnotationOperationID       = "kcp.provisioner.kyma-project.io/operation-id"
+	AnnotationLicenceType       = "kcp.provisioner.kyma-project.io/licence-type"
+	AnnotationLegacyRuntimeID   = "compass.provisioner.kyma-project.io/runtime-id"
+	AnnotationLegacyOperationID = "compass.provisioner.kyma-project.io/operation-id"
+	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
+)
+
+func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name:      runtime.Config.Name,
+		Namespace: options.Namespace,
+		Labels: map[string]string{
+			LabelAccount:    runtime.Tenant,
+			LabelSubAccount: runtime.SubAccount,
+			LabelRuntimeID:  runtime.ID,
+		},
+		Annotations: map[string]string{
+			AnnotationRuntimeID:         runtime.ID,
+			AnnotationOperationID:       runtime.OperationID,
+			AnnotationLegacyRuntimeID:   runtime.ID,
+			AnnotationLegacyOperationID: runtime.OperationID,
+		},
+	}
+
+	if licence := given(runtime.Config.LicenceType); licence != nil {
+		meta.Annotations[AnnotationLicenceType] = *licence
+	}
+
+	if options.AuditLogTenant != "" {
+		meta.Annotations[AnnotationAuditLogTenant] = options.AuditLogTenant
+	}
+
+	return meta
+}
+
+// Manifest returns the object for server-side apply, with only the fields that are set: applying a field takes its ownership, and a typed
+// Shoot would include an empty status.
+func Manifest(object client.Object) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("converting %T %s: %w", object, object.GetName(), err)
+	}
+
+	unstructured.RemoveNestedField(fields, "status")
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+
+	return &unstructured.Unstructured{Object: fields}, nil
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// cloud is what differs between providers. To add one, write a function that returns its cloud and call it in cloudOf.
+// cloud is the part of a Shoot that differs between providers. A new provider needs a function that returns its cloud, called by cloudOf.
 type cloud struct {
-	// profile is the name of Gardener's cloud profile.
+	// profile is the name of the cloud profile in Gardener.
 	profile string
 	// nodes is the network that holds all nodes.
 	nodes string
-	// zones are the names of the zones that machines stand in.
+	// zones are the names of the zones of the machines.
 	zones []string
-	// exposureClass is the one of an order that names none, or empty.
+	// exposureClass is the default of the provider, or "".
 	exposureClass string
-	// infrastructure and controlPlane are read by the provider's extension of Gardener; worker is nil when there is nothing
-	// to tell.
+	// The extension of Gardener for the provider reads infrastructure, controlPlane and worker; worker may be nil.
 	infrastructure any
 	controlPlane   any
 	worker         any
@@ -47,12 +46,12 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	}
 }
 
-// typeMeta names a kind of an extension of Gardener.
+// typeMeta returns the type of a configuration of an extension.
 func typeMeta(group, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: group + ".extensions.gardener.cloud/v1alpha1", Kind: kind}
 }
 
-// raw packs what only an extension understands. It packs nothing for nil.
+// raw encodes the configuration of an extension; nil for nil.
 func raw(config any) (*runtime.RawExtension, error) {
 	if config == nil {
 		return nil, nil
@@ -60,7 +59,7 @@ func raw(config any) (*runtime.RawExtension, error) {
 
 	text, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", config, err)
+		return nil, fmt.Errorf("encoding %T: %w", config, err)
 	}
 
 	return &runtime.RawExtension{Raw: text}, nil

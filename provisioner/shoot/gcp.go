@@ -14,7 +14,7 @@ type gcpInfrastructure struct {
 	Networks gcpNetworks `json:"networks"`
 }
 
-// gcpNetworks holds the workers' range under its present name and under its former one.
+// gcpNetworks has the range of the workers under its current and its former name.
 type gcpNetworks struct {
 	Worker  string `json:"worker"`
 	Workers string `json:"workers"`
@@ -23,7 +23,7 @@ type gcpNetworks struct {
 type gcpControlPlane struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Zone is where Gardener's cloud controller thinks that the control plane stands.
+	// Zone is the zone of the cloud controller manager.
 	Zone string `json:"zone"`
 }
 

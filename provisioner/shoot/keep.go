@@ -1,16 +1,20 @@
 package shoot
 
 import (
+	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Keep takes over from the present Shoot what a change does not decide: versions that Gardener has raised meanwhile, whether the
-// cluster sleeps, the Seed that it has moved to, and what others have added to lists and configurations that are written whole. Gardener takes no older
-// version back. Fields that the Provisioner never writes need no help: server-side apply leaves them to their owners.
+// Keep copies from the present Shoot what a change does not decide: versions that Gardener has raised, whether the cluster is hibernated,
+// the Seed that it has moved to, and what others have added to lists and configurations that are written as a whole. Gardener rejects lower
+// versions. Server-side apply keeps fields that the Provisioner never writes.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
@@ -43,8 +47,8 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions leaves the extensions as they are that the Shoot has, but for what an order and the landscape decide of them: whether
-// the networking filter works, and where audit logs go. An extension that new Shoots do not get any more stays with those that have it.
+// keepExtensions keeps the extensions of the Shoot, except for what the order and the configuration decide: whether the networking filter
+// is enabled, and the target of audit logs. A Shoot keeps an extension that new Shoots no longer get.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -66,7 +70,7 @@ func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 		func(extension gardencorev1beta1.Extension) string { return extension.Type })
 }
 
-// withOthers adds to a list those of the present one whose names it does not have.
+// withOthers appends the present items whose names the list does not contain.
 func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	for _, item := range had {
 		if !slices.ContainsFunc(wanted, func(other T) bool { return name(other) == name(item) }) {
@@ -83,7 +87,7 @@ func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	}
 }
 
-// newer returns the newer of two versions. A version that leaves its patch open is as new as the one that Gardener chose for it.
+// newer returns the higher of two versions. A version without a patch equals the patch version that Gardener chose for it.
 func newer(wanted, present string) string {
 	if strings.HasPrefix(present, wanted+".") || Older(wanted, present) {
 		return present
@@ -92,7 +96,7 @@ func newer(wanted, present string) string {
 	return wanted
 }
 
-// Older reports whether a version comes before the other. What is no version comes before nothing.
+// Older reports whether version is lower than other. It is false if one of them is not a version.
 func Older(version, other string) bool {
 	one, err := semver.NewVersion(version)
 	if err != nil {
@@ -103,3 +107,83 @@ func Older(version, other string) bool {
 
 	return err == nil && one.LessThan(two)
 }
+
+// gatewayField is the only part of a provider configuration that an order removes by omitting it.
+const gatewayField = "natGateway"
+
+// keepConfig merges the configuration of a provider into the present one, which others may have extended. For the API server it is one
+// value without owners of its fields.
+func keepConfig(wanted, had *runtime.RawExtension) {
+	if wanted == nil || had == nil {
+		return
+	}
+
+	var ours, theirs any
+	if json.Unmarshal(wanted.Raw, &ours) != nil || json.Unmarshal(had.Raw, &theirs) != nil {
+		return // an unreadable configuration is replaced
+	}
+
+	if text, err := json.Marshal(overlay(theirs, ours)); err == nil {
+		wanted.Raw = text
+	}
+}
+
+// overlay merges objects by key and lists of objects by name. For other values it returns the wanted one.
+func overlay(had, wanted any) any {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		before, _ := had.(map[string]any)
+
+		merged := map[string]any{}
+		maps.Copy(merged, before)
+		delete(merged, gatewayField)
+
+		for key, value := range wanted {
+			merged[key] = overlay(before[key], value)
+		}
+
+		return merged
+	case []any:
+		before, _ := had.([]any)
+		merged := make([]any, 0, len(wanted))
+
+		for _, item := range wanted {
+			merged = append(merged, overlay(sameName(before, item), item))
+		}
+
+		return merged
+	default:
+		return wanted
+	}
+}
+
+// sameName returns the object in the list with the name of the item, or nil.
+func sameName(list []any, item any) any {
+	nameOf := func(value any) any {
+		object, _ := value.(map[string]any)
+
+		return object["name"]
+	}
+
+	at := slices.IndexFunc(list, func(other any) bool { return nameOf(item) != nil && nameOf(other) == nameOf(item) })
+	if at < 0 {
+		return nil
+	}
+
+	return list[at]
+}
+
+// Reader reads Shoots. Its errors are of package failure, NotFound for a Shoot that does not exist.
+type Reader interface {
+	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
+}
+
+// ToSleep reports whether the Shoot asks for hibernation.
+func ToSleep(shoot *gardencorev1beta1.Shoot) bool {
+	hibernation := shoot.Spec.Hibernation
+
+	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+}
+
+// Asleep reports whether the API server of the cluster does not answer because of hibernation, or will stop answering soon.
+func Asleep(shoot *gardencorev1beta1.Shoot) bool { return shoot.Status.IsHibernated || ToSleep(shoot) }

@@ -10,7 +10,7 @@ import (
 
 const groupOpenStack = "openstack.provider"
 
-// What an order for OpenStack gets that does not say otherwise: the names that the former Provisioner used.
+// The defaults of orders for OpenStack, as in Kyma Provisioner.
 const (
 	openStackProfile       = "converged-cloud-kyma"
 	openStackFloatingPool  = "FloatingIP-external-kyma-01"
@@ -20,7 +20,7 @@ const (
 type openStackInfrastructure struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// FloatingPoolName is the pool of the addresses by which the cluster is reached from outside.
+	// FloatingPoolName is the pool of the external addresses of the cluster.
 	FloatingPoolName string            `json:"floatingPoolName"`
 	Networks         openStackNetworks `json:"networks"`
 }

@@ -1,7 +1,10 @@
 package validation
 
 import (
+	"fmt"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -10,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// maxNames is how long the names of Shoot and project may be together: Gardener builds the names of cloud resources of them.
+// maxNames is the limit of Gardener for the names of Shoot and project together: they are part of the names of cloud resources.
 const maxNames = 21
 
-// cluster finds what is wrong with the Shoot. Its fields stand in clusterConfig.gardenerConfig, which the messages leave out.
+// cluster validates the fields of clusterConfig.gardenerConfig. Messages name them without that prefix.
 func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.within = "clusterConfig.gardenerConfig."
 	defer func() { p.within = "" }()
@@ -40,11 +43,11 @@ func (p *problems) name(name, project string) {
 	}
 
 	if strings.Contains(name, "--") {
-		p.add("name", "must not hold two hyphens in a row")
+		p.add("name", "must not contain consecutive hyphens")
 	}
 
 	if length := len(name) + len(project); length > maxNames {
-		p.add("name", "has, with the project's name %q, %d characters, at most %d are allowed", project, length, maxNames)
+		p.add("name", "and the project name %q have %d characters together, at most %d are allowed", project, length, maxNames)
 	}
 }
 
@@ -62,4 +65,65 @@ func (p *problems) binding(name string) {
 
 func given(text *string) bool {
 	return text != nil && *text != ""
+}
+
+// domain validates a domain of the cluster and its DNS providers.
+func (p *problems) domain(config *spec.DNS) {
+	if config == nil {
+		return
+	}
+
+	if wrong := validation.IsDNS1123Subdomain(config.Domain); len(wrong) > 0 {
+		p.add("dnsConfig.domain", "%q is not a domain: %s", config.Domain, wrong[0])
+	}
+
+	primaries := 0
+
+	for i, provider := range config.Providers {
+		at := fmt.Sprintf("dnsConfig.providers[%d]", i)
+		if provider == nil {
+			p.add(at, "must not be null")
+
+			continue
+		}
+
+		p.present(at+".type", provider.Type)
+		p.present(at+".secretName", provider.SecretName)
+
+		if provider.Primary {
+			primaries++
+		}
+	}
+
+	if len(config.Providers) > 0 && primaries != 1 {
+		p.add("dnsConfig.providers", "must have one primary provider, not %d", primaries)
+	}
+}
+
+// signingAlgorithms returns the algorithms that API servers accept. Naming some of them restricts nothing: an API server accepts all.
+func signingAlgorithms() []string {
+	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
+}
+
+// identityProvider refuses an identity provider that kube-apiserver would not accept.
+func (p *problems) identityProvider(config *spec.OIDC) {
+	if !shoot.HasIdentityProvider(config) {
+		return
+	}
+
+	p.present("oidcConfig.clientID", config.ClientID)
+	p.present("oidcConfig.usernameClaim", config.UsernameClaim)
+
+	issuer, err := url.Parse(config.IssuerURL)
+	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.User != nil ||
+		issuer.RawQuery != "" || strings.ContainsAny(config.IssuerURL, "?#") {
+		p.add("oidcConfig.issuerURL", "must be an https URL without user, query and fragment, not %q", config.IssuerURL)
+	}
+
+	for i, algorithm := range config.SigningAlgs {
+		if !slices.Contains(signingAlgorithms(), algorithm) {
+			p.add(fmt.Sprintf("oidcConfig.signingAlgs[%d]", i), "must be one of %s, not %q",
+				strings.Join(signingAlgorithms(), ", "), algorithm)
+		}
+	}
 }

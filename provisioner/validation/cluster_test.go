@@ -19,7 +19,7 @@ func TestProvisionCluster(t *testing.T) {
 		"NameTooLong": {
 			reason: "Gardener refuses names that are too long together with the project's.",
 			change: func(config *spec.Cluster) { config.Name = "c-012345678901234567" },
-			want:   `name has, with the project's name "kyma", 24 characters, at most 21 are allowed`,
+			want:   `name and the project name "kyma" have 24 characters together, at most 21 are allowed`,
 		},
 		"NameLongest": {
 			reason: "21 characters together are still allowed.",
@@ -35,7 +35,7 @@ func TestProvisionCluster(t *testing.T) {
 		"NameHyphens": {
 			reason: "Two hyphens separate the project's name from the Shoot's in cloud resources.",
 			change: func(config *spec.Cluster) { config.Name = "a--b" },
-			want:   "name must not hold two hyphens in a row",
+			want:   "name must not contain consecutive hyphens",
 		},
 		"VersionMinor": {
 			reason: "A version without its patch lets Gardener choose the newest patch.",
@@ -61,12 +61,12 @@ func TestProvisionCluster(t *testing.T) {
 		"ImageVersionAlone": {
 			reason: "A version of no image says nothing.",
 			change: func(config *spec.Cluster) { config.MachineImage = nil },
-			want:   "machineImageVersion needs machineImage",
+			want:   "machineImageVersion requires machineImage",
 		},
 		"DiskTypeAlone": {
 			reason: "A disk needs type and size; the former Provisioner dropped a half-given one silently.",
 			change: func(config *spec.Cluster) { config.VolumeSizeGB = nil },
-			want:   "diskType and volumeSizeGB need each other",
+			want:   "diskType and volumeSizeGB require each other",
 		},
 		"DiskSize": {
 			reason: "A disk holds at least one gigabyte.",
@@ -125,7 +125,7 @@ func TestProvisionCluster(t *testing.T) {
 				config.OIDCConfig = &spec.OIDC{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
 			},
 			want: "oidcConfig.clientID must not be empty; " +
-				`oidcConfig.issuerURL must be an https address without user, query and fragment, not "https://user@issuer.example.com"`,
+				`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "https://user@issuer.example.com"`,
 		},
 		"NoIdentityProvider": {
 			reason: "An empty object is how clients read that there is none.",
@@ -138,11 +138,11 @@ func TestProvisionCluster(t *testing.T) {
 			change: func(config *spec.Cluster) {
 				config.DNSConfig = &spec.DNS{Domain: "no domain", Providers: []*spec.DNSProvider{{}, nil}}
 			},
-			want: `dnsConfig.domain "no domain" is no domain: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
+			want: `dnsConfig.domain "no domain" is not a domain: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
 				"characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for " +
 				"validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'); " +
 				"dnsConfig.providers[0].type must not be empty; dnsConfig.providers[0].secretName must not be empty; " +
-				"dnsConfig.providers[1] must not be null; dnsConfig.providers must hold one primary provider, not 0",
+				"dnsConfig.providers[1] must not be null; dnsConfig.providers must have one primary provider, not 0",
 		},
 		"FailureTolerance": {
 			reason: "A control plane survives the loss of a node or of a zone.",

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// runtimeAgent connects a runtime. Without it nobody would know of its Kyma.
+	// runtimeAgent connects the runtime to Director.
 	runtimeAgent = "compass-runtime-agent"
 
 	maxComponents = 200
 	maxEntries    = 500
 )
 
-// UpgradeRuntime returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
+// UpgradeRuntime returns nil or one failure.Invalid that lists the invalid fields and the reasons.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
-	found := problems{what: "the runtime cannot be upgraded like this"}
+	found := problems{what: "the upgrade is invalid"}
 
 	if input.KymaConfig == nil {
 		found.add("kymaConfig", "is missing")
@@ -54,11 +54,11 @@ func (p *problems) kyma(config *spec.Kyma) {
 	}
 
 	if !seen[runtimeAgent] {
-		p.add(field, "must hold %s", runtimeAgent)
+		p.add(field, "must contain %s", runtimeAgent)
 	}
 }
 
-// component finds what is wrong with one, and notes its name among those seen.
+// component validates a component and adds its name to seen.
 func (p *problems) component(field string, component *spec.Component, seen map[string]bool) {
 	if component == nil {
 		p.add(field, "must not be null")
@@ -85,7 +85,7 @@ func (p *problems) component(field string, component *spec.Component, seen map[s
 	p.entries(field+".configuration", component.Configuration)
 }
 
-// entries finds entries that are missing, have no key, or the key of another one. A text of theirs may be secret and is not told.
+// entries refuses entries that are null, have no key, or repeat a key. Messages contain no values: they may be secret.
 func (p *problems) entries(field string, entries []*spec.Entry) {
 	if len(entries) > maxEntries {
 		p.add(field, "has %d entries, at most %d are allowed", len(entries), maxEntries)

@@ -61,7 +61,7 @@ func TestKyma(t *testing.T) {
 		"NoAgent": {
 			reason: "Without its agent a runtime could not be connected.",
 			change: func(config *spec.Kyma) { config.Components = config.Components[:1] },
-			want:   "kymaConfig.components must hold compass-runtime-agent",
+			want:   "kymaConfig.components must contain compass-runtime-agent",
 		},
 		"NullComponent": {
 			reason: "The schema lets null through, nothing else does.",
@@ -143,11 +143,11 @@ func TestUpgradeRuntime(t *testing.T) {
 		"Valid": {reason: "An upgrade obeys the same rules as an order.", config: kyma()},
 		"Wrong": {
 			reason: "They are told in the words of the upgrade.", config: wrong,
-			want: "the runtime cannot be upgraded like this: kymaConfig.version must not be empty",
+			want: "the upgrade is invalid: kymaConfig.version must not be empty",
 		},
 		"Nothing": {
 			reason: "An upgrade from our own code may lack what GraphQL would insist on.",
-			want:   "the runtime cannot be upgraded like this: kymaConfig is missing",
+			want:   "the upgrade is invalid: kymaConfig is missing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxPools is how many pools an order may have beside the first one.
+	// maxPools is the maximum number of additional worker pools.
 	maxPools = 50
-	// maxPoolName is what Gardener allows: the names of machines begin with the pool's.
+	// maxPoolName is the limit of Gardener: the name of the pool is a prefix of the names of its machines.
 	maxPoolName = 15
 )
 
-// machines finds what is wrong with the machines of a pool. The names of its fields begin with at.
+// machines validates the machines of a pool. at is the prefix of its fields.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
 	if given(pool.MachineImageVersion) && !given(pool.MachineImage) {
-		p.add(at+"machineImageVersion", "needs machineImage")
+		p.add(at+"machineImageVersion", "requires machineImage")
 	}
 
 	if provider == openstack {
@@ -36,7 +36,7 @@ func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	}
 
 	if given(pool.DiskType) != (pool.VolumeSizeGB != nil) {
-		p.add(at+"diskType", "and volumeSizeGB need each other")
+		p.add(at+"diskType", "and volumeSizeGB require each other")
 	}
 
 	if pool.VolumeSizeGB != nil {
@@ -44,7 +44,7 @@ func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	}
 }
 
-// workers finds what is wrong with the number of machines of a pool.
+// workers validates the size of a pool.
 func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.count(at+"autoScalerMin", pool.AutoScalerMin, 0)
 	p.count(at+"autoScalerMax", pool.AutoScalerMax, 1)
@@ -66,14 +66,14 @@ func (p *problems) count(field string, count, least int) {
 	}
 }
 
-// enoughMachines finds a limit of machines under which a zone would stay empty.
+// enoughMachines refuses a maximum that would leave a zone without machines.
 func (p *problems) enoughMachines(at string, most, zones int) {
 	if most > 0 && most < zones {
 		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 	}
 }
 
-// additionalWorkers finds what is wrong with the pools beside the first one.
+// additionalWorkers validates the worker pools after the first one.
 func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	const field = "additionalWorkers"
 
@@ -99,7 +99,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 
 func (p *problems) poolName(field, name string, others []string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		p.add(field, "%q cannot name a pool of machines: %s", name, wrong[0])
+		p.add(field, "%q cannot name a worker pool: %s", name, wrong[0])
 	}
 
 	if len(name) > maxPoolName {
@@ -128,7 +128,7 @@ func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.enoughMachines(at, pool.AutoScalerMax, count)
 }
 
-// sameZones finds a pool that is there and would leave a zone or have its zones in another order: machines cannot move.
+// sameZones refuses to remove or reorder the zones of an existing pool: machines cannot move to another zone.
 func (p *problems) sameZones(present, wanted *spec.Cluster) {
 	all := shoot.Zones(present)
 	zonesOf := func(pool *spec.WorkerPool) []string {
@@ -143,7 +143,7 @@ func (p *problems) sameZones(present, wanted *spec.Cluster) {
 		for _, before := range present.AdditionalWorkers {
 			had, wants := zonesOf(before), zonesOf(pool)
 			if before.Name == pool.Name && (len(wants) < len(had) || !slices.Equal(had, wants[:len(had)])) {
-				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i), "must begin with those that the pool has: %s", strings.Join(had, ", "))
+				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i), "must start with the zones of the pool: %s", strings.Join(had, ", "))
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func TestProvisionPools(t *testing.T) {
 		"NameSyntax": {
 			reason: "Machines are named after their pool.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "GPU" },
-			want:   `additionalWorkers[0].name "GPU" cannot name a pool of machines: ` + label,
+			want:   `additionalWorkers[0].name "GPU" cannot name a worker pool: ` + label,
 		},
 		"NameLength": {
 			reason: "Gardener allows no longer one.",
@@ -63,8 +63,8 @@ func TestProvisionPools(t *testing.T) {
 				pool.AutoScalerMin, pool.MaxSurge = 4, 0
 			},
 			want: "additionalWorkers[0].machineType must not be empty; " +
-				"additionalWorkers[0].machineImageVersion needs machineImage; " +
-				"additionalWorkers[0].diskType and volumeSizeGB need each other; " +
+				"additionalWorkers[0].machineImageVersion requires machineImage; " +
+				"additionalWorkers[0].diskType and volumeSizeGB require each other; " +
 				"additionalWorkers[0].autoScalerMin must not be more than autoScalerMax; " +
 				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
 		},
@@ -128,12 +128,12 @@ func TestUpgradePools(t *testing.T) {
 		"FewerZones": {
 			reason: "Machines cannot move.",
 			had:    []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{in("1")},
-			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1, 2",
+			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1, 2",
 		},
 		"OtherZones": {
 			reason: "Machines cannot move.",
 			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("2")},
-			problem: "additionalWorkers[0].zones must begin with those that the pool has: 1",
+			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1",
 		},
 	}
 
@@ -150,7 +150,7 @@ func TestUpgradePools(t *testing.T) {
 
 			want := ""
 			if tc.problem != "" {
-				want = "the runtime cannot be upgraded like this: " + tc.problem
+				want = "the upgrade is invalid: " + tc.problem
 			}
 
 			if (err == nil) != (want == "") || err != nil && (!failure.Is(err, failure.Invalid) || err.Error() != want) {

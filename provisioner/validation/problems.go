@@ -8,25 +8,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxProblems is how many problems one error tells; the rest is only counted.
+// maxProblems is the number of problems that one error lists; the others are counted.
 const maxProblems = 10
 
-// problems collects what is wrong, each with the field that it is about.
+// problems collects the problems of a request and the fields that they concern.
 type problems struct {
-	// what begins the text that tells them.
+	// what is the start of the error text.
 	what string
-	// within is the object of the request whose fields are looked at. The text leaves it out.
+	// within is the path of the object that is being validated. Messages omit it.
 	within string
-	told   []string
+	texts  []string
 	paths  []string
 }
 
 func (p *problems) add(field, format string, args ...any) {
-	p.told = append(p.told, field+" "+fmt.Sprintf(format, args...))
+	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
 	p.paths = append(p.paths, p.path(field))
 }
 
-// path is where in the arguments of a mutation the field stands.
+// path returns the path of the field in the arguments of the mutation.
 func (p *problems) path(field string) string {
 	if part, _, _ := strings.Cut(field, "."); slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
 		field = "providerSpecificConfig." + field
@@ -35,22 +35,22 @@ func (p *problems) path(field string) string {
 	return "config." + p.within + field
 }
 
-// err returns all problems as one error, nil when there are none.
+// err returns all problems as one error, or nil.
 func (p *problems) err() error {
-	told, paths := p.told, p.paths
-	if len(told) == 0 {
+	texts, paths := p.texts, p.paths
+	if len(texts) == 0 {
 		return nil
 	}
 
-	if more := len(told) - maxProblems; more > 0 {
-		told = append(told[:maxProblems:maxProblems], fmt.Sprintf("and %d problems more", more))
+	if more := len(texts) - maxProblems; more > 0 {
+		texts = append(texts[:maxProblems:maxProblems], fmt.Sprintf("and %d more problems", more))
 		paths = paths[:maxProblems]
 	}
 
-	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(told, "; ")).At(unrepeated(paths)...)
+	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(texts, "; ")).At(unrepeated(paths)...)
 }
 
-// unrepeated returns the paths in their order, each once.
+// unrepeated returns the paths without duplicates.
 func unrepeated(paths []string) []string {
 	var once []string
 
@@ -63,14 +63,14 @@ func unrepeated(paths []string) []string {
 	return once
 }
 
-// present finds a text that is empty.
+// present refuses an empty text.
 func (p *problems) present(field, value string) {
 	if value == "" {
 		p.add(field, "must not be empty")
 	}
 }
 
-// oneOf finds a text that is given and not one of those allowed.
+// oneOf refuses a text that is set to anything but the allowed ones.
 func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	if value == nil || *value == "" {
 		return
@@ -83,7 +83,7 @@ func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)
 }
 
-// unique finds names that are empty or occur more than once.
+// unique refuses empty and repeated names.
 func (p *problems) unique(field string, names []string) {
 	seen := make(map[string]bool, len(names))
 

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The providers as orders name them.
+// The providers, by their names in orders.
 const (
 	aws       = "aws"
 	azure     = "azure"
@@ -16,14 +16,14 @@ const (
 	openstack = "openstack"
 )
 
-// What Azure's NAT gateways accept, in minutes.
+// The limits of Azure's NAT gateways, in minutes.
 const (
 	minIdleTimeout = 4
 	maxIdleTimeout = 120
 )
 
-// provider finds what is wrong with the provider, its part of the order, and the networks, whose shape is the provider's. It returns the
-// names of the zones.
+// provider validates the provider, its part of the order, and the networks, which depend on the provider. It returns the names of the
+// zones.
 func (p *problems) provider(config *spec.Cluster) []string {
 	workers := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
@@ -37,7 +37,7 @@ func (p *problems) provider(config *spec.Cluster) []string {
 
 	parts := config.ProviderSpecificConfig
 	if !slices.Equal(givenParts(parts), []string{config.Provider}) {
-		p.add("providerSpecificConfig", "must hold the part for provider %s and no other", config.Provider)
+		p.add("providerSpecificConfig", "must have the part for provider %s and no other", config.Provider)
 
 		return nil
 	}
@@ -62,7 +62,7 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	return zones
 }
 
-// givenParts returns the providers that the order has a part for.
+// givenParts returns the providers for which the order has a part.
 func givenParts(parts *spec.Provider) []string {
 	var providers []string
 
@@ -89,7 +89,7 @@ func givenParts(parts *spec.Provider) []string {
 	return providers
 }
 
-// zones looks at zones that share one network and returns them.
+// zones validates zones that share one network, and returns them.
 func (p *problems) zones(field string, names []string) []string {
 	if len(names) == 0 {
 		p.add(field, "must not be empty")
@@ -100,7 +100,7 @@ func (p *problems) zones(field string, names []string) []string {
 	return names
 }
 
-// aws returns the network that holds all nodes, and the zones.
+// aws validates the part for AWS. It returns the network of all nodes, and the zones.
 func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"
 
@@ -138,7 +138,7 @@ func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string
 	return network, names
 }
 
-// azure returns the network that holds all nodes, and the zones.
+// azure validates the part for Azure. It returns the network of all nodes, and the zones.
 func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []string) {
 	const field = "azureConfig.azureZones"
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	wrongPart = "providerSpecificConfig must hold the part for provider azure and no other"
+	wrongPart = "providerSpecificConfig must have the part for provider azure and no other"
 	noRange   = "must be an IPv4 range such as 10.250.0.0/16, not "
 )
 
@@ -88,7 +88,7 @@ func TestProvisionProvider(t *testing.T) {
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.240.0.0/12"
 			},
-			want: "workerCidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16",
+			want: "workerCidr must be within azureConfig.vnetCidr, which is 10.250.0.0/16",
 		},
 		"AzureZones": {
 			reason: "Zones have a number and a range of their own each, inside of the network.", config: azureCluster,
@@ -99,7 +99,7 @@ func TestProvisionProvider(t *testing.T) {
 			},
 			want: "azureConfig.azureZones[2].name must be at least 1; " +
 				`azureConfig.azureZones[1] repeats "1"; ` +
-				"azureConfig.azureZones[2].cidr must be inside of azureConfig.vnetCidr, which is 10.250.0.0/16; " +
+				"azureConfig.azureZones[2].cidr must be within azureConfig.vnetCidr, which is 10.250.0.0/16; " +
 				"azureConfig.azureZones[1].cidr overlaps azureConfig.azureZones[0].cidr, which is 10.250.0.0/19",
 		},
 		"AzureZonesTwice": {
@@ -144,7 +144,7 @@ func TestProvisionProvider(t *testing.T) {
 				zone.Name, zone.PublicCIDR, zone.InternalCIDR = "", zone.WorkerCIDR, "10.0.0.0/20"
 			},
 			want: "awsConfig.awsZones[0] must not be empty; " +
-				"awsConfig.awsZones[0].internalCidr must be inside of awsConfig.vpcCidr, which is 10.250.0.0/16; " +
+				"awsConfig.awsZones[0].internalCidr must be within awsConfig.vpcCidr, which is 10.250.0.0/16; " +
 				"awsConfig.awsZones[0].publicCidr overlaps awsConfig.awsZones[0].workerCidr, which is 10.250.0.0/19",
 		},
 		"GCP": {

@@ -15,15 +15,15 @@ const (
 	maxAdministratorRunes = 256
 )
 
-// Rules are what an order has to obey in one landscape and not in another.
+// Rules are the rules that depend on the installation.
 type Rules struct {
-	// Project is the name of the Gardener project. A Shoot's name and its project's have 21 characters at most, together.
+	// Project is the name of the Gardener project. With the name of a Shoot it has at most 21 characters.
 	Project string
 }
 
-// Provision returns nil or one failure.Invalid that names each field that is wrong, and what is wrong with it.
+// Provision returns nil or one failure.Invalid that lists the invalid fields and the reasons.
 func Provision(input spec.Runtime, rules Rules) error {
-	found := problems{what: "the runtime cannot be ordered like this"}
+	found := problems{what: "the order is invalid"}
 
 	if input.Metadata == nil {
 		found.add("runtimeInput", "is missing")
@@ -69,7 +69,7 @@ func (p *problems) administrators(field string, names []string) {
 		}
 
 		if !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
-			p.add(at, "holds a character that cannot be printed")
+			p.add(at, "contains a character that is not printable")
 		}
 	}
 }

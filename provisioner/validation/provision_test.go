@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-const cannot = "the runtime cannot be ordered like this: "
+const cannot = "the order is invalid: "
 
 func TestProvision(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestProvision(t *testing.T) {
 				input.ClusterConfig.Administrators = []string{"jane@example.com", "", "a\nb", strings.Repeat("x", 257)}
 			},
 			want: "clusterConfig.administrators[1] must not be empty; " +
-				"clusterConfig.administrators[2] holds a character that cannot be printed; " +
+				"clusterConfig.administrators[2] contains a character that is not printable; " +
 				"clusterConfig.administrators[3] has more than 256 characters",
 		},
 		"AdministratorsCount": {
@@ -69,7 +69,7 @@ func TestProvision(t *testing.T) {
 				"clusterConfig.administrators[4] must not be empty; clusterConfig.administrators[5] must not be empty; " +
 				"clusterConfig.administrators[6] must not be empty; clusterConfig.administrators[7] must not be empty; " +
 				"clusterConfig.administrators[8] must not be empty; clusterConfig.administrators[9] must not be empty; " +
-				"and 2 problems more",
+				"and 2 more problems",
 		},
 	}
 

@@ -2,14 +2,13 @@ package validation
 
 import "net/netip"
 
-// addresses is a range of addresses and the field that holds it. Its prefix is the zero value when the field held no range,
-// which is then told already, and it takes part in no comparison.
+// addresses is an address range and its field. If the field holds no valid range, prefix is the zero value and comparisons ignore it.
 type addresses struct {
 	field  string
 	prefix netip.Prefix
 }
 
-// parse reads a range and finds what is no IPv4 CIDR that starts where its range starts.
+// parse reads a range. It refuses anything but an IPv4 CIDR whose address is the first of its range.
 func (p *problems) parse(field, text string) addresses {
 	prefix, err := netip.ParsePrefix(text)
 
@@ -25,7 +24,7 @@ func (p *problems) parse(field, text string) addresses {
 	return addresses{field: field, prefix: prefix.Masked()}
 }
 
-// parseOptional is parse for a field that may be left out.
+// parseOptional is parse for an optional field.
 func (p *problems) parseOptional(field string, text *string) addresses {
 	if text == nil || *text == "" {
 		return addresses{field: field}
@@ -34,7 +33,7 @@ func (p *problems) parseOptional(field string, text *string) addresses {
 	return p.parse(field, *text)
 }
 
-// inside finds ranges that are not wholly in the outer one.
+// inside refuses ranges that are not within the outer one.
 func (p *problems) inside(outer addresses, inner ...addresses) {
 	for _, one := range inner {
 		if !outer.prefix.IsValid() || !one.prefix.IsValid() {
@@ -42,12 +41,12 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 		}
 
 		if one.prefix.Bits() < outer.prefix.Bits() || !outer.prefix.Contains(one.prefix.Addr()) {
-			p.add(one.field, "must be inside of %s, which is %s", outer.field, outer.prefix)
+			p.add(one.field, "must be within %s, which is %s", outer.field, outer.prefix)
 		}
 	}
 }
 
-// disjoint finds ranges that share addresses.
+// disjoint refuses ranges that overlap.
 func (p *problems) disjoint(ranges ...addresses) {
 	for i, one := range ranges {
 		for _, other := range ranges[:i] {

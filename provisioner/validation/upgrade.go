@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// UpgradeShoot returns the order of the cluster as it is after the upgrade: what the upgrade names is replaced, the rest stays. It
-// returns one failure.Invalid that names each field that is wrong or cannot be changed any more. Only what the upgrade is about is
-// looked at: a cluster that was ordered under other rules can still be changed. The present order is not touched.
+// UpgradeShoot returns the configuration of the cluster after the upgrade: fields of the upgrade that are set replace the present ones.
+// It returns one failure.Invalid that lists the fields that are invalid or cannot be changed. It validates only what the upgrade changes:
+// a cluster that was ordered under other rules can still be upgraded. It does not modify present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
-	found := problems{what: "the runtime cannot be upgraded like this"}
+	found := problems{what: "the upgrade is invalid"}
 
 	if upgrade.GardenerConfig == nil {
 		found.add("gardenerConfig", "is missing")
@@ -58,7 +58,7 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
-// noEmptyTexts finds texts that are given and empty: whether they are to be kept or to be removed cannot be told.
+// noEmptyTexts refuses texts that are set to "": that could mean to keep them or to remove them.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -83,7 +83,7 @@ func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.MaxSurge, upgrade.MaxSurge)
 	replace(&config.MaxUnavailable, upgrade.MaxUnavailable)
 
-	// The version belongs to the image: another image without one begins with its newest.
+	// The version belongs to the image: another image without a version gets its newest one.
 	if upgrade.MachineImage != nil && (config.MachineImage == nil || *config.MachineImage != *upgrade.MachineImage) {
 		config.MachineImage, config.MachineImageVersion = upgrade.MachineImage, nil
 	}
@@ -117,7 +117,7 @@ func replaceOptional[T any](value **T, by *T) {
 	}
 }
 
-// noDowngrade finds a version to which Gardener would not bring the cluster: an older one, or one that skips a minor version.
+// noDowngrade refuses a version that Gardener would not upgrade to: a lower one, or one that skips a minor version.
 func (p *problems) noDowngrade(present, wanted string) {
 	had, err := semver.NewVersion(present)
 	if err != nil {
@@ -126,21 +126,20 @@ func (p *problems) noDowngrade(present, wanted string) {
 
 	to, err := semver.NewVersion(wanted)
 	if err != nil {
-		return // told already
+		return // version has refused it
 	}
 
 	switch {
 	case strings.HasPrefix(present, wanted+"."):
-		// The patch is Gardener's choice.
+		// Gardener has chosen the patch version.
 	case shoot.Older(wanted, present):
-		p.add("kubernetesVersion", "must not be older than the present one, which is %s", present)
+		p.add("kubernetesVersion", "must not be lower than the current version %s", present)
 	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
-		p.add("kubernetesVersion", "must not skip a minor version: the present one is %s", present)
+		p.add("kubernetesVersion", "must not skip a minor version: the current version is %s", present)
 	}
 }
 
-// providerChange returns the part of the order for the provider as it is after the upgrade. What decides on networks and zones is
-// built already and stays.
+// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones: they exist already.
 func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {
@@ -148,7 +147,7 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 	}
 
 	if !slices.Equal(givenParts(upgrade), []string{config.Provider}) {
-		p.add("providerSpecificConfig", "must hold the part for provider %s and no other", config.Provider)
+		p.add("providerSpecificConfig", "must have the part for provider %s and no other", config.Provider)
 
 		return present
 	}
@@ -180,7 +179,7 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
-	// Left out, they stay.
+	// Zones that are omitted stay.
 	if len(upgrade.Zones) > 0 {
 		p.same("azureConfig.zones", present.Zones, upgrade.Zones)
 	}
@@ -211,9 +210,9 @@ func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	}
 }
 
-// same finds a value that is another one than the cluster was made with.
+// same refuses a value that differs from the present one.
 func (p *problems) same(field string, present, upgrade any) {
 	if !reflect.DeepEqual(present, upgrade) {
-		p.add(field, "cannot be changed once the cluster is there")
+		p.add(field, "cannot be changed after the cluster is created")
 	}
 }

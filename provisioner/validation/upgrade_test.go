@@ -165,12 +165,12 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		},
 		"Downgrade": {
 			reason: "Kubernetes has no way back.", upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.34.1")},
-			want: "kubernetesVersion must not be older than the present one, which is 1.34.5",
+			want: "kubernetesVersion must not be lower than the current version 1.34.5",
 		},
 		"Skip": {
 			reason:  "Each minor version is upgraded to from the one before.",
 			upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.36")},
-			want:    "kubernetesVersion must not skip a minor version: the present one is 1.34.5",
+			want:    "kubernetesVersion must not skip a minor version: the current version is 1.34.5",
 		},
 		"Machines": {
 			reason: "The rules of an order hold for what it becomes.", cluster: gcpCluster,
@@ -189,7 +189,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				IssuerURL: "http://issuer.example.com", SigningAlgs: []string{"HS256"},
 			}},
 			want: "oidcConfig.clientID must not be empty; oidcConfig.usernameClaim must not be empty; " +
-				`oidcConfig.issuerURL must be an https address without user, query and fragment, not "http://issuer.example.com"; ` +
+				`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "http://issuer.example.com"; ` +
 				`oidcConfig.signingAlgs[0] must be one of RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512, not "HS256"`,
 		},
 		"Administrators": {
@@ -203,7 +203,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		"OtherProvider": {
 			reason: "A cluster does not change its provider.", cluster: gcpCluster,
 			upgrade: azure(func(*spec.Azure) {}),
-			want:    "providerSpecificConfig must hold the part for provider gcp and no other",
+			want:    "providerSpecificConfig must have the part for provider gcp and no other",
 		},
 		"AzureNetwork": {
 			reason: "Networks and zones are built already.",
@@ -212,8 +212,8 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				config.AzureZones = append(config.AzureZones, &spec.AzureZone{Name: 3, CIDR: "10.250.128.0/19"})
 				config.IdleConnectionTimeoutMinutes = new(1)
 			}),
-			want: "azureConfig.vnetCidr cannot be changed once the cluster is there; " +
-				"azureConfig.azureZones cannot be changed once the cluster is there; " +
+			want: "azureConfig.vnetCidr cannot be changed after the cluster is created; " +
+				"azureConfig.azureZones cannot be changed after the cluster is created; " +
 				"azureConfig.idleConnectionTimeoutMinutes must be between 4 and 120",
 		},
 		"AWSZones": {
@@ -221,14 +221,14 @@ func TestUpgradeShootRefuses(t *testing.T) {
 			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
 				AWSConfig: &spec.AWS{VpcCIDR: "10.250.0.0/16"},
 			}},
-			want: "awsConfig.awsZones cannot be changed once the cluster is there",
+			want: "awsConfig.awsZones cannot be changed after the cluster is created",
 		},
 		"GCPZones": {
 			reason: "Zones cannot be exchanged.", cluster: gcpCluster,
 			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
 				GCPConfig: &spec.GCP{Zones: []string{"europe-west3-c"}},
 			}},
-			want: "gcpConfig.zones cannot be changed once the cluster is there",
+			want: "gcpConfig.zones cannot be changed after the cluster is created",
 		},
 		"OpenStack": {
 			reason: "Neither can what OpenStack was told.", cluster: openStackCluster,
@@ -237,9 +237,9 @@ func TestUpgradeShootRefuses(t *testing.T) {
 					Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "octavia", FloatingPoolName: new("other"), CloudProfileName: new("other"),
 				},
 			}},
-			want: "openStackConfig.loadBalancerProvider cannot be changed once the cluster is there; " +
-				"openStackConfig.floatingPoolName cannot be changed once the cluster is there; " +
-				"openStackConfig.cloudProfileName cannot be changed once the cluster is there",
+			want: "openStackConfig.loadBalancerProvider cannot be changed after the cluster is created; " +
+				"openStackConfig.floatingPoolName cannot be changed after the cluster is created; " +
+				"openStackConfig.cloudProfileName cannot be changed after the cluster is created",
 		},
 	}
 
@@ -258,7 +258,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				t.Fatalf("%s\nwant an error of kind %s, got %v", tc.reason, failure.Invalid, err)
 			}
 
-			if diff := cmp.Diff("the runtime cannot be upgraded like this: "+tc.want, err.Error()); diff != "" {
+			if diff := cmp.Diff("the upgrade is invalid: "+tc.want, err.Error()); diff != "" {
 				t.Errorf("%s\nUpgradeShoot(): -want +got:\n%s", tc.reason, diff)
 			}
 		})

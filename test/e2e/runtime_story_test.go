@@ -502,7 +502,7 @@ func (c clusters) refusals(runtimeID string) {
 		config map[string]any
 		want   string
 	}{
-		{map[string]any{"kubernetesVersion": "1.34.5"}, "kubernetesVersion must not be older than the present one, which is 1.34.7"},
+		{map[string]any{"kubernetesVersion": "1.34.5"}, "kubernetesVersion must not be lower than the current version 1.34.7"},
 		{map[string]any{"kubernetesVersion": "1.36.1"}, "kubernetesVersion must not skip a minor version"},
 		{map[string]any{"machineType": ""}, "machineType must not be empty"},
 		{map[string]any{"autoScalerMax": 0}, "autoScalerMax must be between 1"},

@@ -11,7 +11,7 @@ import (
 type AWSProviderConfigInput struct {
 	VpcCidr  string          `json:"vpcCidr"`
 	AwsZones []*AWSZoneInput `json:"awsZones,omitempty"`
-	// Whether machines demand tokens from whoever reads their metadata. Left out, the Provisioner's configuration decides.
+	// Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner decides.
 	EnableIMDSv2 *bool `json:"enableIMDSv2"`
 }
 
@@ -24,7 +24,7 @@ func (v *AWSProviderConfigInput) GetAwsZones() []*AWSZoneInput { return v.AwsZon
 // GetEnableIMDSv2 returns AWSProviderConfigInput.EnableIMDSv2, and is useful for accessing the field via an interface.
 func (v *AWSProviderConfigInput) GetEnableIMDSv2() *bool { return v.EnableIMDSv2 }
 
-// A zone with its three ranges inside of vpcCidr.
+// A zone with its three ranges within vpcCidr.
 type AWSZoneInput struct {
 	Name         string `json:"name"`
 	PublicCidr   string `json:"publicCidr"`
@@ -44,16 +44,16 @@ func (v *AWSZoneInput) GetInternalCidr() string { return v.InternalCidr }
 // GetWorkerCidr returns AWSZoneInput.WorkerCidr, and is useful for accessing the field via an interface.
 func (v *AWSZoneInput) GetWorkerCidr() string { return v.WorkerCidr }
 
-// Either azureZones or zones; without both, the machines stand in no particular zone.
+// Either azureZones or zones. Without both, the machines are in no particular zone.
 type AzureProviderConfigInput struct {
 	VnetCidr string `json:"vnetCidr"`
 	// Zones that share the range workerCidr. Prefer azureZones.
 	Zones []string `json:"zones"`
-	// Zones that have a range each.
+	// Zones with a range each.
 	AzureZones []*AzureZoneInput `json:"azureZones,omitempty"`
-	// False when left out.
+	// The default is false.
 	EnableNatGateway *bool `json:"enableNatGateway"`
-	// 4 to 120; 4 when left out.
+	// 4 to 120. The default is 4.
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes"`
 }
 
@@ -88,7 +88,7 @@ func (v *AzureZoneInput) GetCidr() string { return v.Cidr }
 // Change includes the requested fields of the GraphQL type OperationChange.
 // The GraphQL type's documentation follows.
 //
-// An operation that changed. Ask runtimeOperationStatus, with the tenant, for the rest.
+// An operation that changed. runtimeOperationStatus returns the rest, with the tenant.
 type Change struct {
 	Id        string         `json:"id"`
 	RuntimeID string         `json:"runtimeID"`
@@ -110,10 +110,10 @@ func (v *Change) GetState() OperationState { return v.State }
 
 // ChangesResponse is returned by Changes on success.
 type ChangesResponse struct {
-	// Feeds a broker with the operations that changed, whoever their tenant is. Without `after` it answers at once with the
-	// present cursor. With a cursor it answers as soon as an operation has changed since then, or with an empty list once
-	// waitSeconds (0 to 30) have passed. A cursor that is no longer known is an error with code 400: start again without one,
-	// after asking for the operations you wait for. This query needs no tenant and shows nothing that belongs to one.
+	// Returns the operations of all tenants that changed, for a broker. Without `after` it answers at once with the current cursor. With a
+	// cursor it answers when an operation has changed since, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+	// with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
+	// a tenant.
 	Result *ChangesResult `json:"result"`
 }
 
@@ -123,11 +123,11 @@ func (v *ChangesResponse) GetResult() *ChangesResult { return v.Result }
 // ChangesResult includes the requested fields of the GraphQL type OperationChanges.
 // The GraphQL type's documentation follows.
 //
-// What changed since a cursor.
+// The operations that changed since a cursor.
 type ChangesResult struct {
-	// Stands for everything up to and with the operations of this answer. Send it as `after` next time; it means nothing else.
+	// The position after the operations of this answer, an opaque text. Send it as `after` in the next request.
 	Cursor string `json:"cursor"`
-	// Each operation is named once, however often it changed.
+	// Each operation appears once, however often it changed.
 	Operations []*Change `json:"operations"`
 }
 
@@ -139,7 +139,7 @@ func (v *ChangesResult) GetOperations() []*Change { return v.Operations }
 
 type ClusterConfigInput struct {
 	GardenerConfig *GardenerConfigInput `json:"gardenerConfig,omitempty"`
-	// The users who get all rights in the cluster, as its identity provider names them.
+	// Users who get all rights in the cluster, by the names that its identity provider issues.
 	Administrators []string `json:"administrators"`
 }
 
@@ -153,7 +153,7 @@ type ComponentConfigurationInput struct {
 	Component     string              `json:"component"`
 	Namespace     string              `json:"namespace"`
 	Configuration []*ConfigEntryInput `json:"configuration,omitempty"`
-	// Where the component comes from, when not from the release.
+	// Must be empty: components come from the release.
 	SourceURL        *string           `json:"sourceURL"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy"`
 }
@@ -178,7 +178,7 @@ func (v *ComponentConfigurationInput) GetConflictStrategy() *ConflictStrategy {
 type ConfigEntryInput struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Whether the value must be kept secret.
+	// Whether the value is secret. Secret values are never shown.
 	Secret *bool `json:"secret"`
 }
 
@@ -194,9 +194,9 @@ func (v *ConfigEntryInput) GetSecret() *bool { return v.Secret }
 type ConflictStrategy string
 
 const (
-	// Keeps what was there and lays the new values over it.
+	// Keeps present values that the new configuration does not contain.
 	ConflictStrategyMerge ConflictStrategy = "Merge"
-	// Drops what was there.
+	// Drops present values that the new configuration does not contain.
 	ConflictStrategyReplace ConflictStrategy = "Replace"
 )
 
@@ -237,8 +237,8 @@ func (v *DNSProviderInput) GetType() string { return v.Type }
 
 // DeprovisionRuntimeResponse is returned by DeprovisionRuntime on success.
 type DeprovisionRuntimeResponse struct {
-	// Removes the cluster with everything on it and answers with the id of the operation. It may be called while another
-	// operation runs, which is then cancelled; called again, it answers with the operation that already removes the runtime.
+	// Deletes the cluster with everything on it and answers with the id of the operation. An operation in progress is canceled. While the
+	// runtime is being removed, the same operation is returned again.
 	Result string `json:"result"`
 }
 
@@ -252,57 +252,57 @@ type GCPProviderConfigInput struct {
 // GetZones returns GCPProviderConfigInput.Zones, and is useful for accessing the field via an interface.
 func (v *GCPProviderConfigInput) GetZones() []string { return v.Zones }
 
-// The cluster to order from Gardener. Ranges of addresses are IPv4 CIDRs such as 10.250.0.0/16.
+// The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16.
 type GardenerConfigInput struct {
-	// The name of the Shoot. Together with the name of the Gardener project it has at most 21 characters.
+	// The name of the Shoot. With the name of the Gardener project it has at most 21 characters.
 	Name              string `json:"name"`
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// One of aws, azure, gcp, openstack.
 	Provider string `json:"provider"`
-	// The name of the binding in the Gardener project that gives access to the cloud account.
+	// The credentials binding of the cloud account, in the Gardener project.
 	TargetSecret string  `json:"targetSecret"`
 	Region       string  `json:"region"`
 	MachineType  string  `json:"machineType"`
 	MachineImage *string `json:"machineImage"`
-	// Needs machineImage.
+	// Requires machineImage.
 	MachineImageVersion *string `json:"machineImageVersion"`
-	// Goes with volumeSizeGB.
+	// Requires volumeSizeGB, and the other way round.
 	DiskType     *string `json:"diskType"`
 	VolumeSizeGB *int    `json:"volumeSizeGB"`
-	// The range of the nodes; inside of the virtual network, where one is given.
+	// The range of the nodes, within the virtual network if the provider has one.
 	WorkerCidr    string  `json:"workerCidr"`
 	PodsCidr      *string `json:"podsCidr"`
 	ServicesCidr  *string `json:"servicesCidr"`
 	AutoScalerMin int     `json:"autoScalerMin"`
 	// At least the number of zones.
 	AutoScalerMax int `json:"autoScalerMax"`
-	// How many machines an update may add for a while.
+	// How many machines an update may add temporarily.
 	MaxSurge int `json:"maxSurge"`
-	// How many machines an update may take away for a while.
+	// How many machines may be unavailable during an update.
 	MaxUnavailable int `json:"maxUnavailable"`
 	// One of evaluation, testing, development, production.
 	Purpose     *string `json:"purpose"`
 	LicenceType *string `json:"licenceType"`
-	// Left out, the Provisioner's configuration decides.
+	// If omitted, the configuration of the Provisioner decides.
 	EnableKubernetesVersionAutoUpdate *bool `json:"enableKubernetesVersionAutoUpdate"`
-	// Left out, the Provisioner's configuration decides.
+	// If omitted, the configuration of the Provisioner decides.
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate"`
-	// The part for the provider that `provider` names, and none for another.
+	// The part for the provider that `provider` names, and no other.
 	ProviderSpecificConfig *ProviderSpecificInput `json:"providerSpecificConfig,omitempty"`
 	DnsConfig              *DNSConfigInput        `json:"dnsConfig,omitempty"`
-	// The Seed that has to run the control plane. Left out, Gardener chooses.
+	// The Seed that runs the control plane. If omitted, Gardener chooses one.
 	Seed              *string          `json:"seed"`
 	OidcConfig        *OIDCConfigInput `json:"oidcConfig,omitempty"`
 	ExposureClassName *string          `json:"exposureClassName"`
-	// Whether traffic to and from blocked addresses is let through; true when left out.
+	// Whether traffic to and from blocked addresses is allowed. The default is true.
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled"`
-	// What the control plane has to survive: the loss of a node or of a zone. Left out, of nothing.
+	// The failure that the control plane tolerates: node or zone. If omitted, none.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance"`
-	// Whether only operators inside of the European Union may have access.
+	// Whether access is restricted to operators in the European Union.
 	EuAccess *bool `json:"euAccess"`
-	// Accepted and without effect, as it always was.
+	// Has no effect.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion"`
-	// Pools of machines beside the first one, which the fields above describe.
+	// Worker pools after the first one, which the fields above describe.
 	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
@@ -409,7 +409,7 @@ func (v *GardenerConfigInput) GetShootAndSeedSameRegion() *bool { return v.Shoot
 // GetAdditionalWorkers returns GardenerConfigInput.AdditionalWorkers, and is useful for accessing the field via an interface.
 func (v *GardenerConfigInput) GetAdditionalWorkers() []*WorkerPoolInput { return v.AdditionalWorkers }
 
-// What to change of a cluster; the rest stays. The fields mean what they mean in GardenerConfigInput.
+// Changes of a cluster. Fields that are omitted stay. GardenerConfigInput describes the fields.
 type GardenerUpgradeInput struct {
 	KubernetesVersion                   *string                `json:"kubernetesVersion"`
 	MachineType                         *string                `json:"machineType"`
@@ -428,7 +428,7 @@ type GardenerUpgradeInput struct {
 	OidcConfig                          *OIDCConfigInput       `json:"oidcConfig,omitempty"`
 	ExposureClassName                   *string                `json:"exposureClassName"`
 	ShootNetworkingFilterDisabled       *bool                  `json:"shootNetworkingFilterDisabled"`
-	// Replaces all pools beside the first one; an empty list removes them.
+	// Replaces all pools after the first one; an empty list removes them.
 	AdditionalWorkers []*WorkerPoolInput `json:"additionalWorkers,omitempty"`
 }
 
@@ -496,7 +496,7 @@ func (v *GardenerUpgradeInput) GetAdditionalWorkers() []*WorkerPoolInput { retur
 
 // KubeconfigResponse is returned by Kubeconfig on success.
 type KubeconfigResponse struct {
-	// Describes a runtime. The kubeconfig is made anew by each query that selects it, and only then.
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
 	Result *KubeconfigResult `json:"result"`
 }
 
@@ -516,7 +516,7 @@ func (v *KubeconfigResult) GetRuntimeConfiguration() *RuntimeConfiguration {
 type KymaConfigInput struct {
 	Version string       `json:"version"`
 	Profile *KymaProfile `json:"profile"`
-	// Installed in this order. There is at least one, and compass-runtime-agent is among them.
+	// The components, installed in this order. compass-runtime-agent must be one of them.
 	Components []*ComponentConfigurationInput `json:"components,omitempty"`
 	// Values for all components.
 	Configuration    []*ConfigEntryInput `json:"configuration,omitempty"`
@@ -541,9 +541,9 @@ func (v *KymaConfigInput) GetConflictStrategy() *ConflictStrategy { return v.Con
 type KymaProfile string
 
 const (
-	// Small: for trying things out.
+	// Small, for evaluation.
 	KymaProfileEvaluation KymaProfile = "Evaluation"
-	// Sized and replicated for real use.
+	// Sized and replicated for production.
 	KymaProfileProduction KymaProfile = "Production"
 )
 
@@ -602,14 +602,14 @@ func (v *OpenStackProviderConfigInput) GetLoadBalancerProvider() string {
 
 // Operation includes the GraphQL fields of OperationStatus requested by the fragment Operation.
 type Operation struct {
-	// Names the operation in runtimeOperationStatus.
+	// The id for runtimeOperationStatus.
 	Id        *string        `json:"id"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// What the operation does at the moment, for people.
+	// The progress or the outcome of the operation, for people.
 	Message   *string `json:"message"`
 	RuntimeID *string `json:"runtimeID"`
-	// Is always an object; its fields are empty when there is no error.
+	// Never null; without an error its fields are empty.
 	LastError *OperationLastError `json:"lastError"`
 }
 
@@ -634,13 +634,13 @@ func (v *Operation) GetLastError() *OperationLastError { return v.LastError }
 // OperationLastError includes the requested fields of the GraphQL type LastError.
 // The GraphQL type's documentation follows.
 //
-// Why an operation failed, or why it has to try again.
+// Why an operation failed, or why it is being retried.
 type OperationLastError struct {
-	// What happened, for people.
+	// The cause, for people.
 	ErrMessage string `json:"errMessage"`
-	// What happened, for programs: a short code.
+	// The cause, for programs: a short code.
 	Reason string `json:"reason"`
-	// In which system it happened.
+	// The system that reported the cause.
 	Component string `json:"component"`
 }
 
@@ -656,13 +656,13 @@ func (v *OperationLastError) GetComponent() string { return v.Component }
 type OperationState string
 
 const (
-	// The operation is accepted and has not begun.
+	// The operation is accepted and has not started.
 	OperationStatePending OperationState = "Pending"
-	// The operation runs, or stops because it was cancelled.
+	// The operation runs, or is being canceled.
 	OperationStateInprogress OperationState = "InProgress"
-	// The operation has ended and done what it should.
+	// The operation has completed.
 	OperationStateSucceeded OperationState = "Succeeded"
-	// The operation has ended without doing all that it should; lastError says why.
+	// The operation has failed or was canceled; lastError has the cause.
 	OperationStateFailed OperationState = "Failed"
 )
 
@@ -675,7 +675,7 @@ var AllOperationState = []OperationState{
 
 // OperationStatusResponse is returned by OperationStatus on success.
 type OperationStatusResponse struct {
-	// Tells how far an operation is.
+	// Returns the status of an operation.
 	Result *Operation `json:"result"`
 }
 
@@ -689,17 +689,17 @@ const (
 	OperationTypeProvision OperationType = "Provision"
 	// Creates a cluster.
 	OperationTypeProvisionnoinstall OperationType = "ProvisionNoInstall"
-	// Changes Kyma.
+	// Upgrades Kyma or rolls it back.
 	OperationTypeUpgrade OperationType = "Upgrade"
-	// Changes the cluster.
+	// Changes or wakes the cluster.
 	OperationTypeUpgradeshoot OperationType = "UpgradeShoot"
-	// Uninstalls Kyma and removes the cluster.
+	// Uninstalls Kyma and deletes the cluster.
 	OperationTypeDeprovision OperationType = "Deprovision"
-	// Removes the cluster.
+	// Deletes the cluster.
 	OperationTypeDeprovisionnoinstall OperationType = "DeprovisionNoInstall"
 	// Connects the runtime agent again.
 	OperationTypeReconnectruntime OperationType = "ReconnectRuntime"
-	// Stops the machines of the cluster.
+	// Hibernates the cluster.
 	OperationTypeHibernate OperationType = "Hibernate"
 )
 
@@ -714,7 +714,7 @@ var AllOperationType = []OperationType{
 	OperationTypeHibernate,
 }
 
-// Exactly one of these.
+// Exactly one of the fields is set.
 type ProviderSpecificInput struct {
 	GcpConfig       *GCPProviderConfigInput       `json:"gcpConfig,omitempty"`
 	AzureConfig     *AzureProviderConfigInput     `json:"azureConfig,omitempty"`
@@ -739,7 +739,7 @@ func (v *ProviderSpecificInput) GetOpenStackConfig() *OpenStackProviderConfigInp
 type ProvisionRuntimeInput struct {
 	RuntimeInput  *RuntimeInput       `json:"runtimeInput,omitempty"`
 	ClusterConfig *ClusterConfigInput `json:"clusterConfig,omitempty"`
-	// Left out, the cluster stays without Kyma.
+	// If omitted, the cluster has no Kyma.
 	KymaConfig *KymaConfigInput `json:"kymaConfig,omitempty"`
 }
 
@@ -754,7 +754,7 @@ func (v *ProvisionRuntimeInput) GetKymaConfig() *KymaConfigInput { return v.Kyma
 
 // ProvisionRuntimeResponse is returned by ProvisionRuntime on success.
 type ProvisionRuntimeResponse struct {
-	// Creates a cluster and, when kymaConfig is given, installs Kyma on it. The answer holds the id of the new runtime.
+	// Creates a cluster and, with kymaConfig, installs Kyma on it. The answer has the id of the new runtime.
 	Result *Operation `json:"result"`
 }
 
@@ -763,14 +763,14 @@ func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
-	// Gives an administrator access to the cluster for some hours. It is null while there is no cluster.
+	// An admin kubeconfig that is valid for some hours. It is null while there is no cluster.
 	Kubeconfig *string `json:"kubeconfig"`
 }
 
 // GetKubeconfig returns RuntimeConfiguration.Kubeconfig, and is useful for accessing the field via an interface.
 func (v *RuntimeConfiguration) GetKubeconfig() *string { return v.Kubeconfig }
 
-// How the runtime is known outside of the cluster.
+// How Director lists the runtime.
 type RuntimeInput struct {
 	Name        string         `json:"name"`
 	Description *string        `json:"description"`
@@ -788,7 +788,7 @@ func (v *RuntimeInput) GetLabels() map[string]any { return v.Labels }
 
 // RuntimeStatusResponse is returned by RuntimeStatus on success.
 type RuntimeStatusResponse struct {
-	// Describes a runtime. The kubeconfig is made anew by each query that selects it, and only then.
+	// Returns the status of a runtime. Each query that selects the kubeconfig creates a new one.
 	Result *RuntimeStatusResult `json:"result"`
 }
 
@@ -805,7 +805,7 @@ func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.Las
 
 type UpgradeShootInput struct {
 	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig,omitempty"`
-	// Replaces all administrators. Left out, they stay.
+	// Replaces all administrators. If omitted, they stay.
 	Administrators []string `json:"administrators"`
 }
 
@@ -817,25 +817,25 @@ func (v *UpgradeShootInput) GetAdministrators() []string { return v.Administrato
 
 // UpgradeShootResponse is returned by UpgradeShoot on success.
 type UpgradeShootResponse struct {
-	// Changes the cluster: its Kubernetes version, its machines, its administrators. What cannot be changed any more is refused: networks,
-	// zones, an older version. While another operation is in progress the upgrade is refused too; try again when that has ended. The
-	// runtime is told as it was until the operation has succeeded.
+	// Changes the cluster: its Kubernetes version, its machines, its administrators. Networks and zones cannot be changed, and the version
+	// cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus shows the former configuration
+	// until the operation has succeeded.
 	Result *Operation `json:"result"`
 }
 
 // GetResult returns UpgradeShootResponse.Result, and is useful for accessing the field via an interface.
 func (v *UpgradeShootResponse) GetResult() *Operation { return v.Result }
 
-// A pool of machines beside the first one, whose name is cpu-worker-0.
+// A worker pool after the first one, which is named cpu-worker-0.
 type WorkerPoolInput struct {
-	// At most 15 characters: the names of its machines begin with it.
+	// At most 15 characters: it is the prefix of the names of its machines.
 	Name        string `json:"name"`
 	MachineType string `json:"machineType"`
-	// Left out, image and version are those of the first pool.
+	// If omitted, image and version are those of the first pool.
 	MachineImage *string `json:"machineImage"`
-	// Needs machineImage.
+	// Requires machineImage.
 	MachineImageVersion *string `json:"machineImageVersion"`
-	// Goes with volumeSizeGB.
+	// Requires volumeSizeGB, and the other way round.
 	DiskType      *string `json:"diskType"`
 	VolumeSizeGB  *int    `json:"volumeSizeGB"`
 	AutoScalerMin int     `json:"autoScalerMin"`
@@ -843,7 +843,7 @@ type WorkerPoolInput struct {
 	AutoScalerMax  int `json:"autoScalerMax"`
 	MaxSurge       int `json:"maxSurge"`
 	MaxUnavailable int `json:"maxUnavailable"`
-	// Some of the cluster's zones; left out, all of them.
+	// Zones of the cluster. If omitted, all of them.
 	Zones []string `json:"zones"`
 }
 

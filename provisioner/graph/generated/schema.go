@@ -1223,73 +1223,71 @@ func (ec *executionContext) introspectType(name string) (*introspection.Type, er
 
 var sources = []*ast.Source{
 	{Name: "../../schema.graphql", Input: `"""
-A free-form JSON object, such as the labels of a runtime. Its values may be of any JSON type.
+A JSON object with values of any type, such as the labels of a runtime.
 """
 scalar Labels
 
 # ---- Mutations and queries -------------------------------------------------------------------------------------------
 
 """
-Every mutation starts a job and answers with the operation that does it, or with the id of that operation; follow the job
-with runtimeOperationStatus.
+Every mutation accepts an operation and answers with it, or with its id. Follow it with runtimeOperationStatus.
 
-Headers: ` + "`" + `tenant` + "`" + ` names the account and is needed by every call but operationChanges; ` + "`" + `sub-account` + "`" + ` is noted by
-provisionRuntime; ` + "`" + `Idempotency-Key` + "`" + `, at most 255 printable characters, makes a mutation safe to repeat: the same key
-answers with the same operation.
+Headers: ` + "`" + `tenant` + "`" + ` names the account; every request needs it, except operationChanges. ` + "`" + `sub-account` + "`" + ` is stored by provisionRuntime.
+` + "`" + `Idempotency-Key` + "`" + `, at most 255 printable ASCII characters, makes a mutation safe to repeat: the same key returns the same operation.
 """
 type Mutation {
-  "Creates a cluster and, when kymaConfig is given, installs Kyma on it. The answer holds the id of the new runtime."
+  "Creates a cluster and, with kymaConfig, installs Kyma on it. The answer has the id of the new runtime."
   provisionRuntime(config: ProvisionRuntimeInput!): OperationStatus
 
   """
-  Installs another version of Kyma, or the same one with another configuration: the components that kymaConfig names and no other. Values
-  that it does not name stay as they were ordered before, unless its conflictStrategy is Replace. A runtime without Kyma is refused, a
-  hibernated one too, and any while another operation is in progress.
+  Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
+  not contain stay as they are, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
+  operation in progress.
   """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
 
   """
-  Removes the cluster with everything on it and answers with the id of the operation. It may be called while another
-  operation runs, which is then cancelled; called again, it answers with the operation that already removes the runtime.
+  Deletes the cluster with everything on it and answers with the id of the operation. An operation in progress is canceled. While the
+  runtime is being removed, the same operation is returned again.
   """
   deprovisionRuntime(id: String!): String!
 
   """
-  Changes the cluster: its Kubernetes version, its machines, its administrators. What cannot be changed any more is refused: networks,
-  zones, an older version. While another operation is in progress the upgrade is refused too; try again when that has ended. The
-  runtime is told as it was until the operation has succeeded.
+  Changes the cluster: its Kubernetes version, its machines, its administrators. Networks and zones cannot be changed, and the version
+  cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus shows the former configuration
+  until the operation has succeeded.
   """
   upgradeShoot(id: String!, config: UpgradeShootInput!): OperationStatus
 
-  "Stops the machines of the cluster and its control plane; its data stays. upgradeShoot leaves it asleep."
+  "Stops the machines and the control plane of the cluster. Its data stays. upgradeShoot does not wake it."
   hibernateRuntime(id: String!): OperationStatus
 
-  "Brings a hibernated cluster back. The operation is told as an UpgradeShoot, which clients of former versions know."
+  "Wakes a hibernated cluster. Its operation is shown as UpgradeShoot, which clients of Kyma Provisioner know."
   wakeUpRuntime(id: String!): OperationStatus
 
   """
-  Installs again what was installed before the last upgrade of Kyma, whether that succeeded or failed, and answers with the runtime, whose
-  lastOperationStatus is the operation that does it, told as an Upgrade. It is refused when the last change of Kyma was no upgrade. A
-  change of the cluster is not rolled back by it: order another one with upgradeShoot.
+  Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Answers with the runtime; its
+  lastOperationStatus is the accepted operation, shown as Upgrade. Fails if the last change of Kyma was no upgrade. It does not roll back
+  the cluster: use upgradeShoot.
   """
   rollBackUpgradeOperation(id: String!): RuntimeStatus
 
-  "Hands the runtime agent a new token and answers with the id of the operation that waits for its connection."
+  "Gives the runtime agent a new token and answers with the id of the operation that waits for its connection."
   reconnectRuntimeAgent(id: String!): String!
 }
 
 type Query {
-  "Describes a runtime. The kubeconfig is made anew by each query that selects it, and only then."
+  "Returns the status of a runtime. Each query that selects the kubeconfig creates a new one."
   runtimeStatus(id: String!): RuntimeStatus
 
-  "Tells how far an operation is."
+  "Returns the status of an operation."
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
-  Feeds a broker with the operations that changed, whoever their tenant is. Without ` + "`" + `after` + "`" + ` it answers at once with the
-  present cursor. With a cursor it answers as soon as an operation has changed since then, or with an empty list once
-  waitSeconds (0 to 30) have passed. A cursor that is no longer known is an error with code 400: start again without one,
-  after asking for the operations you wait for. This query needs no tenant and shows nothing that belongs to one.
+  Returns the operations of all tenants that changed, for a broker. Without ` + "`" + `after` + "`" + ` it answers at once with the current cursor. With a
+  cursor it answers when an operation has changed since, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+  with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
+  a tenant.
   """
   operationChanges(after: String, waitSeconds: Int = 20): OperationChanges!
 }
@@ -1301,64 +1299,64 @@ enum OperationType {
   Provision
   "Creates a cluster."
   ProvisionNoInstall
-  "Changes Kyma."
+  "Upgrades Kyma or rolls it back."
   Upgrade
-  "Changes the cluster."
+  "Changes or wakes the cluster."
   UpgradeShoot
-  "Uninstalls Kyma and removes the cluster."
+  "Uninstalls Kyma and deletes the cluster."
   Deprovision
-  "Removes the cluster."
+  "Deletes the cluster."
   DeprovisionNoInstall
   "Connects the runtime agent again."
   ReconnectRuntime
-  "Stops the machines of the cluster."
+  "Hibernates the cluster."
   Hibernate
 }
 
 enum OperationState {
-  "The operation is accepted and has not begun."
+  "The operation is accepted and has not started."
   Pending
-  "The operation runs, or stops because it was cancelled."
+  "The operation runs, or is being canceled."
   InProgress
-  "The operation has ended and done what it should."
+  "The operation has completed."
   Succeeded
-  "The operation has ended without doing all that it should; lastError says why."
+  "The operation has failed or was canceled; lastError has the cause."
   Failed
 }
 
 type OperationStatus {
-  "Names the operation in runtimeOperationStatus."
+  "The id for runtimeOperationStatus."
   id: String
   operation: OperationType!
   state: OperationState!
-  "What the operation does at the moment, for people."
+  "The progress or the outcome of the operation, for people."
   message: String
   runtimeID: String
-  "Always empty. Clients of former versions select it."
+  "Always null. Clients of Kyma Provisioner select it."
   compassRuntimeID: String
-  "Is always an object; its fields are empty when there is no error."
+  "Never null; without an error its fields are empty."
   lastError: LastError
 }
 
-"Why an operation failed, or why it has to try again."
+"Why an operation failed, or why it is being retried."
 type LastError {
-  "What happened, for people."
+  "The cause, for people."
   errMessage: String!
-  "What happened, for programs: a short code."
+  "The cause, for programs: a short code."
   reason: String!
-  "In which system it happened."
+  "The system that reported the cause."
   component: String!
 }
 
-"What changed since a cursor."
+"The operations that changed since a cursor."
 type OperationChanges {
-  "Stands for everything up to and with the operations of this answer. Send it as ` + "`" + `after` + "`" + ` next time; it means nothing else."
+  "The position after the operations of this answer, an opaque text. Send it as ` + "`" + `after` + "`" + ` in the next request."
   cursor: String!
-  "Each operation is named once, however often it changed."
+  "Each operation appears once, however often it changed."
   operations: [OperationChange!]!
 }
 
-"An operation that changed. Ask runtimeOperationStatus, with the tenant, for the rest."
+"An operation that changed. runtimeOperationStatus returns the rest, with the tenant."
 type OperationChange {
   id: String!
   runtimeID: String!
@@ -1366,7 +1364,7 @@ type OperationChange {
   state: OperationState!
 }
 
-# ---- What a runtime is -----------------------------------------------------------------------------------------------
+# ---- Runtimes --------------------------------------------------------------------------------------------------------
 
 type RuntimeStatus {
   lastOperationStatus: OperationStatus
@@ -1380,7 +1378,7 @@ enum RuntimeAgentConnectionStatus {
   Pending
   "The agent is connected."
   Connected
-  "The agent has lost its connection or could not set it up."
+  "The agent could not connect, or has lost its connection."
   Disconnected
 }
 
@@ -1395,18 +1393,18 @@ type Error {
 
 type HibernationStatus {
   hibernated: Boolean
-  "Whether the cluster could be hibernated now."
+  "Whether the cluster can be hibernated now."
   hibernationPossible: Boolean
 }
 
 type RuntimeConfig {
   clusterConfig: GardenerConfig
   kymaConfig: KymaConfig
-  "Gives an administrator access to the cluster for some hours. It is null while there is no cluster."
+  "An admin kubeconfig that is valid for some hours. It is null while there is no cluster."
   kubeconfig: String
 }
 
-"A cluster as it was ordered from Gardener. The fields mean what they mean in GardenerConfigInput."
+"The configuration of a cluster. GardenerConfigInput describes the fields."
 type GardenerConfig {
   name: String
   kubernetesVersion: String
@@ -1430,10 +1428,10 @@ type GardenerConfig {
   licenceType: String
   enableKubernetesVersionAutoUpdate: Boolean
   enableMachineImageVersionAutoUpdate: Boolean
-  "Select ` + "`" + `provider` + "`" + ` too: it says which type this is."
+  "The part for the provider. The field ` + "`" + `provider` + "`" + ` names its type."
   providerSpecificConfig: ProviderSpecificConfig
   dnsConfig: DNSConfig
-  "Is always an object; its fields are empty when no identity provider was ordered."
+  "Never null; without an identity provider its fields are empty."
   oidcConfig: OIDCConfig
   exposureClassName: String
   shootNetworkingFilterDisabled: Boolean
@@ -1442,7 +1440,7 @@ type GardenerConfig {
   additionalWorkers: [WorkerPool!]
 }
 
-"A pool of machines beside the first one. The fields mean what they mean in WorkerPoolInput."
+"A worker pool after the first one. WorkerPoolInput describes the fields."
 type WorkerPool {
   name: String!
   machineType: String!
@@ -1518,16 +1516,16 @@ type OIDCConfig {
 }
 
 enum KymaProfile {
-  "Small: for trying things out."
+  "Small, for evaluation."
   Evaluation
-  "Sized and replicated for real use."
+  "Sized and replicated for production."
   Production
 }
 
 enum ConflictStrategy {
-  "Keeps what was there and lays the new values over it."
+  "Keeps present values that the new configuration does not contain."
   Merge
-  "Drops what was there."
+  "Drops present values that the new configuration does not contain."
   Replace
 }
 
@@ -1547,21 +1545,21 @@ type ComponentConfiguration {
 
 type ConfigEntry {
   key: String!
-  "Empty when the entry is secret."
+  "Empty for a secret entry."
   value: String!
   secret: Boolean
 }
 
-# ---- What is ordered -------------------------------------------------------------------------------------------------
+# ---- Orders ----------------------------------------------------------------------------------------------------------
 
 input ProvisionRuntimeInput {
   runtimeInput: RuntimeInput!
   clusterConfig: ClusterConfigInput!
-  "Left out, the cluster stays without Kyma."
+  "If omitted, the cluster has no Kyma."
   kymaConfig: KymaConfigInput
 }
 
-"How the runtime is known outside of the cluster."
+"How Director lists the runtime."
 input RuntimeInput {
   name: String!
   description: String
@@ -1570,74 +1568,74 @@ input RuntimeInput {
 
 input ClusterConfigInput {
   gardenerConfig: GardenerConfigInput!
-  "The users who get all rights in the cluster, as its identity provider names them."
+  "Users who get all rights in the cluster, by the names that its identity provider issues."
   administrators: [String!]
 }
 
-"The cluster to order from Gardener. Ranges of addresses are IPv4 CIDRs such as 10.250.0.0/16."
+"The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16."
 input GardenerConfigInput {
-  "The name of the Shoot. Together with the name of the Gardener project it has at most 21 characters."
+  "The name of the Shoot. With the name of the Gardener project it has at most 21 characters."
   name: String!
   kubernetesVersion: String!
   "One of aws, azure, gcp, openstack."
   provider: String!
-  "The name of the binding in the Gardener project that gives access to the cloud account."
+  "The credentials binding of the cloud account, in the Gardener project."
   targetSecret: String!
   region: String!
   machineType: String!
   machineImage: String
-  "Needs machineImage."
+  "Requires machineImage."
   machineImageVersion: String
-  "Goes with volumeSizeGB."
+  "Requires volumeSizeGB, and the other way round."
   diskType: String
   volumeSizeGB: Int
-  "The range of the nodes; inside of the virtual network, where one is given."
+  "The range of the nodes, within the virtual network if the provider has one."
   workerCidr: String!
   podsCidr: String
   servicesCidr: String
   autoScalerMin: Int!
   "At least the number of zones."
   autoScalerMax: Int!
-  "How many machines an update may add for a while."
+  "How many machines an update may add temporarily."
   maxSurge: Int!
-  "How many machines an update may take away for a while."
+  "How many machines may be unavailable during an update."
   maxUnavailable: Int!
   "One of evaluation, testing, development, production."
   purpose: String
   licenceType: String
-  "Left out, the Provisioner's configuration decides."
+  "If omitted, the configuration of the Provisioner decides."
   enableKubernetesVersionAutoUpdate: Boolean
-  "Left out, the Provisioner's configuration decides."
+  "If omitted, the configuration of the Provisioner decides."
   enableMachineImageVersionAutoUpdate: Boolean
-  "The part for the provider that ` + "`" + `provider` + "`" + ` names, and none for another."
+  "The part for the provider that ` + "`" + `provider` + "`" + ` names, and no other."
   providerSpecificConfig: ProviderSpecificInput!
   dnsConfig: DNSConfigInput
-  "The Seed that has to run the control plane. Left out, Gardener chooses."
+  "The Seed that runs the control plane. If omitted, Gardener chooses one."
   seed: String
   oidcConfig: OIDCConfigInput
   exposureClassName: String
-  "Whether traffic to and from blocked addresses is let through; true when left out."
+  "Whether traffic to and from blocked addresses is allowed. The default is true."
   shootNetworkingFilterDisabled: Boolean
-  "What the control plane has to survive: the loss of a node or of a zone. Left out, of nothing."
+  "The failure that the control plane tolerates: node or zone. If omitted, none."
   controlPlaneFailureTolerance: String
-  "Whether only operators inside of the European Union may have access."
+  "Whether access is restricted to operators in the European Union."
   euAccess: Boolean
-  "Accepted and without effect, as it always was."
+  "Has no effect."
   shootAndSeedSameRegion: Boolean
-  "Pools of machines beside the first one, which the fields above describe."
+  "Worker pools after the first one, which the fields above describe."
   additionalWorkers: [WorkerPoolInput!]
 }
 
-"A pool of machines beside the first one, whose name is cpu-worker-0."
+"A worker pool after the first one, which is named cpu-worker-0."
 input WorkerPoolInput {
-  "At most 15 characters: the names of its machines begin with it."
+  "At most 15 characters: it is the prefix of the names of its machines."
   name: String!
   machineType: String!
-  "Left out, image and version are those of the first pool."
+  "If omitted, image and version are those of the first pool."
   machineImage: String
-  "Needs machineImage."
+  "Requires machineImage."
   machineImageVersion: String
-  "Goes with volumeSizeGB."
+  "Requires volumeSizeGB, and the other way round."
   diskType: String
   volumeSizeGB: Int
   autoScalerMin: Int!
@@ -1645,11 +1643,11 @@ input WorkerPoolInput {
   autoScalerMax: Int!
   maxSurge: Int!
   maxUnavailable: Int!
-  "Some of the cluster's zones; left out, all of them."
+  "Zones of the cluster. If omitted, all of them."
   zones: [String!]
 }
 
-"Exactly one of these."
+"Exactly one of the fields is set."
 input ProviderSpecificInput {
   gcpConfig: GCPProviderConfigInput
   azureConfig: AzureProviderConfigInput
@@ -1661,16 +1659,16 @@ input GCPProviderConfigInput {
   zones: [String!]!
 }
 
-"Either azureZones or zones; without both, the machines stand in no particular zone."
+"Either azureZones or zones. Without both, the machines are in no particular zone."
 input AzureProviderConfigInput {
   vnetCidr: String!
   "Zones that share the range workerCidr. Prefer azureZones."
   zones: [String!]
-  "Zones that have a range each."
+  "Zones with a range each."
   azureZones: [AzureZoneInput!]
-  "False when left out."
+  "The default is false."
   enableNatGateway: Boolean
-  "4 to 120; 4 when left out."
+  "4 to 120. The default is 4."
   idleConnectionTimeoutMinutes: Int
 }
 
@@ -1682,11 +1680,11 @@ input AzureZoneInput {
 input AWSProviderConfigInput {
   vpcCidr: String!
   awsZones: [AWSZoneInput]!
-  "Whether machines demand tokens from whoever reads their metadata. Left out, the Provisioner's configuration decides."
+  "Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner decides."
   enableIMDSv2: Boolean
 }
 
-"A zone with its three ranges inside of vpcCidr."
+"A zone with its three ranges within vpcCidr."
 input AWSZoneInput {
   name: String!
   publicCidr: String!
@@ -1725,7 +1723,7 @@ input OIDCConfigInput {
 input KymaConfigInput {
   version: String!
   profile: KymaProfile
-  "Installed in this order. There is at least one, and compass-runtime-agent is among them."
+  "The components, installed in this order. compass-runtime-agent must be one of them."
   components: [ComponentConfigurationInput]!
   "Values for all components."
   configuration: [ConfigEntryInput]
@@ -1736,7 +1734,7 @@ input ComponentConfigurationInput {
   component: String!
   namespace: String!
   configuration: [ConfigEntryInput]
-  "Where the component comes from, when not from the release."
+  "Must be empty: components come from the release."
   sourceURL: String
   conflictStrategy: ConflictStrategy
 }
@@ -1744,7 +1742,7 @@ input ComponentConfigurationInput {
 input ConfigEntryInput {
   key: String!
   value: String!
-  "Whether the value must be kept secret."
+  "Whether the value is secret. Secret values are never shown."
   secret: Boolean
 }
 
@@ -1754,11 +1752,11 @@ input UpgradeRuntimeInput {
 
 input UpgradeShootInput {
   gardenerConfig: GardenerUpgradeInput!
-  "Replaces all administrators. Left out, they stay."
+  "Replaces all administrators. If omitted, they stay."
   administrators: [String!]
 }
 
-"What to change of a cluster; the rest stays. The fields mean what they mean in GardenerConfigInput."
+"Changes of a cluster. Fields that are omitted stay. GardenerConfigInput describes the fields."
 input GardenerUpgradeInput {
   kubernetesVersion: String
   machineType: String
@@ -1777,7 +1775,7 @@ input GardenerUpgradeInput {
   oidcConfig: OIDCConfigInput
   exposureClassName: String
   shootNetworkingFilterDisabled: Boolean
-  "Replaces all pools beside the first one; an empty list removes them."
+  "Replaces all pools after the first one; an empty list removes them."
   additionalWorkers: [WorkerPoolInput!]
 }
 `, BuiltIn: false},

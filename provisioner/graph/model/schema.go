@@ -17,21 +17,21 @@ type Error struct {
 
 type HibernationStatus struct {
 	Hibernated *bool `json:"hibernated,omitempty"`
-	// Whether the cluster could be hibernated now.
+	// Whether the cluster can be hibernated now.
 	HibernationPossible *bool `json:"hibernationPossible,omitempty"`
 }
 
-// Why an operation failed, or why it has to try again.
+// Why an operation failed, or why it is being retried.
 type LastError struct {
-	// What happened, for people.
+	// The cause, for people.
 	ErrMessage string `json:"errMessage"`
-	// What happened, for programs: a short code.
+	// The cause, for programs: a short code.
 	Reason string `json:"reason"`
-	// In which system it happened.
+	// The system that reported the cause.
 	Component string `json:"component"`
 }
 
-// An operation that changed. Ask runtimeOperationStatus, with the tenant, for the rest.
+// An operation that changed. runtimeOperationStatus returns the rest, with the tenant.
 type OperationChange struct {
 	ID        string         `json:"id"`
 	RuntimeID string         `json:"runtimeID"`
@@ -39,32 +39,32 @@ type OperationChange struct {
 	State     OperationState `json:"state"`
 }
 
-// What changed since a cursor.
+// The operations that changed since a cursor.
 type OperationChanges struct {
-	// Stands for everything up to and with the operations of this answer. Send it as `after` next time; it means nothing else.
+	// The position after the operations of this answer, an opaque text. Send it as `after` in the next request.
 	Cursor string `json:"cursor"`
-	// Each operation is named once, however often it changed.
+	// Each operation appears once, however often it changed.
 	Operations []*OperationChange `json:"operations"`
 }
 
 type OperationStatus struct {
-	// Names the operation in runtimeOperationStatus.
+	// The id for runtimeOperationStatus.
 	ID        *string        `json:"id,omitempty"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// What the operation does at the moment, for people.
+	// The progress or the outcome of the operation, for people.
 	Message   *string `json:"message,omitempty"`
 	RuntimeID *string `json:"runtimeID,omitempty"`
-	// Always empty. Clients of former versions select it.
+	// Always null. Clients of Kyma Provisioner select it.
 	CompassRuntimeID *string `json:"compassRuntimeID,omitempty"`
-	// Is always an object; its fields are empty when there is no error.
+	// Never null; without an error its fields are empty.
 	LastError *LastError `json:"lastError,omitempty"`
 }
 
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
-	// Gives an administrator access to the cluster for some hours. It is null while there is no cluster.
+	// An admin kubeconfig that is valid for some hours. It is null while there is no cluster.
 	Kubeconfig *string `json:"kubeconfig,omitempty"`
 }
 
@@ -83,13 +83,13 @@ type RuntimeStatus struct {
 type OperationState string
 
 const (
-	// The operation is accepted and has not begun.
+	// The operation is accepted and has not started.
 	OperationStatePending OperationState = "Pending"
-	// The operation runs, or stops because it was cancelled.
+	// The operation runs, or is being canceled.
 	OperationStateInProgress OperationState = "InProgress"
-	// The operation has ended and done what it should.
+	// The operation has completed.
 	OperationStateSucceeded OperationState = "Succeeded"
-	// The operation has ended without doing all that it should; lastError says why.
+	// The operation has failed or was canceled; lastError has the cause.
 	OperationStateFailed OperationState = "Failed"
 )
 
@@ -150,17 +150,17 @@ const (
 	OperationTypeProvision OperationType = "Provision"
 	// Creates a cluster.
 	OperationTypeProvisionNoInstall OperationType = "ProvisionNoInstall"
-	// Changes Kyma.
+	// Upgrades Kyma or rolls it back.
 	OperationTypeUpgrade OperationType = "Upgrade"
-	// Changes the cluster.
+	// Changes or wakes the cluster.
 	OperationTypeUpgradeShoot OperationType = "UpgradeShoot"
-	// Uninstalls Kyma and removes the cluster.
+	// Uninstalls Kyma and deletes the cluster.
 	OperationTypeDeprovision OperationType = "Deprovision"
-	// Removes the cluster.
+	// Deletes the cluster.
 	OperationTypeDeprovisionNoInstall OperationType = "DeprovisionNoInstall"
 	// Connects the runtime agent again.
 	OperationTypeReconnectRuntime OperationType = "ReconnectRuntime"
-	// Stops the machines of the cluster.
+	// Hibernates the cluster.
 	OperationTypeHibernate OperationType = "Hibernate"
 )
 
@@ -225,7 +225,7 @@ const (
 	RuntimeAgentConnectionStatusPending RuntimeAgentConnectionStatus = "Pending"
 	// The agent is connected.
 	RuntimeAgentConnectionStatusConnected RuntimeAgentConnectionStatus = "Connected"
-	// The agent has lost its connection or could not set it up.
+	// The agent could not connect, or has lost its connection.
 	RuntimeAgentConnectionStatusDisconnected RuntimeAgentConnectionStatus = "Disconnected"
 )
 

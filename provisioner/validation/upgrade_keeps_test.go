@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestUpgradeLosesNothing is about what an upgrade of something else took away once: each is in the Shoot before the upgrade and after.
-func TestUpgradeLosesNothing(t *testing.T) {
+// TestUpgradeKeepsTheRest upgrades the size of a pool. Everything else, which upgrades once dropped, must be the same before and after.
+func TestUpgradeKeepsTheRest(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]func(cluster spec.ClusterConfig, objects *shoot.Objects) any{
@@ -49,7 +49,7 @@ func TestUpgradeLosesNothing(t *testing.T) {
 
 			want := part(before, build(before))
 			if reflect.ValueOf(want).IsZero() {
-				t.Fatalf("the cluster has no %s to lose", name)
+				t.Fatalf("the cluster has no %s", name)
 			}
 
 			if diff := cmp.Diff(want, part(after, build(after))); diff != "" {

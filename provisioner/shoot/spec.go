@@ -1,0 +1,174 @@
+//nolint:staticcheck // spec.dns.providers is deprecated in favour of an extension that an installation may lack.
+package shoot
+
+import (
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+)
+
+const (
+	// The access restrictions of Gardener for operators of nodes and add-ons.
+	euAccessOnly   = "eu-access-only"
+	euAccessNodes  = "support.gardener.cloud/eu-access-for-cluster-nodes"
+	euAccessAddons = "support.gardener.cloud/eu-access-for-cluster-addons"
+
+	// Seeds of this region are tainted: a Shoot needs a toleration.
+	assuredRegion   = "me-central2"
+	assuredWorkload = "ksa-assured-workload"
+)
+
+func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
+	if !valueOr(config.EUAccess, false) {
+		return nil
+	}
+
+	return []gardencorev1beta1.AccessRestrictionWithOptions{{
+		AccessRestriction: gardencorev1beta1.AccessRestriction{Name: euAccessOnly},
+		Options:           map[string]string{euAccessNodes: "true", euAccessAddons: "true"},
+	}}
+}
+
+func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
+	if config.Region != assuredRegion {
+		return nil
+	}
+
+	return []gardencorev1beta1.Toleration{{Key: assuredWorkload}}
+}
+
+// dnsOf returns nil if Gardener chooses the domain.
+func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
+	if order == nil {
+		return nil
+	}
+
+	dns := &gardencorev1beta1.DNS{Domain: &order.Domain}
+
+	for _, provider := range order.Providers {
+		dns.Providers = append(dns.Providers, gardencorev1beta1.DNSProvider{
+			Type:    &provider.Type,
+			Primary: &provider.Primary,
+			Domains: domainsOf(provider),
+			CredentialsRef: &autoscalingv1.CrossVersionObjectReference{
+				APIVersion: "v1", Kind: "Secret", Name: provider.SecretName,
+			},
+		})
+	}
+
+	return dns
+}
+
+func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude {
+	if len(provider.DomainsInclude) == 0 {
+		return nil
+	}
+
+	return &gardencorev1beta1.DNSIncludeExclude{Include: provider.DomainsInclude}
+}
+
+func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
+	infrastructure, err := raw(cloud.infrastructure)
+	if err != nil {
+		return nil, err
+	}
+
+	controlPlane, err := raw(cloud.controlPlane)
+	if err != nil {
+		return nil, err
+	}
+
+	provider := &gardencorev1beta1.Provider{
+		Type:                 config.Provider,
+		InfrastructureConfig: infrastructure,
+		ControlPlaneConfig:   controlPlane,
+		WorkersSettings:      &gardencorev1beta1.WorkersSettings{SSHAccess: &gardencorev1beta1.SSHAccess{Enabled: false}},
+	}
+
+	for _, pool := range pools(config) {
+		worker, err := workerOf(pool, cloud)
+		if err != nil {
+			return nil, err
+		}
+
+		provider.Workers = append(provider.Workers, *worker)
+	}
+
+	return provider, nil
+}
+
+// WorkerPool is the name of the first worker pool.
+const WorkerPool = "cpu-worker-0"
+
+// FirstPool returns the worker pool that the fields of the cluster describe.
+func FirstPool(config *spec.Cluster) *spec.WorkerPool {
+	return &spec.WorkerPool{
+		Name: WorkerPool, MachineType: config.MachineType,
+		MachineImage: config.MachineImage, MachineImageVersion: config.MachineImageVersion,
+		DiskType: config.DiskType, VolumeSizeGB: config.VolumeSizeGB,
+		AutoScalerMin: config.AutoScalerMin, AutoScalerMax: config.AutoScalerMax,
+		MaxSurge: config.MaxSurge, MaxUnavailable: config.MaxUnavailable,
+	}
+}
+
+// pools returns all worker pools, the first one first.
+func pools(config *spec.Cluster) []*spec.WorkerPool {
+	pools := []*spec.WorkerPool{FirstPool(config)}
+
+	for _, pool := range config.AdditionalWorkers {
+		whole := *pool
+		if given(whole.MachineImage) == nil {
+			whole.MachineImage, whole.MachineImageVersion = config.MachineImage, config.MachineImageVersion
+		}
+
+		pools = append(pools, &whole)
+	}
+
+	return pools
+}
+
+// Zones returns the zones of a cluster by the names that pools use; nil if the order has no part for its provider.
+func Zones(config *spec.Cluster) []string {
+	cloud, err := cloudOf(config, Options{})
+	if err != nil {
+		return nil
+	}
+
+	return cloud.zones
+}
+
+func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
+	providerConfig, err := raw(cloud.worker)
+	if err != nil {
+		return nil, err
+	}
+
+	worker := &gardencorev1beta1.Worker{
+		Name:           pool.Name,
+		Minimum:        int32(pool.AutoScalerMin), //nolint:gosec // Package validation checks the range of all four.
+		Maximum:        int32(pool.AutoScalerMax), //nolint:gosec
+		MaxSurge:       new(intstr.FromInt(pool.MaxSurge)),
+		MaxUnavailable: new(intstr.FromInt(pool.MaxUnavailable)),
+		Machine:        gardencorev1beta1.Machine{Type: pool.MachineType},
+		Zones:          cloud.zones,
+		ProviderConfig: providerConfig,
+	}
+
+	if len(pool.Zones) > 0 {
+		worker.Zones = pool.Zones
+	}
+
+	if image := given(pool.MachineImage); image != nil {
+		worker.Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: *image, Version: given(pool.MachineImageVersion)}
+	}
+
+	if disk := given(pool.DiskType); disk != nil && pool.VolumeSizeGB != nil {
+		worker.Volume = &gardencorev1beta1.Volume{Type: disk, VolumeSize: fmt.Sprintf("%dGi", *pool.VolumeSizeGB)}
+	}
+
+	return worker, nil
+}
