@@ -73,7 +73,7 @@ FUZZ_DURATION ?= 150s
 FUZZ_TARGETS  := FuzzBody FuzzID FuzzHeader FuzzDescribed
 
 .PHONY: soak
-soak: postgres garden ## Run both replica stories and the model of the OSB API for SOAK_DURATION (10m) each, then fuzz. STORY_SEED repeats a story.
+soak: postgres garden ## Run the replica scenarios and the model of the OSB API for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas)$$' ./test/e2e
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
 	@$(MAKE) --no-print-directory fuzz

@@ -8,20 +8,20 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// TestAgentConnectsOnTheRealGarden has a real API server be the runtime.
-func TestAgentConnectsOnTheRealGarden(t *testing.T) {
+// TestAgentConnectsOnLocalGarden uses a runtime with a real API server.
+func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	api, err := gardener.Connect(realGarden(t, "--cluster-creation=1s"))
+	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	agentStory(t, api)
+	testAgent(t, api)
 }
 
-// TestSandboxHasAgentsOnTheRealGarden has the sandbox start the real garden, as `make run-garden` does.
-func TestSandboxHasAgentsOnTheRealGarden(t *testing.T) {
+// TestSandboxAgentsOnLocalGarden runs the sandbox on the local garden, as `make run-garden` does.
+func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
 	config := freshSandbox(t)

@@ -12,18 +12,19 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestBindingsOnTheRealGarden has real API servers give and refuse access, and what has expired go.
-func TestBindingsOnTheRealGarden(t *testing.T) {
+// TestBindingsOnLocalGarden checks access and the removal of expired bindings with real API servers.
+func TestBindingsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
 	var settings replica.Database
 
-	w := newWorldOn(t, realGarden(t, "--cluster-creation=1s"), func(t *testing.T, service string) replica.Database {
-		t.Helper()
+	w := startProgramsOn(t, localGarden(t, "--cluster-creation=1s"), func(tb testing.TB, service string) replica.Database {
+		tb.Helper()
 
-		fresh := onPostgres(t, service)
+		fresh := harness.Postgres(tb, service)
 		if service == "broker" {
 			settings = fresh
 		}
@@ -31,26 +32,26 @@ func TestBindingsOnTheRealGarden(t *testing.T) {
 		return fresh
 	})
 
-	w.create("bound", planTrial)
-	w.succeeded("bound")
+	w.Create("bound", harness.PlanTrial)
+	w.WantSucceeded("bound")
 
 	runtime := runtimeOf(w)
 	aggregateRoles(t, runtime)
-	bindingStory(t, w.platform, "bound", planTrial)
+	testBindings(t, w.platform, "bound", harness.PlanTrial)
 
 	if left := accountsIn(t, runtime); left != 1 {
 		t.Fatalf("the runtime has %d accounts of bindings, want one", left)
 	}
 
 	expire(t, settings)
-	w.until("the end of what has expired", func() bool { return accountsIn(t, runtime) == 0 })
-	w.send(http.MethodGet, bindingPath("bound", "viewer"), nil, http.StatusNotFound)
+	w.Until("expired bindings to be removed", func() bool { return accountsIn(t, runtime) == 0 })
+	w.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
 
-	w.remove("bound", planTrial)
-	w.gone("bound")
+	w.Delete("bound", harness.PlanTrial)
+	w.WantGone("bound")
 }
 
-// aggregateRoles does what the controller-manager does in every cluster and nobody in this garden: it fills the roles view and edit.
+// aggregateRoles fills the roles view and edit, as the controller-manager does in every cluster; this garden has none.
 func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	t.Helper()
 
@@ -80,7 +81,7 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 }
 
 // runtimeOf returns a client of the runtime's administrator.
-func runtimeOf(w *world) *kubernetes.Clientset {
+func runtimeOf(w *programs) *kubernetes.Clientset {
 	w.T.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig("bound"))
@@ -105,7 +106,7 @@ func accountsIn(t *testing.T, runtime *kubernetes.Clientset) int {
 	return len(accounts.Items)
 }
 
-// expire lets the time of all bindings be over, for which a test cannot wait.
+// expire makes all bindings expire now.
 func expire(t *testing.T, settings replica.Database) {
 	t.Helper()
 

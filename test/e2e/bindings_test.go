@@ -10,32 +10,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin is how long removed credentials may still be good: an API server remembers a good token for ten seconds.
+// revokedWithin is how long removed credentials may work: an API server caches a valid token for ten seconds.
 const revokedWithin = 15 * time.Second
 
-func bindingPath(instance, binding string) string {
-	return instancePath(instance) + "/service_bindings/" + binding
-}
-
 func bindingOf(planID, role string) map[string]any {
-	return map[string]any{"service_id": serviceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
+	return map[string]any{"service_id": harness.ServiceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
 }
 
-// atOnce sends a request that is carried out before it is answered. Where that takes long it is sent again, as the broker asks for, and
-// may then find it done.
-func (p platform) atOnce(method, path string, body any, want, done int) answer {
+// atOnce sends a request for a synchronous operation. If that takes too long it is repeated, as the broker asks for, and
+// may then find it done already.
+func (p platform) atOnce(method, path string, body any, want, done int) harness.Reply {
 	p.Helper()
 
 	var (
-		got   answer
+		got   harness.Reply
 		again bool
 	)
 
-	p.until(method+" "+path, func() bool {
+	p.Until(method+" "+path, func() bool {
 		var err error
-		if got, err = p.try(method, path, body); err != nil {
+		if got, err = p.Try(method, path, body); err != nil {
 			p.Fatal(err)
 		}
 
@@ -51,8 +49,8 @@ func (p platform) atOnce(method, path string, body any, want, done int) answer {
 	return got
 }
 
-// holder returns a client with the credentials of a binding.
-func holder(t *testing.T, bound answer) *kubernetes.Clientset {
+// bindingClient returns a client with the credentials of a binding.
+func bindingClient(t *testing.T, bound harness.Reply) *kubernetes.Clientset {
 	t.Helper()
 
 	credentials, _ := bound.Body["credentials"].(map[string]any)
@@ -88,24 +86,24 @@ func reads(t *testing.T, client *kubernetes.Clientset) error {
 	return err
 }
 
-// bindingStory gives two users access to a ready instance, each as far as its role allows, and takes it from one of them.
-func bindingStory(t *testing.T, p platform, instance, planID string) {
+// testBindings binds a ready instance with two roles, checks the rights of both, and removes one binding.
+func testBindings(t *testing.T, p platform, instance, planID string) {
 	t.Helper()
 
-	editor := holder(t, p.atOnce(http.MethodPut, bindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated, http.StatusOK))
+	editor := bindingClient(t, p.atOnce(http.MethodPut, harness.BindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated, http.StatusOK))
 
-	p.send(http.MethodPut, bindingPath(instance, "viewer")+"?accepts_incomplete=true", bindingOf(planID, "view"), http.StatusAccepted)
-	p.until("the binding", func() bool {
-		got, err := p.try(http.MethodGet, bindingPath(instance, "viewer")+"/last_operation", nil)
+	p.Send(http.MethodPut, harness.BindingPath(instance, "viewer")+harness.Incomplete, bindingOf(planID, "view"), http.StatusAccepted)
+	p.Until("the binding", func() bool {
+		got, err := p.Try(http.MethodGet, harness.BindingPath(instance, "viewer")+"/last_operation", nil)
 
-		return err == nil && got.text("state") == "succeeded"
+		return err == nil && got.Text("state") == "succeeded"
 	})
 
-	viewer := holder(t, p.send(http.MethodGet, bindingPath(instance, "viewer"), nil, http.StatusOK))
+	viewer := bindingClient(t, p.Send(http.MethodGet, harness.BindingPath(instance, "viewer"), nil, http.StatusOK))
 
 	// An API server notices new rights within moments, not at once.
-	p.until("the rights of the editor", func() bool { return reads(t, editor) == nil })
-	p.until("the rights of the viewer", func() bool { return reads(t, viewer) == nil })
+	p.Until("the rights of the editor", func() bool { return reads(t, editor) == nil })
+	p.Until("the rights of the viewer", func() bool { return reads(t, viewer) == nil })
 
 	if err := writes(t, editor, "by-editor"); err != nil {
 		t.Errorf("the editor cannot write: %v", err)
@@ -116,14 +114,14 @@ func bindingStory(t *testing.T, p platform, instance, planID string) {
 	}
 
 	if _, err := editor.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the editor sees who may do what: %v", err)
+		t.Errorf("the editor reads role bindings: %v", err)
 	}
 
-	p.atOnce(http.MethodDelete, bindingPath(instance, "editor")+"?service_id="+serviceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
+	p.atOnce(http.MethodDelete, harness.BindingPath(instance, "editor")+"?service_id="+harness.ServiceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
 
 	removed, lastGood := time.Now(), time.Time{}
 
-	p.until("the refusal of what was removed", func() bool {
+	p.Until("removed credentials to be refused", func() bool {
 		asked := time.Now()
 
 		err := reads(t, editor)
@@ -135,29 +133,29 @@ func bindingStory(t *testing.T, p platform, instance, planID string) {
 	})
 
 	if took := lastGood.Sub(removed); took > revokedWithin {
-		t.Errorf("removed credentials were good for another %s", took)
+		t.Errorf("removed credentials worked for another %s", took)
 	}
 
-	p.send(http.MethodGet, bindingPath(instance, "editor"), nil, http.StatusNotFound)
+	p.Send(http.MethodGet, harness.BindingPath(instance, "editor"), nil, http.StatusNotFound)
 
 	if err := reads(t, viewer); err != nil {
-		t.Errorf("the binding that is left does not work any more: %v", err)
+		t.Errorf("the remaining binding does not work: %v", err)
 	}
 }
 
 func TestBindings(t *testing.T) {
 	t.Parallel()
 
-	eachDatabase(t, func(t *testing.T, fresh database) {
-		l := start(t, fresh, 200*time.Millisecond, nil)
+	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
+		l := start(t, fresh, 200*time.Millisecond)
 
-		l.create("bound", planTrial)
-		l.succeeded("bound")
-		bindingStory(t, l.platform, "bound", planTrial)
+		l.Create("bound", harness.PlanTrial)
+		l.WantSucceeded("bound")
+		testBindings(t, l.platform, "bound", harness.PlanTrial)
 
-		// What is left of bindings does not keep the instance.
-		l.remove("bound", planTrial)
-		l.gone("bound")
-		l.send(http.MethodGet, bindingPath("bound", "viewer"), nil, http.StatusNotFound)
+		// Remaining bindings do not block the deletion.
+		l.Delete("bound", harness.PlanTrial)
+		l.WantGone("bound")
+		l.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
 	})
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// agentPause is how often an agent looks: often enough to be connected when the Provisioner looks first.
+// agentPause is the agent's interval: short enough to be connected at the Provisioner's first look.
 const agentPause = time.Second
 
-// employ has an agent and a service catalog work in the cluster of a walk, from when that is there until they are dismissed.
-func (f *fleet) employ(w *walk) {
+// runAgent runs an agent and a service catalog in the cluster of a scenario until w.stopAgent is called.
+func (f *fleet) runAgent(w *scenario) {
 	ctx, stop := context.WithCancel(context.Background())
 
 	var working sync.WaitGroup
@@ -32,10 +32,10 @@ func (f *fleet) employ(w *walk) {
 	working.Go(func() {
 		cluster, err := w.cluster(ctx)
 		if err != nil {
-			return // it went before it was there, or whoever needs it tells
+			return // the cluster was removed before it was ready, or its user reports the error
 		}
 
-		working.Go(func() { letGo(ctx, w, cluster) })
+		working.Go(func() { release(ctx, w, cluster) })
 
 		if err := simulator.New(simulator.Options{
 			Cluster: cluster, Connector: f.director, Every: agentPause, Log: logging.Discard(),
@@ -44,14 +44,14 @@ func (f *fleet) employ(w *walk) {
 		}
 	})
 
-	w.dismiss = func() {
+	w.stopAgent = func() {
 		stop()
 		working.Wait()
 	}
-	f.Cleanup(w.dismiss)
+	f.Cleanup(w.stopAgent)
 }
 
-// connect returns what waits until a cluster is there and opens it, once for all: Gardener makes some five kubeconfigs a second.
+// connect returns a function that waits for a cluster and opens it once: Gardener issues about five kubeconfigs a second.
 func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Interface, error) {
 	var (
 		mutex   sync.Mutex
@@ -95,7 +95,7 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 	}
 }
 
-// condition is what Director knows of the condition of a runtime.
+// condition is the condition of a runtime in Director.
 func (f *fleet) condition(runtimeID string) string {
 	all := f.director.Runtimes()
 

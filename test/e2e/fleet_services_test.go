@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// serve has the cluster of a walk get a service from outside.
-func serve(ctx context.Context, w *walk) error {
+// createServices creates an external service in the cluster of a scenario.
+func createServices(ctx context.Context, w *scenario) error {
 	cluster, err := w.cluster(ctx)
 	if err != nil {
 		return err
@@ -33,15 +33,15 @@ func serve(ctx context.Context, w *walk) error {
 
 		_, err := cluster.Resource(ofCatalog(each.resource)).Namespace(each.namespace).Create(ctx, object, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("making a %s: %w", each.kind, err)
+			return fmt.Errorf("creating a %s: %w", each.kind, err)
 		}
 	}
 
 	return nil
 }
 
-// letGo plays the service catalog: it gives the service back when that is to go.
-func letGo(ctx context.Context, w *walk, cluster dynamic.Interface) {
+// release plays the service catalog: it releases the service when that is deleted.
+func release(ctx context.Context, w *scenario, cluster dynamic.Interface) {
 	services := cluster.Resource(ofCatalog("serviceinstances")).Namespace("default")
 
 	for rest(ctx) == nil {
@@ -53,7 +53,7 @@ func letGo(ctx context.Context, w *walk, cluster dynamic.Interface) {
 		service.SetFinalizers(nil)
 
 		if _, err := services.Update(ctx, service, metav1.UpdateOptions{}); err == nil {
-			w.gaveBack.Store(true)
+			w.released.Store(true)
 
 			return
 		}

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	provisionerReplicas = 2
 )
 
-// fleet is several replicas of broker and Provisioner, each a program, on one PostgreSQL, with the real garden beside them.
+// fleet is several replicas of broker and Provisioner as processes, with one PostgreSQL and a local garden.
 type fleet struct {
 	*testing.T
 
@@ -30,66 +30,69 @@ type fleet struct {
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
-	// toProvisioner is the one address under which the brokers know the Provisioner, toGarden that under which it knows the garden.
-	toProvisioner, toGarden *tcpRoad
-	// The rows of the two services.
-	brokerBooks, provisionerBooks books
+	// toProvisioner forwards the brokers' calls to a Provisioner that is ready, toGarden the Provisioners' connections to the garden.
+	toProvisioner *harness.FaultProxy
+	toGarden      *tcpProxy
+	// Views of the services' databases.
+	brokerDB, provisionerDB dbView
 }
 
-// newFleet starts everything. The settings are for both services.
+// newFleet starts a fleet. The settings apply to both services.
 func newFleet(t *testing.T, settings ...string) *fleet {
 	t.Helper()
 
 	f := newProvisioners(t, "shared", settings...)
-	rows := postgresSettings(f.postgres.Database(t), "broker")
-	f.toProvisioner = newRoad(t, f.provisioners.address)
+	rows := harness.PostgresSettings(f.postgres.Database(t), "broker")
+	f.toProvisioner = harness.NewFaultProxy(t, func() string { return "http://" + f.provisioners.address() })
 	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(variables(rows),
-		"APP_AUTH_BASIC_USERS="+user+":"+password+":osb+admin",
-		"APP_PROVISIONER_URL=http://"+f.toProvisioner.address()+"/graphql", "APP_PROVISIONER_TIMEOUT=5s"), settings...)...)
+		"APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
+		"APP_PROVISIONER_URL="+f.toProvisioner.URL+"/graphql", "APP_PROVISIONER_TIMEOUT=5s"), settings...)...)
 
 	f.allReady()
 
-	f.brokerBooks = openBooks(t, "broker", rows)
+	f.brokerDB = openDBView(t, "broker", rows)
 
 	return f
 }
 
-// newProvisioners starts everything but brokers. Runtimes are what the garden's flag of that name says.
+// newProvisioners starts a fleet without brokers. Runtimes is the value of the garden's flag of that name.
 func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	t.Helper()
 
-	kubeconfig := realGarden(t, "--runtimes="+runtimes, "--cluster-creation=1s")
+	kubeconfig := localGarden(t, "--runtimes="+runtimes, "--cluster-creation=1s")
 
 	api, err := gardener.Connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	simulated, registering := newDirector(t)
+	simulated, director := newDirector(t)
 	f := &fleet{
 		T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
 	}
-	rows := postgresSettings(f.postgres.Database(t), "provisioner")
+	rows := harness.PostgresSettings(f.postgres.Database(t), "provisioner")
 
-	road, byRoad := roadToGarden(t, kubeconfig)
-	f.toGarden = road
+	toGarden, proxied := proxyGarden(t, kubeconfig)
+	f.toGarden = toGarden
 	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(variables(rows),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+byRoad), append(registering, settings...)...)...)
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied), append([]string{
+		"APP_DIRECTOR_ENABLED=true", "APP_DIRECTOR_URL=" + director.URL, "APP_DIRECTOR_OAUTH_PATH=" + director.OAuthPath,
+	}, settings...)...)...)
 
 	f.allReady()
 
-	f.provisionerBooks = openBooks(t, "provisioner", rows)
+	f.provisionerDB = openDBView(t, "provisioner", rows)
 
 	return f
 }
 
-// until looks until it holds.
+// until waits until the condition holds.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
-	platform{TB: f.T}.until(what, holds)
+	harness.Until(f, what, holds)
 }
 
-// allReady waits until every replica is.
+// allReady waits until every replica is ready.
 func (f *fleet) allReady() {
 	f.Helper()
 	f.until("every replica to be ready", func() bool {
@@ -100,22 +103,17 @@ func (f *fleet) allReady() {
 func (f *fleet) shoots() []gardencorev1beta1.Shoot {
 	f.Helper()
 
-	found := &gardencorev1beta1.ShootList{}
-	if err := f.garden.List(context.Background(), found, client.InNamespace("garden-local")); err != nil {
-		f.Fatal(err)
-	}
-
-	return found.Items
+	return harness.Shoots(f.T, f.garden, "garden-local")
 }
 
-// kill ends a replica as a crash does, and starts it anew.
+// kill ends a replica with SIGKILL and starts it again.
 func (f *fleet) kill(m *member) {
 	f.Helper()
 	m.running.kill()
 	f.begin(m)
 }
 
-// terminate restarts a replica as a rolling restart does, and returns how long it took to stop.
+// terminate restarts a replica with SIGTERM and returns how long it took to stop.
 func (f *fleet) terminate(m *member) time.Duration {
 	f.Helper()
 
@@ -126,7 +124,7 @@ func (f *fleet) terminate(m *member) time.Duration {
 	took := time.Since(told)
 
 	if code := m.running.command.ProcessState.ExitCode(); code != 0 {
-		f.Errorf("%s ended with %d when it was told to stop", m.name, code)
+		f.Errorf("%s exited with %d after SIGTERM", m.name, code)
 	}
 
 	f.begin(m)
@@ -134,22 +132,22 @@ func (f *fleet) terminate(m *member) time.Duration {
 	return took
 }
 
-// begin starts a replica that has ended, and waits until all are ready.
+// begin starts a replica that has ended and waits until all are ready.
 func (f *fleet) begin(m *member) {
 	f.Helper()
-	f.until(m.name+" to be seen to be away", func() bool { return !m.ready.Load() })
+	f.until(m.name+" to become unready", func() bool { return !m.ready.Load() })
 	m.restart()
 	f.allReady()
 }
 
-// terminate ends the program as an orderly stop does, and waits until it is gone.
+// terminate sends SIGTERM and waits for the process to end.
 func (p *program) terminate() {
 	p.Helper()
 	p.signal(syscall.SIGTERM)
 
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
-		p.Fatalf("the program does not stop within %s", patience)
+	case <-time.After(harness.Patience):
+		p.Fatalf("the program does not stop within %s", harness.Patience)
 	}
 }

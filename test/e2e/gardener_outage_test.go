@@ -7,41 +7,43 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestOutageOfGardener has the Provisioner cut off from Gardener: whoever asks the broker reads why, and all goes on once the road is free.
-func TestOutageOfGardener(t *testing.T) {
+// TestGardenerOutage cuts the Provisioner off from Gardener. The broker explains why operations wait, and they continue when Gardener is back.
+func TestGardenerOutage(t *testing.T) {
 	t.Parallel()
 
 	const instances = 6
 
 	began := time.Now()
-	w := newWorld(t, realGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
-	w.road.block(true)
+	w := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
+	w.toGarden.block(true)
 
 	cut := time.Now()
 
 	operations := map[string]string{}
 	for i := range instances {
 		id := fmt.Sprintf("cut-off-%d", i)
-		operations[id] = w.create(id, planAWS)
+		operations[id] = w.Create(id, harness.PlanAWS)
 	}
 
 	for _, operation := range operations {
-		w.until("the reason", func() bool {
-			return strings.Contains(explain(t, w.platform, operation), "Gardener is unavailable")
+		w.Until("the reason", func() bool {
+			return strings.Contains(w.explain(operation), "Gardener is unavailable")
 		})
 	}
 
 	repaired := time.Now()
 
-	w.road.block(false)
+	w.toGarden.block(false)
 
 	for id := range operations {
-		w.succeeded(id)
+		w.WantSucceeded(id)
 	}
 
-	t.Logf("ready after %s, all told after %s; all done %s after Gardener was back",
+	t.Logf("ready after %s, all explained after %s; all done %s after Gardener was back",
 		cut.Sub(began).Round(time.Millisecond), repaired.Sub(cut).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond))
 
 	if shoots := w.shoots(); len(shoots) != instances {

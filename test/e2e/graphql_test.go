@@ -8,14 +8,14 @@ import (
 	"net/http"
 )
 
-// caller asks a Provisioner in GraphQL, on behalf of a tenant.
+// caller calls a Provisioner's GraphQL API on behalf of a tenant.
 type caller struct {
 	url, tenant string
-	// key makes a mutation safe to repeat; empty for none.
+	// key is the idempotency key of a mutation; empty for none.
 	key string
 }
 
-// refusal is an error in an answer.
+// refusal is a GraphQL error.
 type refusal struct {
 	Message    string
 	Extensions struct {
@@ -23,7 +23,7 @@ type refusal struct {
 	}
 }
 
-// ask sends a request and reads what it calls result, unless it is refused. An error means that there is no answer.
+// ask sends a request and decodes the field result, unless it is refused. An error means that there is no answer.
 func (c caller) ask(ctx context.Context, query string, variables map[string]any, result any) (*refusal, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
@@ -53,7 +53,7 @@ func (c caller) ask(ctx context.Context, query string, variables map[string]any,
 		Errors []refusal
 	}{}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+		return nil, fmt.Errorf("decoding the answer: %w", err)
 	}
 
 	if len(answer.Errors) > 0 {

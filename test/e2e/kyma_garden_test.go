@@ -13,19 +13,19 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// TestRuntimesWithKymaOnTheRealGarden installs on runtimes with an API server of their own.
-func TestRuntimesWithKymaOnTheRealGarden(t *testing.T) {
+// TestRuntimesWithKymaOnLocalGarden installs Kyma on runtimes with API servers of their own.
+func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	api, err := gardener.Connect(realGarden(t, "--cluster-creation=1s"))
+	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	kymaStory(t, api, clusters.defineServices)
+	testKyma(t, api, clusters.defineServices)
 }
 
-// defineServices has the runtime know the kinds of the service catalog.
+// defineServices installs the custom resource definitions of the service catalog.
 func (c clusters) defineServices(runtimeID string) {
 	c.Helper()
 

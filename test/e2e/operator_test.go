@@ -4,46 +4,63 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
+	"net/http"
+	"testing"
+	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
 	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// faults orders what goes wrong with clusters.
-func (l landscape) faults(orders map[string]string) {
+// faults injects faults into the garden's clusters, in place of those before.
+func (l env) faults(faults map[string]string) {
 	l.Helper()
-
-	orderFaults(l.TB, l.garden.Client(), orders)
+	injectClusterFaults(l.TB, l.services.Garden.Client(), faults)
 }
 
-// changeShoot changes the only Shoot. Who else changes it meanwhile is let pass first.
-func (l landscape) changeShoot(change func(*gardencorev1beta1.Shoot)) {
-	l.Helper()
+// injectClusterFaults injects faults into the clusters of a garden, in place of those before.
+func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]string) {
+	tb.Helper()
 
-	l.until("the Shoot to be changed", func() bool {
-		shoot := l.shoots()[0]
-		change(&shoot)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-local", Name: gardenlet.FaultsConfigMap}}
 
-		return l.garden.Client().Update(context.Background(), &shoot) == nil
-	})
-}
+	err := client.IgnoreNotFound(api.Delete(context.Background(), config.DeepCopy()))
+	if err == nil && len(faults) > 0 {
+		config.Data = faults
+		err = api.Create(context.Background(), config)
+	}
 
-// failed polls until the instance's operation has failed for the reason.
-func (p platform) failed(id, why string) {
-	p.Helper()
-
-	last := p.poll(id, func(got answer) bool { return got.text("state") != "in progress" })
-	if last.text("state") != "failed" || !strings.Contains(last.text("description"), why) {
-		p.Fatalf("the operation on %s ended with %d %v, want that it failed: %s", id, last.Status, last.Body, why)
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
-// runtime is what the operator API tells of an instance.
+// stuck keeps clusters from finishing, so that an operation is still running when the test has looked at it.
+func stuck() map[string]string {
+	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
+}
+
+// changeShoot changes the only Shoot, again after a conflict.
+func (l env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
+	l.Helper()
+
+	l.Until("the Shoot to be changed", func() bool {
+		shoot := l.shoots()[0]
+		change(&shoot)
+
+		return l.services.Garden.Client().Update(context.Background(), &shoot) == nil
+	})
+}
+
+// runtime is an instance in the operator API.
 func (p platform) runtime(id string) operatorapi.Runtime {
 	p.Helper()
 
@@ -81,7 +98,7 @@ func (p platform) intervene(verb, operation, why string, flags ...string) operat
 	return told
 }
 
-// intervened is intervene, and waits for the end.
+// intervened is intervene with --wait.
 func (p platform) intervened(verb, operation, why string) operatorapi.Operation {
 	p.Helper()
 
@@ -96,6 +113,20 @@ func (p platform) decode(text string, into any) {
 	}
 }
 
+// explain is `ebctl operation explain`.
+func (p platform) explain(operation string) string {
+	p.Helper()
+
+	return p.ebctl("operation", "explain", operation)
+}
+
+// kubeconfig returns an administrator's kubeconfig of the instance's runtime.
+func (p platform) kubeconfig(id string) []byte {
+	p.Helper()
+
+	return []byte(p.Send(http.MethodPost, "/runtimes/"+id+"/adminkubeconfig", nil, http.StatusOK).Text("kubeconfig"))
+}
+
 // ebctl runs the tool and returns what it prints.
 func (p platform) ebctl(args ...string) string {
 	p.Helper()
@@ -104,8 +135,8 @@ func (p platform) ebctl(args ...string) string {
 
 	code := ebctl.App{
 		Out: &output, Err: &problems, Environment: func(string) string { return "" }, Clock: clock.RealClock{},
-		Terminal: func() (progress.Size, bool) { return progress.Size{}, false }, PollInterval: look,
-	}.Run(p.Context(), append(args, "--address", p.url, "--username", p.user, "--password", p.password))
+		Terminal: func() (progress.Size, bool) { return progress.Size{}, false }, PollInterval: 100 * time.Millisecond,
+	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
 	if code != 0 {
 		p.Fatalf("ebctl %v ended with %d: %s", args, code, problems.String())
 	}

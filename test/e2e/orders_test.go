@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // fate is what becomes of an instance.
@@ -23,20 +25,20 @@ const (
 	deletedInTheEnd fate = "deleted once it is there"
 )
 
-// pollPause is how often a customer asks for the last operation.
+// pollPause is the interval at which a customer polls.
 const pollPause = 300 * time.Millisecond
 
-// order is an instance from its order to its end.
+// order is an instance and its fate.
 type order struct {
 	id   string
 	fate fate
-	// polls is after how many looks it is deleted midway.
+	// polls is the number of polls before it is deleted midway.
 	polls int
-	// accepted are the operations that were answered with 202.
+	// accepted are the operations of the responses with 202.
 	accepted []string
 }
 
-// newOrders draws the fates of instances.
+// newOrders draws orders with random fates.
 func newOrders(random *rand.Rand, prefix string, count int) []*order {
 	fates := []fate{stays, stays, deletedAtOnce, deletedMidway, deletedMidway, deletedInTheEnd}
 	orders := make([]*order, 0, count)
@@ -50,13 +52,13 @@ func newOrders(random *rand.Rand, prefix string, count int) []*order {
 	return orders
 }
 
-// load is customers who carry out orders, each one after the other.
+// load is a number of concurrent customers; each carries out one order after another.
 type load struct {
 	done      atomic.Int64
 	customers sync.WaitGroup
 }
 
-// begin has customers carry out the orders.
+// order starts the customers.
 func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load {
 	queue := make(chan *order, len(orders))
 	for _, o := range orders {
@@ -82,9 +84,9 @@ func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load
 	return l
 }
 
-// carryOut takes an instance to its end.
+// carryOut creates an instance and lets its fate happen.
 func (f *fleet) carryOut(ctx context.Context, o *order) error {
-	created, err := f.insist(ctx, http.MethodPut, instancePath(o.id)+"?accepts_incomplete=true", orderOf(planAWS),
+	created, err := f.insist(ctx, http.MethodPut, harness.InstancePath(o.id)+harness.Incomplete, harness.Order(harness.PlanAWS),
 		http.StatusAccepted, http.StatusOK)
 	if err != nil {
 		return err
@@ -112,7 +114,7 @@ func (f *fleet) carryOut(ctx context.Context, o *order) error {
 }
 
 func (f *fleet) delete(ctx context.Context, o *order) error {
-	deleted, err := f.insist(ctx, http.MethodDelete, removalPath(o.id, planAWS), nil, http.StatusAccepted, http.StatusGone)
+	deleted, err := f.insist(ctx, http.MethodDelete, harness.DeletionPath(o.id, harness.PlanAWS), nil, http.StatusAccepted, http.StatusGone)
 	if err != nil {
 		return err
 	}
@@ -120,13 +122,13 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	o.note(deleted)
 
 	for {
-		got, err := f.insist(ctx, http.MethodGet, instancePath(o.id)+"/last_operation", nil, http.StatusOK, http.StatusGone)
+		got, err := f.insist(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK, http.StatusGone)
 		if err != nil || got.Status == http.StatusGone {
 			return err
 		}
 
-		if got.text("state") != "in progress" {
-			return fmt.Errorf("its deletion ended with %v", got.Body)
+		if got.Text("state") != "in progress" {
+			return fmt.Errorf("the deletion ended with %v", got.Body)
 		}
 
 		if err := rest(ctx); err != nil {
@@ -135,19 +137,19 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	}
 }
 
-// watch polls until the creation has succeeded, or so many times; 0 for no limit.
+// watch polls until the creation has succeeded, or that many times; 0 means no limit.
 func (f *fleet) watch(ctx context.Context, o *order, polls int) error {
 	for poll := 1; ; poll++ {
-		got, err := f.insist(ctx, http.MethodGet, instancePath(o.id)+"/last_operation", nil, http.StatusOK)
+		got, err := f.insist(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
 		if err != nil {
 			return err
 		}
 
-		switch state := got.text("state"); {
+		switch state := got.Text("state"); {
 		case state == "succeeded" || poll == polls:
 			return nil
 		case state != "in progress":
-			return fmt.Errorf("its creation ended with %v", got.Body)
+			return fmt.Errorf("the creation ended with %v", got.Body)
 		}
 
 		if err := rest(ctx); err != nil {
@@ -156,8 +158,8 @@ func (f *fleet) watch(ctx context.Context, o *order, polls int) error {
 	}
 }
 
-func (o *order) note(accepted answer) {
-	if id := accepted.text("operation"); accepted.Status == http.StatusAccepted && !slices.Contains(o.accepted, id) {
+func (o *order) note(accepted harness.Reply) {
+	if id := accepted.Text("operation"); accepted.Status == http.StatusAccepted && !slices.Contains(o.accepted, id) {
 		o.accepted = append(o.accepted, id)
 	}
 }
@@ -175,10 +177,10 @@ func rest(ctx context.Context) error {
 	}
 }
 
-// insist sends a request until it is answered: each of those here may be repeated. Where a replica is gone or its database is away, the
-// next one is asked. Any other answer than those that are wanted is an error.
-func (f *fleet) insist(ctx context.Context, method, path string, body any, want ...int) (answer, error) {
-	var got answer
+// insist repeats a request until it is answered; all requests here are idempotent. If a replica or its database is down, the
+// next replica is asked. Any status but the wanted ones is an error.
+func (f *fleet) insist(ctx context.Context, method, path string, body any, want ...int) (harness.Reply, error) {
+	var got harness.Reply
 
 	err := persist(ctx, func() (again bool, err error) {
 		got, err = f.ask(method, path, body)
@@ -192,16 +194,16 @@ func (f *fleet) insist(ctx context.Context, method, path string, body any, want 
 	return got, err
 }
 
-// persist tries until it succeeds, or fails in a way that is no reason to try again.
+// persist repeats try until it succeeds or reports a final error.
 func persist(ctx context.Context, try func() (again bool, err error)) error {
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(harness.Patience); ; {
 		again, err := try()
 
 		switch {
 		case err == nil || !again:
 			return err
 		case time.Now().After(deadline):
-			return fmt.Errorf("no other answer within %s: %w", patience, err)
+			return fmt.Errorf("no other answer within %s: %w", harness.Patience, err)
 		}
 
 		if err := rest(ctx); err != nil {
@@ -211,16 +213,16 @@ func persist(ctx context.Context, try func() (again bool, err error)) error {
 }
 
 // ask sends a request to the next broker that is ready.
-func (f *fleet) ask(method, path string, body any) (answer, error) {
+func (f *fleet) ask(method, path string, body any) (harness.Reply, error) {
 	m := f.brokers.pick()
 	if m == nil {
-		return answer{}, fmt.Errorf("%s %s: no broker is ready", method, path)
+		return harness.Reply{}, fmt.Errorf("%s %s: no broker is ready", method, path)
 	}
 
 	return f.askAt(m, method, path, body)
 }
 
 // askAt sends a request to the broker.
-func (f *fleet) askAt(m *member, method, path string, body any) (answer, error) {
-	return platform{TB: f.T, url: "http://" + m.address, user: user, password: password}.try(method, path, body)
+func (f *fleet) askAt(m *member, method, path string, body any) (harness.Reply, error) {
+	return newPlatform(f.T, "http://"+m.address).Try(method, path, body)
 }

@@ -13,14 +13,15 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // root is the project's folder, seen from the tests.
 const root = "../.."
 
-// programs are what the tests run. Each is built once, and stays for the next time: to find that it is what the sources say takes a second,
-// to link it takes five.
-var programs = map[string]func() (string, error){
+// binaries builds the programs of the tests, once per run. They stay in .bin, because checking that one is up to date takes a second and
+// linking takes five.
+var binaries = map[string]func() (string, error){
 	"broker":      sync.OnceValues(func() (string, error) { return compile("broker") }),
 	"provisioner": sync.OnceValues(func() (string, error) { return compile("provisioner") }),
 	"sandbox":     sync.OnceValues(func() (string, error) { return compile("sandbox") }),
@@ -42,11 +43,11 @@ func compile(command string) (string, error) {
 	return path, nil
 }
 
-// build builds one of the programs and returns where it is.
+// build builds a program and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
 
-	path, err := programs[command]()
+	path, err := binaries[command]()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func build(t *testing.T, command string) string {
 	return path
 }
 
-// program is a running program.
+// program is a running process.
 type program struct {
 	*testing.T
 
@@ -64,7 +65,7 @@ type program struct {
 	ended   chan struct{}
 }
 
-// launch starts a program with variables of its own. It is stopped, and its log shown if the test failed, when the test ends.
+// launch starts a program with additional environment variables. When the test ends it is stopped, and its log shown if the test failed.
 func launch(t *testing.T, variables []string, path string, arguments ...string) *program {
 	t.Helper()
 
@@ -107,13 +108,13 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 
 		select {
 		case <-p.ended:
-		case <-time.After(patience):
+		case <-time.After(harness.Patience):
 			t.Errorf("%s does not stop", path)
 			p.kill()
 		}
 
 		if t.Failed() {
-			t.Logf("%s said:\n%s", path, tail(p.said()))
+			t.Logf("log of %s:\n%s", path, tail(p.said()))
 		}
 	})
 
@@ -128,15 +129,15 @@ func (p *program) line() string {
 	case line := <-p.lines:
 		return line
 	case <-p.ended:
-		p.Fatal("the program ended before it said anything")
-	case <-time.After(patience):
-		p.Fatalf("the program said nothing for %s", patience)
+		p.Fatal("the program ended without output")
+	case <-time.After(harness.Patience):
+		p.Fatalf("no output for %s", harness.Patience)
 	}
 
 	return ""
 }
 
-// said is what the program has logged so far.
+// said returns the program's log so far.
 func (p *program) said() string {
 	p.Helper()
 
@@ -150,7 +151,7 @@ func (p *program) said() string {
 
 func (p *program) signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// kill ends the program as a crash does, and waits until it is gone.
+// kill sends SIGKILL and waits for the process to end.
 func (p *program) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
@@ -165,7 +166,7 @@ func tail(log string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// freeAddress is an address on the loopback that nobody listens on at this moment.
+// freeAddress is an unused address of the loopback interface.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 

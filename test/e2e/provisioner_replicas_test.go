@@ -15,20 +15,21 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// walkCount is how many runtimes are ordered in a round, all at the same time.
-const walkCount = 20
+// scenarioCount is the number of runtimes in a round, all ordered concurrently.
+const scenarioCount = 20
 
-// TestProvisionerReplicas has customers take runtimes through all kinds of operations while the replicas of the Provisioner are killed,
-// frozen and stopped, PostgreSQL is restarted and answers of Director are lost. In the end every operation that was accepted has done what it should, and each runtime
-// is what its last operation made of it: in the Provisioner's rows, in Gardener, inside of its cluster and in Director.
+// TestProvisionerReplicas runs operations of all kinds on runtimes while the replicas of the Provisioner are killed,
+// frozen and stopped, PostgreSQL is restarted and answers of Director are lost. Every accepted operation has to succeed, and each runtime
+// has to match its last operation: in the Provisioner's rows, in Gardener, in its cluster and in Director.
 //
-// STORY_SEED repeats a plan, SOAK_DURATION goes on with new plans until that time has passed.
+// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
 func TestProvisionerReplicas(t *testing.T) {
 	t.Parallel()
 
-	seed, duration := storySettings(t)
+	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 
 	releases, err := filepath.Abs(filepath.Join(root, "resources", "releases"))
 	if err != nil {
@@ -38,12 +39,12 @@ func TestProvisionerReplicas(t *testing.T) {
 	f := newProvisioners(t, "simulated", "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20",
 		"APP_KYMA_RELEASES_PATH="+releases)
 
-	var left []*walk
+	var left []*scenario
 
 	began := time.Now()
 
 	for round := range uint64(1000) {
-		left = f.walks(seed+round, left)
+		left = f.scenarios(seed+round, left)
 
 		if f.Failed() || time.Since(began) > duration {
 			return
@@ -51,7 +52,7 @@ func TestProvisionerReplicas(t *testing.T) {
 	}
 }
 
-// kinds are those of all operations that a Provisioner can carry out.
+// kinds are the kinds of all operations of the Provisioner.
 func kinds() []string {
 	var all []string
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{}) {
@@ -61,33 +62,33 @@ func kinds() []string {
 	return all
 }
 
-// walks has the runtimes of the round before removed and new ones walk, strikes meanwhile, checks all that there is, and returns the walks
-// whose runtimes are left.
-func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
+// scenarios removes the runtimes of the round before, runs new scenarios, injects faults meanwhile, checks the results, and returns the scenarios
+// whose runtimes remain.
+func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
 	f.Helper()
 
 	random := rand.New(rand.NewPCG(seed, seed))
-	walks := newWalks(random, fmt.Sprintf("w%04x", seed&0xffff), walkCount, kinds())
+	scenarios := newScenarios(random, fmt.Sprintf("w%04x", seed&0xffff), scenarioCount, kinds())
 
-	for _, w := range walks {
+	for _, w := range scenarios {
 		w.cluster = f.connect(w.name)
 	}
 
 	for _, w := range before {
 		w.remove(random)
-		w.moves = w.moves[len(w.moves)-1:]
+		w.actions = w.actions[len(w.actions)-1:]
 	}
 
-	walks = append(before, walks...)
+	scenarios = append(before, scenarios...)
 	toDo := 0
 
-	for _, w := range walks {
-		toDo += len(w.moves)
+	for _, w := range scenarios {
+		toDo += len(w.actions)
 	}
 
 	plan := f.plan(random, toDo)
 
-	f.Logf("STORY_SEED=%d", seed)
+	f.Logf("TEST_SEED=%d", seed)
 
 	for _, b := range plan {
 		f.Log(b)
@@ -95,14 +96,14 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
-	defer f.provisionerBooks.explain()
+	defer f.provisionerDB.explain()
 
 	for _, call := range []string{"registerRuntime", "updateRuntime", "requestOneTimeTokenForRuntime", "unregisterRuntime"} {
 		f.director.Order(fakedirector.Fault{Operation: call, Lost: true, Times: 2})
 	}
 
 	began := time.Now()
-	load := f.start(ctx, walks)
+	load := f.start(ctx, scenarios)
 
 	defer load.customers.Wait()
 	defer cancel()
@@ -114,24 +115,24 @@ func (f *fleet) walks(seed uint64, before []*walk) (left []*walk) {
 			break
 		}
 
-		f.strike(b)
+		f.inject(b)
 	}
 
 	load.customers.Wait()
-	f.Logf("%d operations of %d runtimes were carried out within %s", toDo, len(walks), time.Since(began).Round(time.Millisecond))
+	f.Logf("%d operations of %d runtimes were carried out within %s", toDo, len(scenarios), time.Since(began).Round(time.Millisecond))
 
-	return f.arrive(walks)
+	return f.finish(scenarios)
 }
 
-// start has a customer for each walk.
-func (f *fleet) start(ctx context.Context, walks []*walk) *load {
+// start runs a customer for each scenario.
+func (f *fleet) start(ctx context.Context, scenarios []*scenario) *load {
 	l := &load{}
 
-	for _, w := range walks {
+	for _, w := range scenarios {
 		l.customers.Go(func() {
-			toDo := int64(len(w.moves))
+			toDo := int64(len(w.actions))
 
-			err := f.walk(ctx, w, func() {
+			err := f.scenario(ctx, w, func() {
 				toDo--
 
 				l.done.Add(1)
@@ -147,16 +148,16 @@ func (f *fleet) start(ctx context.Context, walks []*walk) *load {
 	return l
 }
 
-// arrive waits until nothing is left to do, checks what the customers were told against all that there is, and returns the walks whose
-// runtimes are left.
-func (f *fleet) arrive(walks []*walk) []*walk {
+// finish waits until all operations have ended, compares the customers' view with all systems, and returns the scenarios whose
+// runtimes remain.
+func (f *fleet) finish(scenarios []*scenario) []*scenario {
 	f.Helper()
-	f.until("every operation to end", func() bool { return f.provisionerBooks.unfinished() == 0 })
+	f.until("every operation to end", func() bool { return f.provisionerDB.unfinished() == 0 })
 	f.tidyUp()
-	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerBooks.outcomes(), f.provisionerBooks.troubles())
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.troubles())
 
-	records := f.provisionerBooks.all()
-	f.provisionerBooks.check(records)
+	records := f.provisionerDB.all()
+	f.provisionerDB.check(records)
 
 	played := map[string]bool{}
 	for _, record := range records {
@@ -165,24 +166,24 @@ func (f *fleet) arrive(walks []*walk) []*walk {
 
 	f.same("kinds of operations", kinds(), slices.Collect(maps.Keys(played)))
 
-	left := slices.DeleteFunc(slices.Clone(walks), func(w *walk) bool { return !w.stays() })
+	left := slices.DeleteFunc(slices.Clone(scenarios), func(w *scenario) bool { return !w.stays() })
 	live := make([]string, 0, len(left))
 
 	for _, w := range left {
 		live = append(live, w.runtimeID+" "+w.name)
 	}
 
-	for _, w := range walks {
-		if w.givesBack && !w.gaveBack.Load() {
-			f.Errorf("%s, runtime %s: the cluster went before its service was given back", w.name, w.runtimeID)
+	for _, w := range scenarios {
+		if w.releasesServices && !w.released.Load() {
+			f.Errorf("%s, runtime %s: the cluster was removed before its service was released", w.name, w.runtimeID)
 		}
 
 		for _, id := range w.accepted {
 			switch record := records[id]; {
 			case record.ID == "":
-				f.Errorf("%s: operation %s was accepted and is not there", w.name, id)
+				f.Errorf("%s: accepted operation %s is missing", w.name, id)
 			case record.State == process.Canceled && !slices.Contains(w.abandoned, id):
-				f.Errorf("%s: %s was canceled by nobody", w.name, record.Kind)
+				f.Errorf("%s: %s was canceled without a reason", w.name, record.Kind)
 			}
 		}
 	}
@@ -190,7 +191,7 @@ func (f *fleet) arrive(walks []*walk) []*walk {
 	f.checkRuntimes(live)
 
 	if !f.Failed() { // else there may be none to compare
-		f.checkArrivals(left)
+		f.checkFinalStates(left)
 	}
 
 	return left

@@ -29,14 +29,14 @@ const (
 	registryPassword = "correct-horse"
 )
 
-// ociRegistry is an OCI registry that lets in who has a token, gives tokens for a password, and can be away.
+// ociRegistry is an OCI registry that requires a token, issues tokens for a password, and can be unavailable.
 type ociRegistry struct {
 	*testing.T
 	*httptest.Server
 
 	content http.Handler
 	away    atomic.Bool
-	// calls counts requests, whether they are answered or not.
+	// calls counts requests, answered or not.
 	calls atomic.Int64
 }
 
@@ -73,12 +73,12 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// repository is where the releases are.
+// repository is the repository of the releases.
 func (r *ociRegistry) repository() string {
 	return strings.TrimPrefix(r.URL, "http://") + "/team/releases"
 }
 
-// push does what docs/operator/releases.md tells operators to do: tar, and then what `oras push` does, by the library that it is made of.
+// push follows docs/operator/releases.md: tar, and then `oras push`, called as a library.
 func (r *ociRegistry) push(version string) {
 	r.Helper()
 
@@ -128,7 +128,7 @@ func (r *ociRegistry) push(version string) {
 	}
 }
 
-// kyma has a Provisioner take its releases from the registry.
+// kyma returns settings of a Provisioner that takes its releases from the registry.
 func (r *ociRegistry) kyma(cache string, password secret.String) provisioner.Kyma {
 	return provisioner.Kyma{
 		ReleasesRepository: r.repository(), ReleasesCachePath: cache,

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,22 +15,23 @@ import (
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
-	// lease is short, so that a freeze is too.
+	// lease is short, so that freezes are short.
 	lease = 2 * time.Second
-	// orderCount is how many instances are ordered in a round, customerCount how many at the same time.
+	// orderCount is the number of instances per round, customerCount how many of them are ordered concurrently.
 	orderCount    = 250
 	customerCount = 40
 )
 
-// TestReplicas has customers order and delete hundreds of instances while replicas are killed, frozen and stopped and PostgreSQL is
-// restarted. In the end every operation that was accepted is at its end, and there is a Shoot for each instance that is left and no other.
+// TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped and PostgreSQL is
+// restarted. Every accepted operation has to end, with one Shoot for each remaining instance and no other Shoots.
 //
-// STORY_SEED repeats a plan, SOAK_DURATION goes on with new plans until that time has passed.
+// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
 func TestReplicas(t *testing.T) {
-	seed, duration := storySettings(t)
+	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")
 
 	var left []*order
@@ -48,30 +47,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func storySettings(t *testing.T) (seed uint64, duration time.Duration) {
-	t.Helper()
-
-	seed = rand.Uint64()
-
-	var err error
-
-	if text := os.Getenv("STORY_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("STORY_SEED: %v", err)
-		}
-	}
-
-	if text := os.Getenv("SOAK_DURATION"); text != "" {
-		if duration, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("SOAK_DURATION: %v", err)
-		}
-	}
-
-	return seed, duration
-}
-
-// round has the instances of the round before deleted and new ones ordered, strikes meanwhile, checks all that there is, and returns the
-// orders whose instances are left.
+// round deletes the instances of the round before, orders new ones, injects faults meanwhile, checks the results, and returns the
+// orders whose instances remain.
 func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	f.Helper()
 
@@ -79,7 +56,7 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	orders := newOrders(random, fmt.Sprintf("i%04x", seed&0xffff), orderCount)
 	plan := f.plan(random, len(orders))
 
-	f.Logf("STORY_SEED=%d", seed)
+	f.Logf("TEST_SEED=%d", seed)
 
 	for _, b := range plan {
 		f.Log(b)
@@ -102,7 +79,7 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 
 	for _, b := range plan {
 		f.until(b.String(), func() bool { return int(load.done.Load()) >= b.after })
-		f.strike(b)
+		f.inject(b)
 	}
 
 	load.customers.Wait()
@@ -113,19 +90,19 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	return slices.DeleteFunc(orders, func(o *order) bool { return o.fate != stays })
 }
 
-// settle waits until nothing is left to do, and checks what the customers were told against the rows of both services and the garden.
+// settle waits until all operations have ended, and compares the customers' view with the rows of both services and the garden.
 func (f *fleet) settle(orders []*order) {
 	f.Helper()
-	f.until("every operation to end", func() bool { return f.brokerBooks.unfinished()+f.provisionerBooks.unfinished() == 0 })
+	f.until("every operation to end", func() bool { return f.brokerDB.unfinished()+f.provisionerDB.unfinished() == 0 })
 
 	f.tidyUp()
 
-	f.Logf("the broker's timelines: %s; %s", f.brokerBooks.outcomes(), f.brokerBooks.troubles())
-	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerBooks.outcomes(), f.provisionerBooks.troubles())
+	f.Logf("the broker's timelines: %s; %s", f.brokerDB.outcomes(), f.brokerDB.troubles())
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.troubles())
 
-	records := f.brokerBooks.all()
-	f.brokerBooks.check(records)
-	f.provisionerBooks.check(f.provisionerBooks.all())
+	records := f.brokerDB.all()
+	f.brokerDB.check(records)
+	f.provisionerDB.check(f.provisionerDB.all())
 
 	var live []string
 
@@ -142,25 +119,25 @@ func (f *fleet) settle(orders []*order) {
 	f.checkClusters(live)
 }
 
-// checkAccepted finds operations that were accepted and not carried out.
+// checkAccepted reports accepted operations that are missing or were canceled without reason.
 func (f *fleet) checkAccepted(o *order, id string, record process.Record) {
 	f.Helper()
 
 	switch {
 	case record.ID == "":
-		f.Errorf("%s: operation %s was accepted and is not there", o.id, id)
+		f.Errorf("%s: accepted operation %s is missing", o.id, id)
 	case record.State == process.Canceled && o.fate == stays:
-		f.Errorf("%s: operation %s was canceled by nobody", o.id, id)
+		f.Errorf("%s: operation %s was canceled without a reason", o.id, id)
 	}
 }
 
-// checkClusters compares the instances that the customers have with the rows of both services and with the Shoots.
+// checkClusters compares the customers' instances with the rows of both services and with the Shoots.
 func (f *fleet) checkClusters(live []string) {
 	f.Helper()
 
 	type row struct{ ID, Runtime string }
 
-	instances, err := storage.Select[row](f.Context(), f.brokerBooks.db.Reader(),
+	instances, err := storage.Select[row](f.Context(), f.brokerDB.db.Reader(),
 		`SELECT id, runtime_id || ' ' || shoot_name AS runtime FROM instances`)
 	if err != nil {
 		f.Fatal(err)
@@ -178,7 +155,7 @@ func (f *fleet) checkClusters(live []string) {
 	f.checkRuntimes(wanted)
 }
 
-// tidyUp has the Provisioners look for what nobody needs, as they do when they start: a replica that was frozen may have ordered a cluster
+// tidyUp restarts the Provisioners, which look for orphans at their start: a replica that was frozen may have ordered a cluster
 // too late.
 func (f *fleet) tidyUp() {
 	f.Helper()
@@ -188,12 +165,12 @@ func (f *fleet) tidyUp() {
 	}
 }
 
-// checkRuntimes compares the runtimes that there are to be, each as its id and the name of its Shoot, with the Provisioner's rows, with
+// checkRuntimes compares the expected runtimes, each as its ID and the name of its Shoot, with the Provisioner's rows, with
 // Director and with the Shoots.
 func (f *fleet) checkRuntimes(wanted []string) {
 	f.Helper()
 
-	made, err := storage.Select[string](f.Context(), f.provisionerBooks.db.Reader(),
+	made, err := storage.Select[string](f.Context(), f.provisionerDB.db.Reader(),
 		`SELECT id || ' ' || shoot_name FROM runtimes WHERE deleted_at IS NULL`)
 	if err != nil {
 		f.Fatal(err)
@@ -216,11 +193,11 @@ func (f *fleet) checkRuntimes(wanted []string) {
 
 		return len(shoots) == len(made)
 	}
-	within(patience, there)
+	harness.Within(harness.Patience, there)
 	f.same("Shoots", made, shoots)
 }
 
-// shootsOfRuntimes tells of each Shoot whose it is.
+// shootsOfRuntimes returns the runtime ID and the name of each Shoot.
 func (f *fleet) shootsOfRuntimes() []string {
 	f.Helper()
 
@@ -234,7 +211,7 @@ func (f *fleet) shootsOfRuntimes() []string {
 	return owned
 }
 
-// same compares two lists whose order does not matter.
+// same compares two lists regardless of order.
 func (f *fleet) same(what string, want, got []string) {
 	f.Helper()
 	slices.Sort(want)

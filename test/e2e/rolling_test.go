@@ -10,21 +10,23 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
-	// rollingLease is longer than a machine stands still, so that what is taken over was not handed back.
+	// rollingLease is longer than any pause of a slow machine: an operation is taken over only if it was not handed back.
 	rollingLease = 30 * time.Second
 	// longestDelay is the default of APP_LEASE_DURATION.
 	longestDelay = 6 * time.Second
-	// shutdownDelay is much longer than a client takes to see that a replica leaves, also on a machine that stands still for a while.
-	shutdownDelay = 50 * look
-	// noneReady is how long all brokers may seem to be away to a client on a machine that stands still.
+	// shutdownDelay is much longer than a client takes to notice that a replica drains, even on a slow machine.
+	shutdownDelay = 50 * probeInterval
+	// noneReady is how long all brokers may look unready to a client on a slow machine.
 	noneReady = shutdownDelay
 )
 
 // TestRollingRestart restarts three brokers under load, one after another. Every request is answered, given a client that asks ten times a
-// second which replicas are ready. No operation has to be taken over, for each is handed back, and none is held up by more than the lease of
+// second which replicas are ready. Operations are handed back, so none has to be taken over, and none is delayed by more than the lease of
 // a replica with the usual settings.
 func TestRollingRestart(t *testing.T) {
 	f := newFleet(t, "APP_SHUTDOWN_DELAY="+shutdownDelay.String(), "APP_LEASE_DURATION="+rollingLease.String())
@@ -52,19 +54,19 @@ func TestRollingRestart(t *testing.T) {
 	stop()
 	load.customers.Wait()
 
-	f.until("every operation to end", func() bool { return f.brokerBooks.unfinished() == 0 })
+	f.until("every operation to end", func() bool { return f.brokerDB.unfinished() == 0 })
 
-	records := f.brokerBooks.all()
-	f.brokerBooks.check(records)
+	records := f.brokerDB.all()
+	f.brokerDB.check(records)
 
-	if taken := f.brokerBooks.takenOver(); taken > 0 {
+	if taken := f.brokerDB.takenOver(); taken > 0 {
 		t.Errorf("%d operations were taken over from replicas that did not hand them back", taken)
 	}
 
 	var longest time.Duration
 
 	for id, record := range records {
-		timeline, err := f.brokerBooks.operations.Timeline(t.Context(), id)
+		timeline, err := f.brokerDB.operations.Timeline(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,21 +75,21 @@ func TestRollingRestart(t *testing.T) {
 		longest = max(longest, held)
 
 		if held > longestDelay {
-			t.Errorf("%s of %s was held up for %s:\n%s", record.Kind, record.InstanceID, held, readable(timeline))
+			t.Errorf("%s of %s was delayed by %s:\n%s", record.Kind, record.InstanceID, held, readable(timeline))
 		}
 	}
 
-	t.Logf("%d requests, all answered; %d operations, held up for %s at most", load.requests.Load(), len(records), longest)
+	t.Logf("%d requests, all answered; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
 }
 
-// steady is a load that goes on until it is told to stop.
+// steady is a load that lasts until its context ends.
 type steady struct {
 	requests  atomic.Int64
 	created   atomic.Int64
 	customers sync.WaitGroup
 }
 
-// busy returns what tells that a few more instances have been created.
+// busy returns a condition that holds once a few more instances are created.
 func (s *steady) busy() (holds func() bool) {
 	const few = 8
 
@@ -96,13 +98,13 @@ func (s *steady) busy() (holds func() bool) {
 	return func() bool { return s.created.Load() >= enough }
 }
 
-// steadyLoad has customers create instances, poll and read the catalog. They send each request once.
+// steadyLoad runs customers that create instances, poll and read the catalog. They send each request once.
 func (f *fleet) steadyLoad(ctx context.Context) *steady {
 	const customers = 8
 
 	load := &steady{}
 
-	once := func(method, path string, body any, want int) answer {
+	once := func(method, path string, body any, want int) harness.Reply {
 		limited, cancel := context.WithTimeout(ctx, noneReady)
 		defer cancel()
 
@@ -112,7 +114,7 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 				f.Errorf("%s %s: no broker is ready for %s, and only one at a time is restarted", method, path, noneReady)
 			}
 
-			return answer{}
+			return harness.Reply{}
 		}
 
 		got, err := f.askAt(m, method, path, body)
@@ -128,10 +130,10 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 	for customer := range customers {
 		load.customers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				path := instancePath(fmt.Sprintf("rolling-%d-%d", customer, i))
-				once(http.MethodPut, path+"?accepts_incomplete=true", orderOf(planAWS), http.StatusAccepted)
+				path := harness.InstancePath(fmt.Sprintf("rolling-%d-%d", customer, i))
+				once(http.MethodPut, path+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusAccepted)
 
-				for ctx.Err() == nil && once(http.MethodGet, path+"/last_operation", nil, http.StatusOK).text("state") == "in progress" {
+				for ctx.Err() == nil && once(http.MethodGet, path+"/last_operation", nil, http.StatusOK).Text("state") == "in progress" {
 					once(http.MethodGet, "/v2/catalog", nil, http.StatusOK)
 
 					_ = rest(ctx) // the loop sees it

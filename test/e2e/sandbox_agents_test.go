@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// inSandbox has the sandbox run, on free ports, while something is done with its Provisioner.
+// inSandbox runs the sandbox on free ports while do uses its Provisioner.
 func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do func(c connected)) {
 	t.Helper()
 
@@ -39,7 +39,7 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 		}
 
 		if log, err := os.ReadFile(filepath.Join(config.Dir, "sandbox.log")); t.Failed() {
-			t.Logf("the sandbox said: %v\n%s", err, tail(string(log)))
+			t.Logf("log of the sandbox: %v\n%s", err, tail(string(log)))
 		}
 	}()
 
@@ -47,13 +47,13 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 
 	url := regexp.MustCompile(`http://\S+/graphql`).FindString(line)
 	if url == "" {
-		t.Fatalf("the sandbox said %q", line)
+		t.Fatalf("the sandbox announced %q", line)
 	}
 
 	do(connected{clusters: clusters{T: t, url: url}})
 }
 
-// freshSandbox is the configuration of a sandbox that is started without any setting, but for where.
+// freshSandbox is the default configuration of a sandbox in a new folder.
 func freshSandbox(t *testing.T) sandbox.Config {
 	t.Helper()
 
@@ -65,7 +65,7 @@ func freshSandbox(t *testing.T) sandbox.Config {
 	return config
 }
 
-// connects has a runtime made whose agent connects, and returns its id.
+// connects provisions a runtime whose agent connects, and returns its ID.
 func (c connected) connects() string {
 	c.Helper()
 
@@ -79,7 +79,7 @@ func (c connected) connects() string {
 	return made.RuntimeID
 }
 
-// reconnects has the agent connect anew, and its runtime removed.
+// reconnects makes the agent reconnect, and removes its runtime.
 func (c connected) reconnects(runtimeID string) {
 	c.Helper()
 	c.until(runtimeID, "Connected")
@@ -88,8 +88,8 @@ func (c connected) reconnects(runtimeID string) {
 	c.remove(runtimeID)
 }
 
-// TestSandboxHasAgents has an agent connect, and connect anew after restarts.
-func TestSandboxHasAgents(t *testing.T) {
+// TestSandboxAgents connects an agent, and reconnects it after restarts.
+func TestSandboxAgents(t *testing.T) {
 	t.Parallel()
 
 	config := freshSandbox(t)
@@ -104,7 +104,7 @@ func TestSandboxHasAgents(t *testing.T) {
 	inSandbox(t, alone, "", func(c connected) {
 		var id string
 		if got := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "works without it") {
-			t.Errorf("without Director an agent that is to connect anew gives %q", got)
+			t.Errorf("reconnecting the agent without Director: %q", got)
 		}
 	})
 
@@ -116,7 +116,7 @@ func TestSandboxHasAgents(t *testing.T) {
 	forgotten(t, config.Dir)
 }
 
-// forgotten finds what Director still knows.
+// forgotten checks that Director knows no runtime.
 func forgotten(t *testing.T, folder string) {
 	t.Helper()
 
@@ -125,7 +125,7 @@ func forgotten(t *testing.T, folder string) {
 	}
 }
 
-// spent are the tokens of the runtime with which its agent has connected. There may be others: a step that has to run again asks for another.
+// spent are the tokens with which the agent has connected. There may be others: a step that runs again requests another.
 func spent(runtime fakedirector.Runtime) (tokens []string) {
 	for _, each := range runtime.OneTimeTokens {
 		if each.Spent {
@@ -136,16 +136,16 @@ func spent(runtime fakedirector.Runtime) (tokens []string) {
 	return tokens
 }
 
-// connections finds out whether the agent of the only runtime has connected so many times.
+// connections checks how often the agent of the only runtime has connected.
 func connections(t *testing.T, folder string, want int) {
 	t.Helper()
 
 	if known := inDirector(t, folder); len(known) != 1 || len(spent(known[0])) != want {
-		t.Errorf("Director knows %+v, want one runtime with %d tokens that are spent", known, want)
+		t.Errorf("Director knows %+v, want one runtime with %d spent tokens", known, want)
 	}
 }
 
-// inDirector are the runtimes that the simulated Director of a sandbox has written down.
+// inDirector are the runtimes in the file of the sandbox's fake Director.
 func inDirector(t *testing.T, folder string) []fakedirector.Runtime {
 	t.Helper()
 

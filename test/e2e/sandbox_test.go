@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start goes on with the
+// TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start continues with the
 // same data.
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 
-	path := build(t, "sandbox") // first: addresses do not stay free for long
+	path := build(t, "sandbox") // first, because addresses do not stay free for long
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
@@ -25,13 +26,14 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 		"SANDBOX_STATUS_ADDRESS=" + freeAddress(t),
 		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + freeAddress(t),
 	}
-	p := platform{TB: t, url: "http://" + address, user: sandbox.User, password: sandbox.Password}
+	p := newPlatform(t, "http://"+address)
+	p.User, p.Password = sandbox.User, sandbox.Password
 
 	begin := func() *program {
 		running := launch(t, variables, path)
 
 		if line := running.line(); !strings.HasPrefix(line, "sandbox ready") || !strings.Contains(line, address) {
-			t.Fatalf("the sandbox said %q", line)
+			t.Fatalf("the sandbox announced %q", line)
 		}
 
 		return running
@@ -39,30 +41,30 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	running := begin()
 
-	p.create("first", planAWS)
-	p.create("second", planGCP)
-	p.until("the Shoots", func() bool { return shootFiles(t, folder) == 2 })
+	p.Create("first", harness.PlanAWS)
+	p.Create("second", harness.PlanGCP)
+	p.Until("the Shoots", func() bool { return shootFiles(t, folder) == 2 })
 	running.kill()
 
 	running = begin()
 
-	p.succeeded("first")
-	p.succeeded("second")
-	answersTo(t, p.kubeconfig("first"))
+	p.WantSucceeded("first")
+	p.WantSucceeded("second")
+	wantRuntimeAnswers(t, p.kubeconfig("first"))
 
 	if shoots := shootFiles(t, folder); shoots != 2 {
 		t.Errorf("there are %d Shoots, want 2", shoots)
 	}
 
-	p.remove("first", planAWS)
+	p.Delete("first", harness.PlanAWS)
 	running.kill()
 
 	running = begin()
 
-	p.gone("first")
+	p.WantGone("first")
 
 	if registered := inDirector(t, folder); len(registered) != 1 {
-		t.Errorf("%+v stand in Director, want one", registered)
+		t.Errorf("Director knows %+v, want one", registered)
 	}
 
 	if shoots := shootFiles(t, folder); shoots != 1 {
@@ -74,7 +76,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	second := launch(t, variables, path)
 	<-second.ended // the folder is in use
 
-	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > patience {
+	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > harness.Patience {
 		t.Errorf("a second sandbox in the same folder ended with %d", second.command.ProcessState.ExitCode())
 	}
 
@@ -86,7 +88,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	}
 }
 
-// shootFiles counts the Shoots that the garden in memory has written down.
+// shootFiles counts the Shoots in the files of the in-memory garden.
 func shootFiles(t *testing.T, folder string) int {
 	t.Helper()
 

@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// custom is a client of the runtime itself for objects of any kind.
+// custom is a dynamic client of the runtime.
 func (c clusters) custom(runtimeID string) dynamic.Interface {
 	c.Helper()
 
@@ -32,10 +34,10 @@ func (c clusters) custom(runtimeID string) dynamic.Interface {
 	return inside
 }
 
-// finalizer is what the service catalog puts on its objects.
+// finalizer is that of the service catalog.
 const finalizer = "kubernetes-incubator/service-catalog"
 
-// keeper is what keeps an object of Kyma, and with it the runtime, until what is looked for in the runtime has been seen.
+// keeper is a finalizer that blocks the removal of Kyma until the test has looked at the runtime.
 const keeper = "example.com/keeper"
 
 // ofCatalog is a resource of the service catalog.
@@ -43,19 +45,19 @@ func ofCatalog(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// serviceCatalog plays the service catalog's controller in a runtime. Its broker does not unbind until it is told to.
+// serviceCatalog plays the service catalog's controller in a runtime. It refuses to unbind while it is not willing.
 type serviceCatalog struct {
 	clusters
 
 	inside dynamic.Interface
 
-	// mutex is held for as long as the catalog is at work.
+	// mutex is held while the catalog works.
 	mutex   sync.Mutex
 	willing bool
 	gone    []string
 }
 
-// ordersServices has the runtime get a service from outside, which is bound.
+// ordersServices creates an external service in the runtime, with a binding.
 func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
 	c.Helper()
 
@@ -67,7 +69,7 @@ func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
 	catalog.make("servicebindings", "default", "ServiceBinding", "credentials", map[string]any{"instanceRef": map[string]any{"name": "database"}})
 	catalog.keepEssentials([]string{keeper})
 
-	run(c.T, func(ctx context.Context) error {
+	harness.Run(c.T, func(ctx context.Context) error {
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
 
@@ -97,7 +99,7 @@ func (s *serviceCatalog) make(resource, namespace, kind, name string, spec map[s
 	}
 }
 
-// keepEssentials gives an object of Kyma these finalizers.
+// keepEssentials sets the finalizers of an object of Kyma.
 func (s *serviceCatalog) keepEssentials(finalizers []string) {
 	s.Helper()
 
@@ -115,7 +117,7 @@ func (s *serviceCatalog) keepEssentials(finalizers []string) {
 	}
 }
 
-// work does what is to be done now. Where the runtime does not answer there is nothing.
+// work releases what can be released now. If the runtime does not answer, it does nothing.
 func (s *serviceCatalog) work(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -127,7 +129,7 @@ func (s *serviceCatalog) work(ctx context.Context) {
 		}
 
 		if s.willing {
-			s.letGo(ctx, "servicebindings", binding)
+			s.release(ctx, "servicebindings", binding)
 		} else {
 			s.complain(ctx, binding)
 		}
@@ -135,7 +137,7 @@ func (s *serviceCatalog) work(ctx context.Context) {
 
 	for _, instance := range s.list(ctx, "serviceinstances") {
 		if instance.GetDeletionTimestamp() != nil && len(bindings) == 0 {
-			s.letGo(ctx, "serviceinstances", instance)
+			s.release(ctx, "serviceinstances", instance)
 		}
 	}
 }
@@ -149,8 +151,8 @@ func (s *serviceCatalog) list(ctx context.Context, resource string) []unstructur
 	return list.Items
 }
 
-// letGo ends an object.
-func (s *serviceCatalog) letGo(ctx context.Context, resource string, object unstructured.Unstructured) {
+// release ends an object.
+func (s *serviceCatalog) release(ctx context.Context, resource string, object unstructured.Unstructured) {
 	object.SetFinalizers(nil)
 
 	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(object.GetNamespace()).Update(ctx, &object, metav1.UpdateOptions{}); err == nil {
@@ -158,7 +160,7 @@ func (s *serviceCatalog) letGo(ctx context.Context, resource string, object unst
 	}
 }
 
-// complain tells in the binding why it does not go.
+// complain reports in the binding's status why it is not removed.
 func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unstructured) {
 	binding.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "Unknown", "reason": "UnbindCallFailed", "message": "the broker is busy",
@@ -166,12 +168,12 @@ func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unst
 
 	_, err := s.inside.Resource(ofCatalog("servicebindings")).Namespace(binding.GetNamespace()).Update(ctx, &binding, metav1.UpdateOptions{})
 	if err != nil && ctx.Err() == nil {
-		s.Logf("the catalog cannot complain: %v", err)
+		s.Logf("the catalog cannot update the binding: %v", err)
 	}
 }
 
-// givesBack follows the removal of the runtime: it tells what keeps it, and all goes in its order once nothing does.
-func (s *serviceCatalog) givesBack(removalID string) {
+// wantRelease follows the removal of the runtime: it reports its blockers, and continues in order once they are gone.
+func (s *serviceCatalog) wantRelease(removalID string) {
 	s.Helper()
 
 	s.says(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
@@ -187,7 +189,7 @@ func (s *serviceCatalog) givesBack(removalID string) {
 	defer s.mutex.Unlock()
 
 	if diff := cmp.Diff([]string{"credentials", "database"}, s.gone); diff != "" {
-		s.Errorf("what the runtime had from outside is gone before Kyma goes, -want +got:\n%s", diff)
+		s.Errorf("services released before Kyma is removed, -want +got:\n%s", diff)
 	}
 
 	brokers, err := s.inside.Resource(ofCatalog("clusterservicebrokers")).List(s.Context(), metav1.ListOptions{})
@@ -196,7 +198,7 @@ func (s *serviceCatalog) givesBack(removalID string) {
 	}
 
 	if len(brokers.Items) != 1 || len(brokers.Items[0].GetFinalizers()) > 0 {
-		s.Errorf("nothing keeps the service broker from going before Kyma goes: %v", brokers.Items)
+		s.Errorf("the service broker is removed before Kyma, or blocked: %v", brokers.Items)
 	}
 
 	s.keepEssentials(nil)

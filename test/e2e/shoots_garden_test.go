@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,13 +19,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGoldenShootsAreAcceptedByTheRealGarden asks Gardener's API server about everything that package shoot says it makes of orders.
-func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
+// TestGoldenShootsOnLocalGarden applies the golden files of package shoot to Gardener's API server, Shoots as a dry run.
+func TestGoldenShootsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	kubeconfig := realGarden(t, "--project=kyma", "--runtimes=shared")
+	kubeconfig := localGarden(t, "--project=kyma", "--runtimes=shared")
 
 	warnings := &warned{}
 	member := warnings.member(t, kubeconfig)
@@ -66,7 +66,7 @@ func TestGoldenShootsAreAcceptedByTheRealGarden(t *testing.T) {
 	}
 }
 
-// warned takes note of what Gardener's API server warns about: fields that it will retire. Those of DNS providers are known.
+// warned records warnings of Gardener's API server about deprecated fields. Those about DNS providers are known.
 type warned struct {
 	told []string
 }
@@ -83,7 +83,7 @@ func (w *warned) take() []string {
 	return told
 }
 
-// member returns access to the garden as the Provisioner has it.
+// member returns a client of the garden with the Provisioner's rights.
 func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 
@@ -102,7 +102,7 @@ func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
 	return member
 }
 
-// accepted applies an object as the Provisioner does; a Shoot is judged and not made. What was made just before is unknown to Gardener for a
+// accepted applies an object as the Provisioner does, a Shoot as a dry run. Gardener does not know a new object for a
 // moment.
 func accepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
 	t.Helper()
@@ -112,22 +112,18 @@ func accepted(t *testing.T, member client.Client, object *unstructured.Unstructu
 		options = append(options, client.DryRunAll)
 	}
 
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
+	var err error
 
-	for deadline := time.Now().Add(patience); ; <-ticker.C {
-		err := member.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), options...)
-		if err == nil {
-			return
-		}
+	if !harness.Within(harness.Patience, func() bool {
+		err = member.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), options...)
 
-		if time.Now().After(deadline) {
-			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+		return err == nil
+	}) {
+		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 }
 
-// furnish makes what the golden Shoots refer to and a garden does not begin with.
+// furnish creates the objects that the golden Shoots refer to and a new garden lacks.
 func furnish(t *testing.T, admin client.Client) {
 	t.Helper()
 

@@ -4,22 +4,21 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/reload"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
-	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// certificates are files of an authority and of what it has signed.
+// certificates are files of an authority and the certificates that it has signed.
 type certificates struct {
 	*testing.T
 
@@ -67,7 +66,7 @@ func (c certificates) keep(name string, pair certificate.Pair, err error) {
 	c.write(name+".key", pair.Key)
 }
 
-// server signs a certificate for a server on this machine, and lets in who shows one of the common name, with the role osb.
+// server signs a server certificate. Clients with the given common name get the role osb.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 
@@ -91,50 +90,27 @@ func (c certificates) client(name string) reload.ClientTLS {
 	return reload.ClientTLS{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
 }
 
-// TestInstanceOverTLS has the platform order from the broker, and that from the Provisioner, over TLS, each known by its certificate
-// and by nothing else.
+// TestInstanceOverTLS orders from the broker, and through it from the Provisioner, over TLS, each authenticated by its certificate
+// only.
 func TestInstanceOverTLS(t *testing.T) {
 	t.Parallel()
 
 	files := newCertificates(t)
 
-	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: filepath.Join(t.TempDir(), "garden"), ClusterCreation: look, Log: logging.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	run(t, memory.Run)
-
-	provisionerSettings := provisioner.DefaultConfig()
-	provisionerSettings.Address, provisionerSettings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
-	provisionerSettings.ShutdownDelay = 0
-	provisionerSettings.Database = onSQLite(t, "provisioner")
-	provisionerSettings.Gardener.Project = fakegarden.DefaultProject
+	memory := harness.StartGarden(t, 50*time.Millisecond)
+	provisionerSettings := harness.ProvisionerSettings(harness.SQLite(t, "provisioner"))
 	provisionerSettings.Access = files.server("provisioner-server", "broker")
 
-	runtimes, err := provisioner.New(t.Context(), provisionerSettings, memory.Client(), logging.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	run(t, runtimes.Run)
-
+	url, _ := harness.StartProvisioner(t, memory.Client(), provisionerSettings, logging.Discard())
 	shown := files.client("broker")
 
-	settings := broker.DefaultConfig()
-	settings.Address, settings.StatusAddress = "127.0.0.1:0", "127.0.0.1:0"
-	settings.ShutdownDelay = 0
-	settings.Database = onSQLite(t, "broker")
-	settings.Provisioner.URL = "https://" + runtimes.Address() + "/graphql"
+	settings := harness.BrokerSettings(harness.SQLite(t, "broker"))
+	settings.AuthBasicUsers = ""
+	settings.Provisioner.URL = strings.Replace(url, "http:", "https:", 1)
 	settings.Provisioner.CAFile, settings.Provisioner.CertFile, settings.Provisioner.KeyFile = shown.CAFile, shown.CertFile, shown.KeyFile
 	settings.Access = files.server("broker-server", "platform")
 
-	instances, err := broker.New(t.Context(), settings, logging.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	run(t, instances.Run)
+	service := harness.StartBroker(t, settings, logging.Discard())
 
 	as := func(name string) platform {
 		metrics := prometheus.NewRegistry()
@@ -147,18 +123,21 @@ func TestInstanceOverTLS(t *testing.T) {
 		transport := certified{client}
 		t.Cleanup(transport.CloseIdleConnections)
 
-		return platform{TB: t, url: "https://" + instances.Address(), client: &http.Client{Transport: transport}}
+		p := newPlatform(t, strings.Replace(service.URL, "http:", "https:", 1))
+		p.Transport = transport
+
+		return p
 	}
 
 	const id = "instance"
 
-	as("stranger").send(http.MethodPut, instancePath(id)+"?accepts_incomplete=true", orderOf(planAWS), http.StatusForbidden)
+	as("unknown").Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusForbidden)
 
 	ours := as("platform")
-	ours.create(id, planAWS)
-	ours.succeeded(id)
-	ours.remove(id, planAWS)
-	ours.gone(id)
+	ours.Create(id, harness.PlanAWS)
+	ours.WantSucceeded(id)
+	ours.Delete(id, harness.PlanAWS)
+	ours.WantGone(id)
 }
 
 // certified sends no password.

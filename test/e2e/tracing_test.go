@@ -17,15 +17,16 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// traces is a collector of OpenTelemetry.
+// traces is an OpenTelemetry collector.
 type traces struct {
 	mutex sync.Mutex
 	spans []*otlp.Span
 }
 
-// ServeHTTP takes spans.
+// ServeHTTP receives spans.
 func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 
@@ -46,8 +47,8 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// roads tell of each span the way from the first one of its trace, with how many spans there are at its end.
-func (c *traces) roads() map[string]int {
+// paths returns the path of each span from the root of its trace, with the number of spans on that path.
+func (c *traces) paths() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
@@ -56,7 +57,7 @@ func (c *traces) roads() map[string]int {
 		byID[string(span.GetSpanId())] = span
 	}
 
-	roads := map[string]int{}
+	paths := map[string]int{}
 
 	for _, span := range c.spans {
 		names := []string{span.GetName()}
@@ -65,13 +66,13 @@ func (c *traces) roads() map[string]int {
 		}
 
 		slices.Reverse(names)
-		roads[strings.Join(names, " > ")]++
+		paths[strings.Join(names, " > ")]++
 	}
 
-	return roads
+	return paths
 }
 
-// TestOneTraceForOneCreate follows an order through both services: each tells its part to a collector, and the parts fit together.
+// TestOneTraceForOneCreate follows an order through both services: each exports its spans, and they form one trace.
 func TestOneTraceForOneCreate(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds: the test waits for them
 
@@ -79,12 +80,12 @@ func TestOneTraceForOneCreate(t *testing.T) {
 	server := httptest.NewServer(told)
 	t.Cleanup(server.Close)
 
-	l := startWith(t, onSQLite, 100*time.Millisecond, nil, func(broker *broker.Config, provisioner *provisioner.Config) {
+	l := start(t, harness.SQLite, 100*time.Millisecond, func(broker *broker.Config, provisioner *provisioner.Config) {
 		broker.Tracing.Endpoint, provisioner.Tracing.Endpoint = server.URL, server.URL
 	})
 
-	l.create("traced", planAWS)
-	l.succeeded("traced")
+	l.Create("traced", harness.PlanAWS)
+	l.WantSucceeded("traced")
 
 	const (
 		request = "PUT /v2/service_instances/{instance_id}"
@@ -93,24 +94,24 @@ func TestOneTraceForOneCreate(t *testing.T) {
 		made    = asked + " > operation ProvisionNoInstall"
 	)
 
-	for _, road := range []string{
+	for _, path := range []string{
 		request, ordered, ordered + " > Create_Runtime_Without_Kyma", asked, made, made + " > Create_Shoot",
 		made + " > Set_Administrators > DELETE runtime", ordered + " > Get_Kubeconfig > GET runtime",
 	} {
-		l.until("there is a span "+road, func() bool { return told.roads()[road] > 0 })
+		l.Until("there is a span "+path, func() bool { return told.paths()[path] > 0 })
 	}
 
-	// A call is told when it has ended, and each service tells for itself: what a call has led to may be told before it.
-	strangers := func() []string {
-		return slices.DeleteFunc(slices.Sorted(maps.Keys(told.roads())), func(road string) bool { return strings.HasPrefix(road, request) })
+	// A span is exported when it has ended, by its own service: a child may arrive before its parent.
+	unrelated := func() []string {
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(told.paths())), func(path string) bool { return strings.HasPrefix(path, request) })
 	}
 
-	if !within(patience, func() bool { return len(strangers()) == 0 }) {
-		t.Errorf("these are no part of the create; polls and feeds make no traces: %q", strangers())
+	if !harness.Within(harness.Patience, func() bool { return len(unrelated()) == 0 }) {
+		t.Errorf("spans outside of the create; polls and the feed must have none: %q", unrelated())
 	}
 
-	roads := told.roads()
-	if roads[request] != 1 || roads[ordered] != 1 || roads[made] != 1 {
-		t.Errorf("one create is one trace, got %v", roads)
+	paths := told.paths()
+	if paths[request] != 1 || paths[ordered] != 1 || paths[made] != 1 {
+		t.Errorf("one create is one trace, got %v", paths)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The answers as former clients declare them. What may be null is a pointer, and the values of enums are known.
+// The answers as clients of the Kyma Provisioner declare them. What may be null is a pointer, and the values of enums are known.
 
 type operationStatus struct {
 	ID        *string        `json:"id"`

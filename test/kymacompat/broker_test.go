@@ -10,14 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/test/harness"
 	"github.com/environment-broker/environment-broker/test/kymacompat/provisioner"
 )
 
-// TestOurBroker carries instances of several providers through their life on a former Provisioner.
+// TestOurBroker takes instances of several providers from creation to deletion with a Kyma Provisioner.
 func TestOurBroker(t *testing.T) {
-	plans := map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP}
+	plans := map[string]string{"aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP}
 
-	eachDatabase(t, func(t *testing.T, fresh database) {
+	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
 		p := start(t, fresh, 200*time.Millisecond)
 
 		eachPlan := func(do func(provider, plan string)) {
@@ -26,45 +27,45 @@ func TestOurBroker(t *testing.T) {
 			}
 		}
 
-		eachPlan(p.create)
-		eachPlan(func(id, _ string) { p.succeeded(id) })
-		eachPlan(func(id, _ string) { p.change(id, map[string]any{"parameters": map[string]any{"autoScalerMax": 13}}) })
-		eachPlan(func(id, _ string) { p.succeeded(id) })
+		eachPlan(func(id, plan string) { p.Create(id, plan) })
+		eachPlan(func(id, _ string) { p.WantSucceeded(id) })
+		eachPlan(func(id, _ string) { p.Update(id, map[string]any{"parameters": map[string]any{"autoScalerMax": 13}}) })
+		eachPlan(func(id, _ string) { p.WantSucceeded(id) })
 		eachPlan(func(id, _ string) { wantRuntime(p, id, "13", "ProvisionNoInstall", "UpgradeShoot") })
-		eachPlan(p.remove)
-		eachPlan(func(id, _ string) { p.gone(id) })
+		eachPlan(func(id, plan string) { p.Delete(id, plan) })
+		eachPlan(func(id, _ string) { p.WantGone(id) })
 		wantNoRuntime(p)
 	})
 }
 
-// TestSuspension has the runtime of an instance go and come back under its name.
+// TestSuspension suspends an instance, which removes its runtime, and resumes it with a runtime of the same name.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 
-	p := start(t, onSQLite, 200*time.Millisecond)
+	p := start(t, harness.SQLite, 200*time.Millisecond)
 
-	p.create("tried", planTrial)
-	p.succeeded("tried")
+	p.Create("tried", harness.PlanTrial)
+	p.WantSucceeded("tried")
 
-	name := p.former.Runtimes()[0].Name
+	name := p.provisioner.Runtimes()[0].Name
 
-	p.change("tried", map[string]any{"context": map[string]any{"active": false}})
-	p.succeeded("tried")
+	p.Update("tried", map[string]any{"context": map[string]any{"active": false}})
+	p.WantSucceeded("tried")
 	wantNoRuntime(p)
 
-	p.change("tried", map[string]any{"context": map[string]any{"active": true}})
-	p.succeeded("tried")
+	p.Update("tried", map[string]any{"context": map[string]any{"active": true}})
+	p.WantSucceeded("tried")
 
-	if there := p.former.Runtimes(); len(there) != 1 || there[0].Name != name {
+	if there := p.provisioner.Runtimes(); len(there) != 1 || there[0].Name != name {
 		t.Errorf("after the resumption there are %+v, want one named %s", there, name)
 	}
 
-	p.remove("tried", planTrial)
-	p.gone("tried")
+	p.Delete("tried", harness.PlanTrial)
+	p.WantGone("tried")
 	wantNoRuntime(p)
 }
 
-// TestFaults has calls go wrong. A former Provisioner knows no keys: where an order is repeated, the name of the cluster keeps it from
+// TestFaults has calls go wrong. A Kyma Provisioner knows no keys: where an order is repeated, the name of the cluster keeps it from
 // being made twice, and what cannot be told is told to people.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -109,12 +110,12 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			p := start(t, onSQLite, 300*time.Millisecond)
-			p.former.Fail(tc.field, tc.faults...)
+			p := start(t, harness.SQLite, 300*time.Millisecond)
+			p.provisioner.Fail(tc.field, tc.faults...)
 
-			p.create("one", planAWS)
-			created := p.ended("one")
-			made := p.former.Runtimes()
+			p.Create("one", harness.PlanAWS)
+			created := p.WaitForEnd("one")
+			made := p.provisioner.Runtimes()
 
 			if len(made) > 1 {
 				t.Fatalf("%s: there are %d runtimes", tc.reason, len(made))
@@ -122,8 +123,8 @@ func TestFaults(t *testing.T) {
 
 			wantEnd(t, tc.reason, tc.create, made, created)
 
-			p.remove("one", planAWS)
-			wantEnd(t, tc.reason, tc.remove, made, p.ended("one"))
+			p.Delete("one", harness.PlanAWS)
+			wantEnd(t, tc.reason, tc.remove, made, p.WaitForEnd("one"))
 
 			if tc.remove == "gone" {
 				wantNoRuntime(p)
@@ -136,13 +137,13 @@ func TestFaults(t *testing.T) {
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
 
-	p := start(t, onSQLite, 300*time.Millisecond)
+	p := start(t, harness.SQLite, 300*time.Millisecond)
 
-	p.create("one", planAWS)
-	p.succeeded("one")
-	p.former.Fail("upgradeShoot", provisioner.AnswerLost)
-	p.change("one", map[string]any{"parameters": map[string]any{"autoScalerMax": 13}})
-	p.succeeded("one")
+	p.Create("one", harness.PlanAWS)
+	p.WantSucceeded("one")
+	p.provisioner.Fail("upgradeShoot", provisioner.AnswerLost)
+	p.Update("one", map[string]any{"parameters": map[string]any{"autoScalerMax": 13}})
+	p.WantSucceeded("one")
 
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
@@ -157,21 +158,21 @@ func TestPolls(t *testing.T) {
 	)
 
 	began := time.Now()
-	p := start(t, onSQLite, 4*time.Second, func(config *broker.Config) { config.Provisioner.PollLimit = limit })
+	p := start(t, harness.SQLite, 4*time.Second, func(config *broker.Config) { config.Provisioner.PollLimit = limit })
 
 	for i := range instances {
-		p.create(fmt.Sprintf("instance-%d", i), planAWS)
+		p.Create(fmt.Sprintf("instance-%d", i), harness.PlanAWS)
 	}
 
 	for i := range instances {
-		p.succeeded(fmt.Sprintf("instance-%d", i))
+		p.WantSucceeded(fmt.Sprintf("instance-%d", i))
 	}
 
 	feeds := 0
 
 	var polls []time.Time
 
-	for _, call := range p.former.Calls() {
+	for _, call := range p.provisioner.Calls() {
 		switch {
 		case strings.Contains(call.Refused, "operationChanges"):
 			feeds++
@@ -198,12 +199,12 @@ func TestPolls(t *testing.T) {
 }
 
 // wantRuntime expects one runtime of the provider, with the machines that it may have and the operations that it went through.
-func wantRuntime(p platform, provider, autoScalerMax string, operations ...string) {
+func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	p.Helper()
 
 	var got []string
 
-	for _, runtime := range p.former.Runtimes() {
+	for _, runtime := range p.provisioner.Runtimes() {
 		if runtime.Config["provider"] == provider {
 			got = append(got, fmt.Sprint(runtime.Config["autoScalerMax"]), strings.Join(runtime.Operations, " "))
 		}
@@ -214,16 +215,16 @@ func wantRuntime(p platform, provider, autoScalerMax string, operations ...strin
 	}
 }
 
-func wantNoRuntime(p platform) {
+func wantNoRuntime(p env) {
 	p.Helper()
 
-	if there := p.former.Runtimes(); len(there) != 0 {
+	if there := p.provisioner.Runtimes(); len(there) != 0 {
 		p.Errorf("there are %+v", there)
 	}
 }
 
 // wantEnd expects how an operation ended, and what its text begins with.
-func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got reply) {
+func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got harness.Reply) {
 	t.Helper()
 
 	state, text, _ := strings.Cut(want, ": ")
@@ -231,35 +232,35 @@ func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got 
 		text = strings.ReplaceAll(text, "NAME", made[0].Name)
 	}
 
-	ended := got.text("state")
+	ended := got.Text("state")
 	if got.Status == http.StatusGone {
 		ended = "gone"
 	}
 
-	if ended != state || !strings.Contains(got.text("description"), text) {
+	if ended != state || !strings.Contains(got.Text("description"), text) {
 		t.Errorf("%s: want %s: %s\ngot %d %v", reason, state, text, got.Status, got.Body)
 	}
 }
 
-// TestRangesThatGardenerChooses: a former Provisioner cannot be told them, so nobody is told that they are the plan's.
+// TestRangesThatGardenerChooses: a Kyma Provisioner cannot be told them, so nobody is told that they are the plan's.
 func TestRangesThatGardenerChooses(t *testing.T) {
 	t.Parallel()
 
-	p := start(t, onSQLite, 200*time.Millisecond)
+	p := start(t, harness.SQLite, 200*time.Millisecond)
 
-	p.create("one", planAWS)
-	p.succeeded("one") // by now the broker knows whom it works with
+	p.Create("one", harness.PlanAWS)
+	p.WantSucceeded("one") // by now the broker knows whom it works with
 
-	resolved, _ := p.send(http.MethodPost, "two/validate", orderOf(planAWS)).Body["resolved"].(map[string]any)
+	resolved, _ := p.Send(http.MethodPost, harness.InstancePath("two")+"/validate", harness.Order(harness.PlanAWS), http.StatusOK).Body["resolved"].(map[string]any)
 	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {
 		t.Errorf("what an order comes to: -want +got\n%s", diff)
 	}
 
-	if told := p.send(http.MethodGet, "one", nil); strings.Contains(fmt.Sprint(told.Body), "10.96.") || told.Status != http.StatusOK {
+	if told := p.Send(http.MethodGet, harness.InstancePath("one"), nil, http.StatusOK); strings.Contains(fmt.Sprint(told.Body), "10.96.") {
 		t.Errorf("the instance is told as %d %v", told.Status, told.Body)
 	}
 
-	if ordered := p.former.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {
+	if ordered := p.provisioner.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {
 		t.Errorf("the Provisioner was told %v", ordered)
 	}
 }

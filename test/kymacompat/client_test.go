@@ -10,19 +10,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
 	tenant     = "tenant-1"
 	subAccount = "sub-1"
-	// patience is how long anything may take before a test gives up on it.
-	patience = 2 * time.Minute
-	// look is how often a test looks at what it waits for: a former client knows no feed.
-	look = 50 * time.Millisecond
 )
 
-// client asks a Provisioner as clients of the former one do: values stand in the text of the request, every call is named `result`,
+// client asks a Provisioner as Kyma Environment Broker does: values stand in the text of the request, every call is named `result`,
 // and an answer that holds anything unknown is not understood.
 type client struct {
 	*testing.T
@@ -34,7 +31,7 @@ type client struct {
 	sendsGET bool
 }
 
-// refusal is an error as former clients read it.
+// refusal is an error as Kyma Environment Broker reads it.
 type refusal struct {
 	Message    string `json:"message"`
 	Extensions struct {
@@ -57,7 +54,7 @@ func recorded(t *testing.T, name, runtimeID, operationID string) string {
 }
 
 // ask sends the text and decodes the result. It returns the errors of the answer, and fails the test when the answer is not one that a
-// former client understands.
+// client understands.
 func (c client) ask(text string, result any) []refusal {
 	c.Helper()
 
@@ -151,21 +148,17 @@ func (c client) ordered(name, runtimeID string, want operationType) operationSta
 func (c client) succeeded(operationID string) {
 	c.Helper()
 
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-
-	for deadline := time.Now().Add(patience); ; <-ticker.C {
+	harness.Until(c, "operation "+operationID+" to succeed", func() bool {
 		var got operationStatus
 
 		c.must(recorded(c.T, "operation_status", "", operationID), &got)
 
-		switch {
-		case got.State == "Succeeded":
-			return
-		case got.State == "Failed", time.Now().After(deadline):
-			c.Fatalf("the operation is %s: %s, %+v", got.State, *got.Message, got.LastError)
+		if got.State == "Failed" {
+			c.Fatalf("the operation failed: %s, %+v", *got.Message, got.LastError)
 		}
-	}
+
+		return got.State == "Succeeded"
+	})
 }
 
 // status asks for a runtime.

@@ -1,3 +1,4 @@
-// Package kymacompat holds this project against the system that it follows: a client of the former Provisioner works with ours, and our
-// broker works with a former Provisioner, which package provisioner here plays.
+// Package kymacompat tests compatibility with the system that this project succeeds. Requests of Kyma Environment Broker, recorded in
+// testdata, work with our Provisioner; our broker works with the Kyma Provisioner, which package provisioner here simulates; and our
+// GraphQL schema keeps the contract of the Kyma schema.
 package kymacompat

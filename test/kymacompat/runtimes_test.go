@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestFormerClient carries a runtime of each provider through its life, as a broker of the former system does.
-func TestFormerClient(t *testing.T) {
+// TestKymaEnvironmentBroker takes a runtime of each provider from provisioning to deprovisioning, as Kyma Environment Broker does.
+func TestKymaEnvironmentBroker(t *testing.T) {
 	specific := map[string]any{
 		"aws": &awsConfig{VpcCidr: new("10.250.0.0/16"), AwsZones: []struct {
 			Name         *string `json:"name"`
@@ -31,19 +33,20 @@ func TestFormerClient(t *testing.T) {
 		},
 	}
 
-	eachDatabase(t, func(t *testing.T, fresh database) {
-		url := ourProvisioner(t, fresh, 100*time.Millisecond)
+	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
+		url := startOurProvisioner(t, fresh, 100*time.Millisecond)
 
 		for provider, want := range specific {
 			t.Run(provider, func(t *testing.T) {
 				c := client{T: t, url: url, tenant: tenant, subAccount: subAccount, sendsGET: provider == "gcp"}
-				c.story(provider, want)
+				c.lifecycle(provider, want)
 			})
 		}
 	})
 }
 
-func (c client) story(provider string, specific any) {
+// lifecycle provisions, upgrades, hibernates and deprovisions a runtime.
+func (c client) lifecycle(provider string, specific any) {
 	c.Helper()
 
 	ordered := c.ordered("provision_"+provider, "", "ProvisionNoInstall")
@@ -98,9 +101,9 @@ func (c client) story(provider string, specific any) {
 	}
 }
 
-// TestRefusals has former clients be refused. They decide by the code: 400 to 499 is for good.
+// TestRefusals refuses requests of Kyma Environment Broker. They decide by the code: 400 to 499 is for good.
 func TestRefusals(t *testing.T) {
-	url := ourProvisioner(t, onSQLite, time.Hour) // the first operation goes on
+	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation goes on
 	c := client{T: t, url: url, tenant: tenant, subAccount: subAccount}
 	ordered := c.ordered("provision_gcp", "", "ProvisionNoInstall")
 
@@ -135,16 +138,16 @@ func TestRefusals(t *testing.T) {
 			reason: "every call needs a tenant", body: "runtime_status",
 			want: refused("the header tenant is missing: it names the account", "err_provisioner_bad_request", "provisioner"),
 		},
-		"a stranger reads": {
-			reason: "a runtime of another tenant does not exist, and does not become the stranger's", body: "runtime_status", tenant: "stranger",
+		"another tenant reads": {
+			reason: "a runtime of another tenant does not exist, and does not change hands", body: "runtime_status", tenant: "other",
 			want: refused(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
 		},
-		"a stranger removes": {
-			reason: "nor can it be removed", body: "deprovision", tenant: "stranger",
+		"another tenant removes": {
+			reason: "nor can it be removed", body: "deprovision", tenant: "other",
 			want: refused(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
 		},
-		"a stranger orders": {
-			reason: "the name of a cluster is taken, whoever has it", body: "provision_gcp", tenant: "stranger",
+		"another tenant orders": {
+			reason: "the name of a cluster is taken, whoever has it", body: "provision_gcp", tenant: "other",
 			want: refused(`a cluster named "c-gcp" exists already: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
 		},
 	}
@@ -171,7 +174,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// refused is what a former client reads for good. Without a message any one will do.
+// refused is what Kyma Environment Broker reads for good. Without a message any one will do.
 func refused(message, reason, component string) refusal {
 	told := refusal{Message: message}
 	told.Extensions.Code, told.Extensions.Reason, told.Extensions.Component = 400, reason, component

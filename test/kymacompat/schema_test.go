@@ -29,8 +29,8 @@ func load(t *testing.T, path string) *ast.Schema {
 	return schema
 }
 
-// TestOurQueriesFitTheFormerContract has our broker ask a former Provisioner for nothing that it does not know, but for the feed.
-func TestOurQueriesFitTheFormerContract(t *testing.T) {
+// TestOurQueriesFitTheKymaSchema has our broker ask a Kyma Provisioner for nothing that it does not know, but for the feed.
+func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	was := load(t, filepath.Join("provisioner", "schema.graphql"))
 
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "provisionerclient", "operations.graphql"))
@@ -44,14 +44,14 @@ func TestOurQueriesFitTheFormerContract(t *testing.T) {
 	}
 }
 
-// TestContractIsKept holds our schema against the former one. What clients send may have become less strict, what they read may have
+// TestContractIsKept holds our schema against the Kyma schema. What clients send may have become less strict, what they read may have
 // become stricter, and nothing that they read may have a value that they cannot decode.
 func TestContractIsKept(t *testing.T) {
 	was := load(t, filepath.Join("provisioner", "schema.graphql"))
 	is := load(t, filepath.Join("..", "..", "provisioner", "schema.graphql"))
 
-	for name, former := range was.Types {
-		if former.BuiltIn {
+	for name, kyma := range was.Types {
+		if kyma.BuiltIn {
 			continue
 		}
 
@@ -62,27 +62,27 @@ func TestContractIsKept(t *testing.T) {
 			continue
 		}
 
-		for _, broken := range breaks(former, ours) {
+		for _, broken := range breaks(kyma, ours) {
 			t.Errorf("%s: %s", name, broken)
 		}
 	}
 }
 
-// breaks tells what of a type clients of the former schema could not live with.
-func breaks(former, ours *ast.Definition) []string {
+// breaks tells what of a type clients of the Kyma schema could not live with.
+func breaks(kyma, ours *ast.Definition) []string {
 	var broken []string
 
-	if former.Kind != ours.Kind {
-		return []string{fmt.Sprintf("it was %s and is %s", former.Kind, ours.Kind)}
+	if kyma.Kind != ours.Kind {
+		return []string{fmt.Sprintf("it was %s and is %s", kyma.Kind, ours.Kind)}
 	}
 
-	for _, field := range former.Fields {
+	for _, field := range kyma.Fields {
 		kept := ours.Fields.ForName(field.Name)
 
 		switch {
 		case kept == nil:
 			broken = append(broken, field.Name+" is gone")
-		case former.Kind == ast.InputObject && !accepts(kept.Type, field.Type), former.Kind == ast.Object && !accepts(field.Type, kept.Type):
+		case kyma.Kind == ast.InputObject && !accepts(kept.Type, field.Type), kyma.Kind == ast.Object && !accepts(field.Type, kept.Type):
 			broken = append(broken, fmt.Sprintf("%s was %s and is %s", field.Name, field.Type, kept.Type))
 		default:
 			broken = append(broken, brokenArguments(field, kept)...)
@@ -90,34 +90,34 @@ func breaks(former, ours *ast.Definition) []string {
 	}
 
 	for _, field := range ours.Fields {
-		if ours.Kind == ast.InputObject && former.Fields.ForName(field.Name) == nil && field.Type.NonNull {
+		if ours.Kind == ast.InputObject && kyma.Fields.ForName(field.Name) == nil && field.Type.NonNull {
 			broken = append(broken, field.Name+" has become necessary")
 		}
 	}
 
-	if values := names(former.EnumValues); !slices.Equal(values, names(ours.EnumValues)) {
+	if values := names(kyma.EnumValues); !slices.Equal(values, names(ours.EnumValues)) {
 		broken = append(broken, fmt.Sprintf("its values were %v and are %v", values, names(ours.EnumValues)))
 	}
 
-	if !slices.Equal(former.Types, ours.Types) {
-		broken = append(broken, fmt.Sprintf("its members were %v and are %v", former.Types, ours.Types))
+	if !slices.Equal(kyma.Types, ours.Types) {
+		broken = append(broken, fmt.Sprintf("its members were %v and are %v", kyma.Types, ours.Types))
 	}
 
 	return broken
 }
 
-func brokenArguments(former, ours *ast.FieldDefinition) []string {
+func brokenArguments(kyma, ours *ast.FieldDefinition) []string {
 	var broken []string
 
-	for _, argument := range former.Arguments {
+	for _, argument := range kyma.Arguments {
 		if kept := ours.Arguments.ForName(argument.Name); kept == nil || !accepts(kept.Type, argument.Type) {
-			broken = append(broken, fmt.Sprintf("argument %s of %s is gone or stricter", argument.Name, former.Name))
+			broken = append(broken, fmt.Sprintf("argument %s of %s is gone or stricter", argument.Name, kyma.Name))
 		}
 	}
 
 	for _, argument := range ours.Arguments {
-		if former.Arguments.ForName(argument.Name) == nil && argument.Type.NonNull {
-			broken = append(broken, fmt.Sprintf("argument %s of %s has become necessary", argument.Name, former.Name))
+		if kyma.Arguments.ForName(argument.Name) == nil && argument.Type.NonNull {
+			broken = append(broken, fmt.Sprintf("argument %s of %s has become necessary", argument.Name, kyma.Name))
 		}
 	}
 

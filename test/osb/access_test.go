@@ -10,39 +10,41 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // access is how a binding's credentials lead to the cluster.
-func (v visitor) access(binding reply) *rest.Config {
-	v.Helper()
+func (p platform) access(binding harness.Reply) *rest.Config {
+	p.Helper()
 
-	kubeconfig, _ := binding.object("credentials")["kubeconfig"].(string)
+	kubeconfig, _ := binding.Object("credentials")["kubeconfig"].(string)
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
 	if err != nil {
-		v.Fatalf("the credentials hold no kubeconfig: %v", err)
+		p.Fatalf("the credentials hold no kubeconfig: %v", err)
 	}
 
 	return config
 }
 
 // reaches has the cluster of a binding tell its version.
-func (v visitor) reaches(reason string, binding reply) {
-	v.Helper()
+func (p platform) reaches(reason string, binding harness.Reply) {
+	p.Helper()
 
-	version, err := discovery.NewDiscoveryClientForConfigOrDie(v.access(binding)).ServerVersion()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding)).ServerVersion()
 	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
-		v.Errorf("%s: the cluster answers %v, %v", reason, version, err)
+		p.Errorf("%s: the cluster answers %v, %v", reason, version, err)
 	}
 }
 
 // refusedSoon waits until the cluster refuses the binding: the token may be known to it a few seconds longer than it exists.
-func (v visitor) refusedSoon(reason string, binding reply) {
-	v.Helper()
+func (p platform) refusedSoon(reason string, binding harness.Reply) {
+	p.Helper()
 
-	client := discovery.NewDiscoveryClientForConfigOrDie(v.access(binding))
+	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
 
-	v.until("the cluster to refuse: "+reason, func() bool {
+	p.until("the cluster to refuse: "+reason, func() bool {
 		_, err := client.ServerVersion()
 
 		return apierrors.IsUnauthorized(err)
@@ -50,17 +52,17 @@ func (v visitor) refusedSoon(reason string, binding reply) {
 }
 
 // tokenEnd is when the token of a binding ends, as the token says itself.
-func (v visitor) tokenEnd(binding reply) time.Time {
-	v.Helper()
+func (p platform) tokenEnd(binding harness.Reply) time.Time {
+	p.Helper()
 
-	parts := strings.Split(v.access(binding).BearerToken, ".")
+	parts := strings.Split(p.access(binding).BearerToken, ".")
 	if len(parts) != 3 {
-		v.Fatalf("the token of the binding is none that says when it ends")
+		p.Fatalf("the token of the binding is none that says when it ends")
 	}
 
 	content, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		v.Fatalf("the token of the binding cannot be read: %v", err)
+		p.Fatalf("the token of the binding cannot be read: %v", err)
 	}
 
 	var claims struct {
@@ -68,7 +70,7 @@ func (v visitor) tokenEnd(binding reply) time.Time {
 	}
 
 	if err := json.Unmarshal(content, &claims); err != nil || claims.Expiry == 0 {
-		v.Fatalf("the token of the binding does not end: %s", content)
+		p.Fatalf("the token of the binding does not end: %s", content)
 	}
 
 	return time.Unix(claims.Expiry, 0)
@@ -82,12 +84,12 @@ func ownCluster(kubeconfig string) fields {
 }
 
 // failedAccess waits until the credentials of the binding lead nowhere, whatever the reason.
-func (v visitor) failedAccess(binding reply) {
-	v.Helper()
+func (p platform) failedAccess(binding harness.Reply) {
+	p.Helper()
 
-	client := discovery.NewDiscoveryClientForConfigOrDie(v.access(binding))
+	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
 
-	v.until("the credentials to lead nowhere", func() bool {
+	p.until("the credentials to lead nowhere", func() bool {
 		_, err := client.ServerVersion()
 
 		return err != nil

@@ -3,6 +3,8 @@ package osb
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // offering is a service of the catalog.
@@ -52,24 +54,24 @@ func (o offering) changeable(plan plan) bool {
 	return o.PlanUpdateable
 }
 
-func (v visitor) catalog() []offering {
-	v.Helper()
+func (p platform) catalog() []offering {
+	p.Helper()
 
 	var told struct{ Services []offering }
 
-	got := v.want("the catalog", v.get("/v2/catalog"), http.StatusOK)
+	got := p.want("the catalog", p.get("/v2/catalog"), http.StatusOK)
 	if err := json.Unmarshal([]byte(got.Raw), &told); err != nil {
-		v.Fatalf("the catalog cannot be read: %v", err)
+		p.Fatalf("the catalog cannot be read: %v", err)
 	}
 
 	return told.Services
 }
 
 // eachPlan calls the function with every plan.
-func (v visitor) eachPlan(look func(offering, plan)) {
-	v.Helper()
+func (p platform) eachPlan(look func(offering, plan)) {
+	p.Helper()
 
-	for _, offering := range v.catalog() {
+	for _, offering := range p.catalog() {
 		for _, plan := range offering.Plans {
 			look(offering, plan)
 		}
@@ -91,7 +93,7 @@ func maintenanceVersion(r *row, planID string) string {
 // published are the ids that platforms have stored, by the names of offering and plans.
 func published() map[string]string {
 	return map[string]string{
-		"kymaruntime": serviceID, "aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial,
+		"kymaruntime": harness.ServiceID, "aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP, "trial": harness.PlanTrial,
 		"azure_lite":          "8cb22518-aa26-44c5-91a0-e669ec9bf443",
 		"sap-converged-cloud": "03b812ac-c991-4528-b5bd-08b303523a63",
 		"free":                "b1a5764e-2ea1-4f95-94c0-2b4538b37b55",

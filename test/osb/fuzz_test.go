@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // methods of requests that fuzz targets send, chosen by a number.
@@ -20,14 +22,14 @@ func methodOf(choice uint8) string {
 // FuzzBody sends bodies of any kind.
 func FuzzBody(f *testing.F) {
 	at := newTarget(f)
-	seed := visitor{tenant: "o"}
+	seed := platform{tenant: "o"}
 
 	for _, body := range append(malformed(),
 		seed.order(), seed.patch(), seed.binding(), seed.order(fields{"maintenance_info": fields{"version": "1.0.0"}}),
 		seed.order(fields{"context": fields{"globalaccount_id": "a", "user_id": "u", "active": false, "sm_operator_credentials": fields{}}}),
 		seed.order(fields{"parameters": fields{"zones": []string{"a"}, "administrators": []string{"x"}, "name": "n", "machineType": "m6i.large"}}),
 		seed.binding(fields{"parameters": fields{"expiration_seconds": 600}, "predecessor_binding_id": "b", "bind_resource": fields{"app_guid": ""}}),
-		seed.patch(fields{"plan_id": planGCP, "previous_values": fields{"plan_id": planAWS}, "context": fields{"active": false}}),
+		seed.patch(fields{"plan_id": harness.PlanGCP, "previous_values": fields{"plan_id": harness.PlanAWS}, "context": fields{"active": false}}),
 		`{"service_id":"`+strings.Repeat("[", 2000)+`"}`, strings.Repeat(`{"a":`, 10_000), `{"parameters":{"autoScalerMax":1e400}}`,
 		`{"service_id":"\ud800","plan_id":"\u0000"}`, `{"a":1,"a":2}`) {
 		for choice := range uint8(4) {
@@ -37,30 +39,30 @@ func FuzzBody(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, choice uint8, ofInstance bool, body []byte) {
-		path := instancePath(at.instance)
+		path := harness.InstancePath(at.instance)
 		if !ofInstance {
-			path = bindingPath(at.instance, "b")
+			path = harness.BindingPath(at.instance, "b")
 		}
 
-		query := incomplete
+		query := harness.Incomplete
 		if method := methodOf(choice); method == http.MethodDelete {
 			query += "&" + ids
 		} else if method == http.MethodPut && ofInstance && choice >= 128 {
-			path = instancePath("new")
+			path = harness.InstancePath("new")
 		}
 
 		if methodOf(choice) == http.MethodDelete && ofInstance {
 			return // it would delete the instance that the others need
 		}
 
-		at.hit(t, call{method: methodOf(choice), path: path + query, body: string(body)})
+		at.hit(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
 	})
 }
 
 // FuzzID sends ids, regions and queries of any kind.
 func FuzzID(f *testing.F) {
 	at := newTarget(f)
-	order := visitor{tenant: "o"}.order()
+	order := platform{tenant: "o"}.order()
 
 	for _, id := range []string{
 		"a", "", ".", "..", "/", "a/b", "%", "%2F", "ü", "\x00", "\xff", " ", "?", "#", strings.Repeat("i", 256), "known", "a;b", "a\r\nb",
@@ -88,14 +90,14 @@ func FuzzID(f *testing.F) {
 		}
 
 		for _, path := range []string{
-			instancePath(sent), instancePath(sent) + "/last_operation", bindingPath(at.instance, sent),
-			bindingPath(sent, "b") + "/last_operation", "/oauth/" + sent + instancePath(at.instance),
+			harness.InstancePath(sent), harness.InstancePath(sent) + "/last_operation", harness.BindingPath(at.instance, sent),
+			harness.BindingPath(sent, "b") + "/last_operation", "/oauth/" + sent + harness.InstancePath(at.instance),
 		} {
 			if methodOf(choice) == http.MethodDelete && strings.Contains(path, at.instance) {
 				continue
 			}
 
-			at.hit(t, call{method: methodOf(choice), path: path + "?" + query, body: order})
+			at.hit(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
 		}
 	})
 }
@@ -106,7 +108,7 @@ func unsendable(char rune) bool { return char <= ' ' || char >= 0x7f }
 // FuzzHeader sends headers of any kind.
 func FuzzHeader(f *testing.F) {
 	at := newTarget(f)
-	order := visitor{tenant: "o"}.order()
+	order := platform{tenant: "o"}.order()
 
 	for _, value := range []string{
 		"", "2.17", "2.", "99999999999999999999.1", "-1.0", "２.１７", "x", "kubernetes " + base64.StdEncoding.EncodeToString([]byte(`{"username":{}}`)),
@@ -121,7 +123,7 @@ func FuzzHeader(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, which, choice uint8, value string) {
 		names := []string{
-			versionHeader, originatorHeader, identityHeader, "Content-Type", "Authorization", "If-None-Match", "If-Modified-Since",
+			harness.VersionHeader, originatorHeader, identityHeader, "Content-Type", "Authorization", "If-None-Match", "If-Modified-Since",
 		}
 		name := names[int(which)%len(names)]
 
@@ -129,14 +131,14 @@ func FuzzHeader(f *testing.F) {
 			return // a header is changed on its way
 		}
 
-		path := instancePath(at.instance) + incomplete
+		path := harness.InstancePath(at.instance) + harness.Incomplete
 		if method := methodOf(choice); method == http.MethodDelete {
-			path = instancePath("nobody") + incomplete + "&" + ids
+			path = harness.InstancePath("nobody") + harness.Incomplete + "&" + ids
 		} else if method == http.MethodGet {
 			path = "/v2/catalog"
 		}
 
-		at.hit(t, call{method: methodOf(choice), path: path, body: order, header: header(name, value)})
+		at.hit(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"pgregory.net/rapid"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // actions are what the model does to a broker, at random and in any order.
@@ -32,7 +34,7 @@ func waits(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
 // look compares what platforms see with what the model knows.
 func (m *model) look(_ *rapid.T) {
 	for _, instance := range m.instances {
-		got := m.get(instancePath(instance.id))
+		got := m.get(harness.InstancePath(instance.id))
 
 		switch instance.phase {
 		case absent, creating:
@@ -42,7 +44,7 @@ func (m *model) look(_ *rapid.T) {
 		case ready, updating:
 			m.want("a fetch of what is "+string(instance.phase), got, http.StatusOK)
 
-			if most := got.object("parameters")["autoScalerMax"]; most != float64(instance.most) {
+			if most := got.Object("parameters")["autoScalerMax"]; most != float64(instance.most) {
 				m.Errorf("the instance has %v nodes at most, want %d: %s", most, instance.most, got.Raw)
 			}
 		}
@@ -52,7 +54,7 @@ func (m *model) look(_ *rapid.T) {
 		}
 
 		for id, credentials := range instance.bindings {
-			got := m.want("a fetch of a binding", m.get(bindingPath(instance.id, id)), http.StatusOK)
+			got := m.want("a fetch of a binding", m.get(harness.BindingPath(instance.id, id)), http.StatusOK)
 			if encode(got.Body["credentials"]) != credentials {
 				m.Errorf("the credentials of a binding are other ones")
 			}
@@ -63,13 +65,13 @@ func (m *model) look(_ *rapid.T) {
 // orderAny orders an instance: a new one, the same again, or another one with the id.
 func (m *model) orderAny(t *rapid.T) {
 	instance, number, waits := m.any(t), rapid.IntRange(0, 1).Draw(t, "order"), waits(t)
-	path := instancePath(instance.id)
+	path := harness.InstancePath(instance.id)
 
 	if waits {
-		path += incomplete
+		path += harness.Incomplete
 	}
 
-	got := m.do(call{method: http.MethodPut, path: path, body: m.order(orders()[number])})
+	got := m.do(harness.Call{Method: http.MethodPut, Path: path, Body: m.order(orders()[number])})
 	same := number == instance.order
 
 	switch {
@@ -77,7 +79,7 @@ func (m *model) orderAny(t *rapid.T) {
 		m.want("an order during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
 	case instance.phase == absent && waits:
 		m.want("a new order", got, http.StatusAccepted)
-		instance.begin(creating, got.text("operation"))
+		instance.begin(creating, got.Text("operation"))
 		instance.order, instance.most, instance.updates = number, 10, false
 	case instance.phase == absent || instance.phase == creating && same && !waits:
 		m.want("an order that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
@@ -93,11 +95,11 @@ func (m *model) orderAny(t *rapid.T) {
 	}
 }
 
-func (m *model) sameOperation(instance *known, got reply) {
+func (m *model) sameOperation(instance *known, got harness.Reply) {
 	m.Helper()
 
-	if got.text("operation") != instance.operation {
-		m.Errorf("the same request is operation %q, it was %q", got.text("operation"), instance.operation)
+	if got.Text("operation") != instance.operation {
+		m.Errorf("the same request is operation %q, it was %q", got.Text("operation"), instance.operation)
 	}
 }
 
@@ -106,13 +108,13 @@ func (m *model) deleteAny(t *rapid.T) {
 	query := "?" + ids
 
 	if waits {
-		query = incomplete + "&" + ids
+		query = harness.Incomplete + "&" + ids
 	}
 
 	// A creation or an update that has not reached the Provisioner yet ends at once, and so may the deletion: row J8.
 	held := m.reached(instance)
 
-	got := m.do(call{method: http.MethodDelete, path: instancePath(instance.id) + query})
+	got := m.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(instance.id) + query})
 
 	switch {
 	case instance.phase == absent:
@@ -130,7 +132,7 @@ func (m *model) deleteAny(t *rapid.T) {
 		}
 
 		instance.canceled = held
-		instance.begin(deleting, got.text("operation"))
+		instance.begin(deleting, got.Text("operation"))
 	}
 }
 
@@ -151,7 +153,7 @@ func (m *model) reached(instance *known) (call string) {
 		}
 	}
 
-	m.until("the call to the Provisioner", func() bool { return m.road.waiting(m.tenant, call) >= under })
+	m.until("the call to the Provisioner", func() bool { return m.Proxy.Held(harness.Match{Tenant: m.tenant, Operation: call}) >= under })
 
 	return call
 }
@@ -163,11 +165,11 @@ func (m *model) orderAndDelete(t *rapid.T) {
 		t.Skip("it is there")
 	}
 
-	made := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).text("operation")
+	made := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
 	got := m.want("a deletion right after it", m.remove(instance.id), http.StatusAccepted)
 
 	instance.outcomes[made] = outcomeFailed
-	instance.begin(deleting, got.text("operation"))
+	instance.begin(deleting, got.Text("operation"))
 	m.settle()
 }
 
@@ -185,7 +187,7 @@ func (m *model) pollAny(t *rapid.T) {
 	}
 
 	for _, operation := range asked {
-		got := m.poll(instancePath(instance.id), operation)
+		got := m.poll(harness.InstancePath(instance.id), operation)
 
 		if operation == "" {
 			operation = instance.operation
@@ -208,10 +210,10 @@ func (m *model) pollAny(t *rapid.T) {
 	}
 }
 
-func (m *model) told(got reply, state string) {
+func (m *model) told(got harness.Reply, state string) {
 	m.Helper()
 
-	if got.Status != http.StatusOK || got.text("state") != state {
+	if got.Status != http.StatusOK || got.Text("state") != state {
 		m.Errorf("a poll tells %d %s, want %q", got.Status, got.Raw, state)
 	}
 }
@@ -219,13 +221,13 @@ func (m *model) told(got reply, state string) {
 // updateAny asks for another number of nodes.
 func (m *model) updateAny(t *rapid.T) {
 	instance, most, waits := m.any(t), rapid.IntRange(10, 12).Draw(t, "most"), waits(t)
-	path := instancePath(instance.id)
+	path := harness.InstancePath(instance.id)
 
 	if waits {
-		path += incomplete
+		path += harness.Incomplete
 	}
 
-	got := m.do(call{method: http.MethodPatch, path: path, body: m.patch(fields{"parameters": fields{"autoScalerMax": most}})})
+	got := m.do(harness.Call{Method: http.MethodPatch, Path: path, Body: m.patch(fields{"parameters": fields{"autoScalerMax": most}})})
 
 	switch {
 	case instance.phase == absent:
@@ -238,7 +240,7 @@ func (m *model) updateAny(t *rapid.T) {
 		m.want("an update without effect", got, http.StatusOK)
 	case instance.phase == ready && waits:
 		m.want("an update", got, http.StatusAccepted)
-		instance.begin(updating, got.text("operation"))
+		instance.begin(updating, got.Text("operation"))
 		instance.wanted = most
 	case instance.phase == ready:
 		m.want("an update that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"pgregory.net/rapid"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // bindingIDs are the ids of bindings of each instance.
@@ -23,7 +25,7 @@ func (m *model) bindAtOnce(t *rapid.T) {
 }
 
 // judgeBind compares the answer to a bind with the model; a new binding has the status.
-func (m *model) judgeBind(instance *known, id string, got reply, created int) {
+func (m *model) judgeBind(instance *known, id string, got harness.Reply, created int) {
 	m.Helper()
 
 	credentials, bound := instance.bindings[id]
@@ -52,7 +54,7 @@ func (m *model) judgeBind(instance *known, id string, got reply, created int) {
 // bindLater binds, looks at the binding while it is made, and waits for it.
 func (m *model) bindLater(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
-	path := bindingPath(instance.id, id)
+	path := harness.BindingPath(instance.id, id)
 
 	lift := m.hold(callKubeconfig)
 	defer lift()
@@ -64,7 +66,7 @@ func (m *model) bindLater(t *rapid.T) {
 		return
 	}
 
-	operation := got.text("operation")
+	operation := got.Text("operation")
 
 	for range rapid.IntRange(0, 3).Draw(t, "looks") {
 		switch rapid.IntRange(0, 3).Draw(t, "look") {
@@ -91,7 +93,7 @@ func (m *model) bindLater(t *rapid.T) {
 // unbindAny removes a binding, at once or later.
 func (m *model) unbindAny(t *rapid.T) {
 	instance, id, waits := m.any(t), drawBinding(t), waits(t)
-	path := bindingPath(instance.id, id)
+	path := harness.BindingPath(instance.id, id)
 
 	if instance.phase == deleting {
 		t.Skip("whether its bindings are there is not told")
@@ -99,11 +101,11 @@ func (m *model) unbindAny(t *rapid.T) {
 
 	_, bound := instance.bindings[id]
 
-	var got reply
+	var got harness.Reply
 	if waits {
 		got = m.unbind(instance.id, id)
 	} else {
-		got = m.do(call{method: http.MethodDelete, path: path + "?" + ids})
+		got = m.do(harness.Call{Method: http.MethodDelete, Path: path + "?" + ids})
 	}
 
 	switch {
@@ -116,7 +118,7 @@ func (m *model) unbindAny(t *rapid.T) {
 
 		return
 	case waits:
-		m.gone(path, m.want("an unbind", got, http.StatusAccepted).text("operation"))
+		m.gone(path, m.want("an unbind", got, http.StatusAccepted).Text("operation"))
 	default:
 		m.want("an unbind", got, http.StatusOK)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // phase is where an instance of the model is.
@@ -56,7 +58,7 @@ func orders() []fields {
 
 // model compares a broker with what it should be. Nothing that takes its time ends before Release: so the model knows what is under way.
 type model struct {
-	visitor
+	platform
 
 	instances []*known
 	lifts     []func()
@@ -64,15 +66,15 @@ type model struct {
 	updates, binds bool
 }
 
-func newModel(t *rapid.T, l *landscape) *model {
-	m := &model{visitor: newVisitor(t, l)}
+func newModel(t *rapid.T, l *env) *model {
+	m := &model{platform: newVisitor(t, l)}
 
 	for range 2 {
 		m.instances = append(m.instances, &known{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
 	}
 
 	m.eachPlan(func(offering offering, plan plan) {
-		if plan.ID == planAWS {
+		if plan.ID == harness.PlanAWS {
 			properties, _ := plan.Schemas["service_instance"]["update"].Parameters["properties"].(map[string]any)
 			m.updates, m.binds = len(properties) > 0, offering.bindable(plan)
 		}
@@ -105,7 +107,7 @@ func (m *model) settle() {
 	m.unblock()
 
 	for _, instance := range m.instances {
-		path := instancePath(instance.id)
+		path := harness.InstancePath(instance.id)
 		instance.canceled = ""
 
 		switch instance.phase {
@@ -139,24 +141,22 @@ func (k *known) end(next phase, outcome string) {
 
 // TestModel sends random requests to a broker on each database and compares every answer with a model. SOAK_DURATION has it go on for that long.
 func TestModel(t *testing.T) {
-	for name, fresh := range databases() {
-		t.Run(name, func(t *testing.T) {
-			l := startOn(t, fresh)
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
+		l := startOn(t, database)
 
-			for deadline := time.Now().Add(soakDuration(t) / time.Duration(len(databases()))); ; {
-				rapid.Check(t, func(r *rapid.T) {
-					m := newModel(r, l)
-					defer m.unblock()
+		for deadline := time.Now().Add(harness.SoakDuration(t) / 2); ; { // one half for each database
+			rapid.Check(t, func(r *rapid.T) {
+				m := newModel(r, l)
+				defer m.unblock()
 
-					r.Repeat(m.actions())
-					m.settle()
-					m.look(r)
-				})
+				r.Repeat(m.actions())
+				m.settle()
+				m.look(r)
+			})
 
-				if t.Failed() || !time.Now().Before(deadline) {
-					return
-				}
+			if t.Failed() || !time.Now().Before(deadline) {
+				return
 			}
-		})
-	}
+		}
+	})
 }

@@ -1,133 +1,156 @@
 package osb
 
 import (
-	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
-	"strings"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Headers of the protocol.
-const (
-	versionHeader    = "X-Broker-API-Version"
-	identityHeader   = "X-Broker-API-Request-Identity"
-	originatorHeader = "X-Broker-API-Originating-Identity"
-)
+// ids makes the tenants and IDs of all platforms differ.
+var counter atomic.Int64
 
-const (
-	user     = "tester"
-	password = "secret"
-	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
-
-	// promptly is how long an answer may take, on a machine that is busy with other tests: platforms give up after a minute.
-	promptly = 20 * time.Second
-	// patience is how long anything may take before a test gives up on it.
-	patience = 90 * time.Second
-	// look is how often a test looks at what it waits for.
-	look = 50 * time.Millisecond
-)
-
-// judge is who is told what is wrong: *testing.T or *rapid.T.
-type judge interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
-// platform is where a broker is, and as whom it is called.
+// platform is a platform of a tenant of its own: no trouble that it orders, and no instance of it, is anybody else's.
 type platform struct {
-	url            string
-	user, password string
+	harness.Reporter
+	*env
+
+	tenant string
 }
 
-// call is a request. It carries what every request needs unless the header says otherwise; a header without values is left out.
-type call struct {
-	method, path, body string
-	header             http.Header
+func newVisitor(j harness.Reporter, l *env) platform {
+	return platform{Reporter: j, env: l, tenant: "tenant-" + strconv.FormatInt(counter.Add(1), 10)}
 }
 
-// reply is an answer.
-type reply struct {
-	Status int
-	Header http.Header
-	Body   map[string]any
-	Raw    string
+// newID is an id that nobody has.
+func (p platform) newID() string { return "id-" + strconv.FormatInt(counter.Add(1), 10) }
+
+// do sends a call and checks what holds for every answer.
+func (p platform) do(call harness.Call) harness.Reply {
+	p.Helper()
+
+	began := time.Now()
+
+	got, err := send(p.Broker.Endpoint, call)
+	if err != nil {
+		p.Fatalf("%s %s: %v", call.Method, call.Path, err)
+	}
+
+	if took := time.Since(began); took > promptly {
+		p.Errorf("A21: %s %s: the answer took %s", call.Method, call.Path, took)
+	}
+
+	checkAnswer(p, call, got)
+
+	if got.Status >= http.StatusInternalServerError {
+		p.Errorf("J18: %s %s: status %d without a fault of what the broker needs: %s", call.Method, call.Path, got.Status, got.Raw)
+	}
+
+	return got
 }
 
-// text returns a field of the body that is a string, empty when it is none.
-func (r reply) text(field string) string {
-	text, _ := r.Body[field].(string)
+// want fails the test unless the answer has the status and, if one is given, the code.
+func (p platform) want(reason string, got harness.Reply, status int, code ...string) harness.Reply {
+	p.Helper()
 
-	return text
+	if got.Status != status || len(code) > 0 && got.Text("error") != code[0] {
+		p.Fatalf("%s: want %d %v, got %d %s", reason, status, code, got.Status, got.Raw)
+	}
+
+	return got
 }
 
-// object returns a field of the body that is an object, nil when it is none.
-func (r reply) object(field string) map[string]any {
-	object, _ := r.Body[field].(map[string]any)
+// wantOneOf fails the test unless the answer has one of the statuses.
+func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) harness.Reply {
+	p.Helper()
+
+	if !slices.Contains(statuses, got.Status) {
+		p.Fatalf("%s: want one of %v, got %d %s", reason, statuses, got.Status, got.Raw)
+	}
+
+	return got
+}
+
+// fields is a JSON object of a request.
+type fields map[string]any
+
+// order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
+func (p platform) order(changes ...fields) string {
+	return encode(change(fields{
+		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": p.tenant, "space_guid": "space-1",
+		"context":    fields{"platform": "cloudfoundry", "organization_guid": p.tenant, "space_guid": "space-1", "instance_name": "mine"},
+		"parameters": fields{"region": "eu-west-1", "autoScalerMin": 4},
+	}, changes...))
+}
+
+// binding is the body of a bind that succeeds, changed like order.
+func (p platform) binding(changes ...fields) string {
+	return encode(change(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}, changes...))
+}
+
+// patch is the body of an update that changes a parameter, changed like order.
+func (p platform) patch(changes ...fields) string {
+	return encode(change(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 12}}, changes...))
+}
+
+func change(object fields, changes ...fields) fields {
+	for _, change := range changes {
+		maps.Copy(object, change)
+	}
+
+	maps.DeleteFunc(object, func(_ string, value any) bool { return value == nil })
 
 	return object
 }
 
-// header is a set of headers with one value each.
-func header(pairs ...string) http.Header {
-	set := http.Header{}
-	for i := 0; i < len(pairs); i += 2 {
-		set[http.CanonicalHeaderKey(pairs[i])] = []string{pairs[i+1]}
-	}
+// ids is the query that names the service and the plan of an instance.
+const ids = "service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanAWS
 
-	return set
+func (p platform) get(path string) harness.Reply {
+	p.Helper()
+
+	return p.do(harness.Call{Method: http.MethodGet, Path: path})
 }
 
-// without leaves headers out.
-func without(names ...string) http.Header {
-	set := http.Header{}
-	for _, name := range names {
-		set[http.CanonicalHeaderKey(name)] = nil
-	}
+func (p platform) put(id, body string) harness.Reply {
+	p.Helper()
 
-	return set
+	return p.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: body})
 }
 
-// request makes the request of a call.
-func (p platform) request(call call) (*http.Request, error) {
-	request, err := http.NewRequest(call.method, p.url+call.path, strings.NewReader(call.body))
-	if err != nil {
-		return nil, err
-	}
+func (p platform) update(id, body string) harness.Reply {
+	p.Helper()
 
-	if call.body == "" {
-		request.Body = http.NoBody
-	}
-
-	request.SetBasicAuth(p.user, p.password)
-	maps.Copy(request.Header, header(versionHeader, "2.17", identityHeader, identity, "Content-Type", "application/json"))
-	maps.Copy(request.Header, call.header)
-
-	return request, nil
+	return p.do(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id) + harness.Incomplete, Body: body})
 }
 
-// send sends the request and reads the answer.
-func (p platform) send(call call) (reply, error) {
-	request, err := p.request(call)
-	if err != nil {
-		return reply{}, err
-	}
+func (p platform) remove(id string) harness.Reply {
+	p.Helper()
 
-	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		return reply{}, err
-	}
-	defer response.Body.Close()
+	return p.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete + "&" + ids})
+}
 
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return reply{}, err
-	}
+// bind orders a binding that may be made later.
+func (p platform) bind(instance, binding, body string) harness.Reply {
+	p.Helper()
 
-	got := reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
-	_ = json.Unmarshal(content, &got.Body) // what is no object is found by the check of the answer
+	return p.do(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(instance, binding) + harness.Incomplete, Body: body})
+}
 
-	return got, nil
+// bindNow orders a binding that has to be there with the answer.
+func (p platform) bindNow(instance, binding, body string) harness.Reply {
+	p.Helper()
+
+	return p.do(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(instance, binding), Body: body})
+}
+
+// unbind orders the removal of a binding, which may happen later.
+func (p platform) unbind(instance, binding string) harness.Reply {
+	p.Helper()
+
+	return p.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(instance, binding) + harness.Incomplete + "&" + ids})
 }

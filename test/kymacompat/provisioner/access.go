@@ -14,7 +14,7 @@ kind: Config
 current-context: runtime
 clusters: [{name: runtime, cluster: {server: %q, certificate-authority-data: %s}}]
 contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
-users: [{name: admin, user: {token: former}}]
+users: [{name: admin, user: {token: kyma}}]
 `
 
 // newAccess plays the API servers of all runtimes.

@@ -1,3 +1,4 @@
-// Package provisioner plays a former Provisioner: it takes its schema at its word, knows neither keys nor a feed, runs one operation
-// of a runtime after the other, and may be told to fail as outside systems do. Runtimes are made of nothing but time.
+// Package provisioner simulates the Kyma Provisioner. It validates requests against the Kyma schema, has neither idempotency keys nor a
+// change feed, and runs the operations of a runtime one after another. Tests inject faults with [Provisioner.Fail]. Its runtimes have no
+// clusters: an operation only takes time.
 package provisioner

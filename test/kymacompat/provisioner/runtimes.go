@@ -124,7 +124,7 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 	}
 }
 
-// provision makes the cluster at once: the former Provisioner did so before it answered.
+// provision makes the cluster at once: the Kyma Provisioner did so before it answered.
 func (p *Provisioner) provision(caller caller, config map[string]any) (any, error) {
 	ordered, _ := config["clusterConfig"].(map[string]any)
 	cluster, _ := ordered["gardenerConfig"].(map[string]any)
@@ -184,7 +184,7 @@ func (o *operation) told() map[string]any {
 	}
 }
 
-// status tells a runtime. Unlike ours, the former Provisioner has a kubeconfig as soon as the cluster is there, and makes one whether
+// status tells a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster is there, and makes one whether
 // it is selected or not.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)

@@ -19,7 +19,7 @@ import (
 //go:embed schema.graphql
 var contract string
 
-// Provisioner is a former Provisioner that answers at URL.
+// Provisioner is a Kyma Provisioner that answers at URL.
 type Provisioner struct {
 	URL string
 
@@ -44,7 +44,7 @@ type Call struct {
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the schema of a former Provisioner: %w", err)
+		return nil, nil, fmt.Errorf("reading the schema of a Kyma Provisioner: %w", err)
 	}
 
 	p = &Provisioner{
@@ -75,7 +75,7 @@ type asked struct {
 	Variables     map[string]any `json:"variables"`
 }
 
-// ServeHTTP answers as the former server: 422 for what the schema does not know, 200 for all else.
+// ServeHTTP answers as the Kyma Provisioner: 422 for what the schema does not know, 200 for all else.
 func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := asked{Query: r.URL.Query().Get("query")}
 

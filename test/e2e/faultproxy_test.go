@@ -1,0 +1,135 @@
+//go:build garden
+
+package e2e
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// tcpProxy forwards TCP connections, for a server whose clients use TLS. Blocked, it cuts connections and refuses new ones. Held, it
+// keeps connections open and delivers nothing.
+type tcpProxy struct {
+	listener net.Listener
+	target   string
+	gate     sync.RWMutex
+
+	mutex   sync.Mutex
+	blocked bool
+	open    map[net.Conn]bool
+}
+
+// newTCPProxy runs a proxy before the target until the test ends.
+func newTCPProxy(t *testing.T, target string) *tcpProxy {
+	t.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	proxy := &tcpProxy{listener: listener, target: target, open: map[net.Conn]bool{}}
+	t.Cleanup(func() {
+		_ = listener.Close()
+
+		proxy.block(true)
+	})
+
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+
+			go proxy.forward(connection)
+		}
+	}()
+
+	return proxy
+}
+
+func (p *tcpProxy) address() string { return p.listener.Addr().String() }
+
+// hold delivers nothing until it is lifted.
+func (p *tcpProxy) hold() (lift func()) {
+	p.gate.Lock()
+
+	return p.gate.Unlock
+}
+
+// gated is a connection that delivers while the gate is open.
+type gated struct {
+	net.Conn
+
+	gate *sync.RWMutex
+}
+
+func (g gated) Read(into []byte) (int, error) {
+	n, err := g.Conn.Read(into)
+
+	g.gate.RLock()
+	defer g.gate.RUnlock()
+
+	return n, err
+}
+
+func (p *tcpProxy) block(blocked bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.blocked = blocked
+
+	for connection := range p.open {
+		if blocked {
+			_ = connection.Close()
+		}
+	}
+}
+
+// admit records a connection, or closes it.
+func (p *tcpProxy) admit(connection net.Conn) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	if p.blocked {
+		_ = connection.Close()
+
+		return false
+	}
+
+	p.open[connection] = true
+
+	return true
+}
+
+func (p *tcpProxy) drop(connection net.Conn) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	delete(p.open, connection)
+
+	_ = connection.Close()
+}
+
+func (p *tcpProxy) forward(from net.Conn) {
+	if !p.admit(from) {
+		return
+	}
+	defer p.drop(from)
+
+	to, err := net.Dial("tcp", p.target)
+	if err != nil || !p.admit(to) {
+		return
+	}
+	defer p.drop(to)
+
+	go func() {
+		_, _ = io.Copy(to, gated{from, &p.gate})
+		_ = to.Close()
+	}()
+
+	_, _ = io.Copy(from, gated{to, &p.gate})
+}

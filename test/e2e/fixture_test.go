@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
+// platform orders instances, and calls the operator API too.
+type platform struct{ harness.Client }
+
+func newPlatform(tb testing.TB, url string) platform {
+	tb.Helper()
+
+	return platform{harness.Client{
+		TB: tb, Endpoint: harness.Endpoint{URL: url, User: harness.User, Password: harness.Password},
+	}}
+}
+
+// env is an environment and a platform that uses its broker.
+type env struct {
+	platform
+
+	services *harness.Environment
+}
+
+// start runs an environment whose clusters take that long to create.
+func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
+	t.Helper()
+
+	e := prepare(t, database, creation, configure...)
+	e.startBroker()
+
+	return *e
+}
+
+// prepare is start without the broker.
+func prepare(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) *env {
+	t.Helper()
+
+	return &env{platform: newPlatform(t, ""), services: harness.Prepare(t, harness.Options{
+		Database: database, ClusterCreation: creation, Configure: func(broker *broker.Config, provisioner *provisioner.Config) {
+			for _, each := range configure {
+				each(broker, provisioner)
+			}
+		},
+	})}
+}
+
+func (e *env) startBroker() {
+	e.Helper()
+	e.services.StartBroker()
+	e.URL = e.services.Broker.URL
+}
+
+// in returns the environment for a subtest.
+func (e env) in(t *testing.T) env {
+	t.Helper()
+
+	return env{platform: newPlatform(t, e.URL), services: e.services}
+}
+
+// shoots are the Shoots in the garden.
+func (e env) shoots() []gardencorev1beta1.Shoot {
+	e.Helper()
+
+	return e.services.Shoots()
+}

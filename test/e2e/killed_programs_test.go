@@ -1,0 +1,266 @@
+//go:build garden
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// programs is a broker and a Provisioner, each a process with PostgreSQL, and a local garden.
+type programs struct {
+	*testing.T
+	platform
+
+	garden client.Client
+	// toGarden is how the Provisioner reaches the garden.
+	toGarden *tcpProxy
+	// broker and provisioner are what runs at present.
+	broker, provisioner *program
+	begin               map[string]func() *program
+}
+
+// gardenProgram is the path of the local garden.
+func gardenProgram(t *testing.T) string {
+	t.Helper()
+
+	program, err := filepath.Abs(filepath.Join(root, ".bin", "garden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return program
+}
+
+// localGarden runs the local garden until the test ends and returns its kubeconfig.
+func localGarden(t *testing.T, arguments ...string) string {
+	t.Helper()
+
+	line := launch(t, nil, gardenProgram(t), append([]string{"--dir", t.TempDir()}, arguments...)...).line()
+
+	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
+	if !found {
+		t.Fatalf("the garden announced %q", line)
+	}
+
+	return kubeconfig
+}
+
+func startPrograms(t *testing.T, kubeconfig string) *programs {
+	t.Helper()
+
+	return startProgramsOn(t, kubeconfig, harness.Postgres)
+}
+
+func startProgramsOn(t *testing.T, kubeconfig string, fresh harness.Database) *programs {
+	t.Helper()
+
+	api, err := gardener.Connect(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	toGarden, proxied := proxyGarden(t, kubeconfig)
+	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
+	address, provisionerAddress := freeAddress(t), freeAddress(t)
+	brokerVariables := append(variables(fresh(t, "broker")),
+		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
+		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_SHUTDOWN_DELAY=0s")
+	provisionerVariables := append(variables(fresh(t, "provisioner")),
+		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
+		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied, "APP_SHUTDOWN_DELAY=0s")
+
+	w := &programs{
+		T: t, platform: newPlatform(t, "http://"+address), garden: api, toGarden: toGarden,
+		begin: map[string]func() *program{
+			"broker":      func() *program { return launch(t, brokerVariables, brokerProgram) },
+			"provisioner": func() *program { return launch(t, provisionerVariables, provisionerProgram) },
+		},
+	}
+	w.provisioner, w.broker = w.begin["provisioner"](), w.begin["broker"]()
+	w.Until("the broker", func() bool {
+		_, err := w.Try("GET", "/v2/catalog", nil)
+
+		return err == nil
+	})
+
+	return w
+}
+
+// proxyGarden runs a proxy before the garden of a kubeconfig. It returns the path of a kubeconfig that uses the proxy.
+func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
+	t.Helper()
+
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+
+	server, err := url.Parse(cluster.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	proxy = newTCPProxy(t, server.Host)
+	cluster.Server = "https://" + proxy.address()
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+
+	return proxy, path
+}
+
+// variables are the environment variables of a database.
+func variables(database replica.Database) []string {
+	return []string{
+		"APP_DATABASE_DRIVER=" + database.Driver,
+		"APP_DATABASE_USER=" + database.User,
+		"APP_DATABASE_PASSWORD=" + database.Password.Reveal(),
+		"APP_DATABASE_HOST=" + database.Host,
+		"APP_DATABASE_PORT=" + database.Port,
+		"APP_DATABASE_NAME=" + database.Name,
+		"APP_DATABASE_SSL_MODE=" + database.SSLMode,
+		"APP_DATABASE_SECRET_KEYS=" + database.SecretKeys.Reveal(),
+	}
+}
+
+func (w *programs) shoots() []gardencorev1beta1.Shoot {
+	w.T.Helper()
+
+	return harness.Shoots(w.T, w.garden, "garden-local")
+}
+
+// shootIs waits for a Shoot whose last operation has the state.
+func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
+	w.T.Helper()
+	w.Until("a Shoot that is "+string(state), func() bool {
+		for _, shoot := range w.shoots() {
+			if last := shoot.Status.LastOperation; last != nil && last.State == state {
+				return true
+			}
+		}
+
+		return false
+	})
+}
+
+// The programs that are killed.
+const (
+	killBroker      = "broker"
+	killProvisioner = "provisioner"
+)
+
+func (w *programs) of(victim string) **program {
+	if victim == killBroker {
+		return &w.broker
+	}
+
+	return &w.provisioner
+}
+
+// killAndRestart ends the program with SIGKILL and starts it again.
+func (w *programs) killAndRestart(victim string) {
+	(*w.of(victim)).kill()
+	w.restart(victim)
+}
+
+func (w *programs) restart(victim string) { *w.of(victim) = w.begin[victim]() }
+
+// TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds with exactly
+// one Shoot; after the deletion there is none.
+func TestKilledPrograms(t *testing.T) {
+	t.Parallel()
+
+	w := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
+
+	points := map[string]struct {
+		reason string
+		kill   func(id, victim string)
+	}{
+		"before the Shoot": {
+			reason: "the instance and its runtime are accepted, but Gardener was not reached",
+			kill: func(id, victim string) {
+				w.toGarden.block(true)
+				w.Create(id, harness.PlanAWS)
+
+				if victim == killProvisioner {
+					w.Until("the order", func() bool {
+						found := w.Send(http.MethodGet, "/runtimes?instance_id="+id, nil, http.StatusOK)
+						runtime, _ := json.Marshal(found.Body)
+
+						return strings.Contains(string(runtime), "runtimeID")
+					})
+				}
+
+				if shoots := w.shoots(); len(shoots) != 0 {
+					w.T.Errorf("there are %d Shoots already", len(shoots))
+				}
+
+				(*w.of(victim)).kill()
+				w.toGarden.block(false)
+				w.restart(victim)
+			},
+		},
+		"while it is created": {
+			reason: "Gardener is creating the cluster",
+			kill: func(id, victim string) {
+				injectClusterFaults(w.T, w.garden, stuck())
+				w.Create(id, harness.PlanAWS)
+				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
+				w.killAndRestart(victim)
+				injectClusterFaults(w.T, w.garden, nil)
+			},
+		},
+		"before the last save": {
+			reason: "the cluster is ready, and the killed program has not recorded it",
+			kill: func(id, victim string) {
+				injectClusterFaults(w.T, w.garden, stuck())
+				w.Create(id, harness.PlanAWS)
+				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
+				(*w.of(victim)).signal(syscall.SIGSTOP)
+				injectClusterFaults(w.T, w.garden, nil)
+				w.shootIs(gardencorev1beta1.LastOperationStateSucceeded)
+				w.killAndRestart(victim)
+			},
+		},
+	}
+
+	for name, point := range points {
+		for _, victim := range []string{killBroker, killProvisioner} {
+			t.Run(victim+" "+name, func(t *testing.T) {
+				id := strings.ReplaceAll(victim+"-"+name, " ", "-")
+
+				point.kill(id, victim)
+				w.WantSucceeded(id)
+
+				if shoots := w.shoots(); len(shoots) != 1 {
+					t.Errorf("%s: there are %d Shoots, want one", point.reason, len(shoots))
+				}
+
+				w.Delete(id, harness.PlanAWS)
+				w.WantGone(id)
+
+				if shoots := w.shoots(); len(shoots) != 0 {
+					t.Errorf("%s: %d Shoots are left", point.reason, len(shoots))
+				}
+			})
+		}
+	}
+}

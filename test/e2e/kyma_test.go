@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// component is a component in an order of Kyma, with values as key, value pairs; passwords are secret.
+func component(name, namespace string, values ...string) map[string]any {
+	entries := []any{}
+	for i := 0; i < len(values); i += 2 {
+		entries = append(entries, map[string]any{
+			"key": values[i], "value": values[i+1], "secret": strings.HasSuffix(values[i], "Password"),
+		})
+	}
+
+	return map[string]any{"component": name, "namespace": namespace, "configuration": entries}
+}
+
+func kymaOf(version string, components ...map[string]any) map[string]any {
+	return map[string]any{"version": version, "components": append(components, component("compass-runtime-agent", "compass-system"))}
+}
+
+const upgradeRuntime = `mutation ($id: String!, $config: UpgradeRuntimeInput!) { result: upgradeRuntime(id: $id, config: $config) { id runtimeID state } }`
+
+// installed is the reported Kyma version of a runtime, and the versions and values in its cluster.
+type installed struct {
+	Told, Essentials, Retention, Password string
+}
+
+func (c clusters) installed(runtimeID string) installed {
+	c.Helper()
+
+	found := installed{Told: c.status(runtimeID, "kymaConfig { version }").RuntimeConfiguration.KymaConfig.Version}
+	inside := c.inside(runtimeID).CoreV1()
+
+	essentials, err := inside.ConfigMaps("kyma-system").Get(c.Context(), "cluster-essentials", metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	found.Essentials = essentials.Data["release"]
+
+	monitoring, err := inside.ConfigMaps("kyma-system").Get(c.Context(), "monitoring", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return found
+	}
+
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	admin, err := inside.Secrets("kyma-system").Get(c.Context(), "monitoring-admin", metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	found.Retention, found.Password = monitoring.Data["retention"], string(admin.Data["password"])
+	if found.Password == "" {
+		found.Password = admin.StringData["password"] // a simulated runtime keeps what it was given
+	}
+
+	return found
+}
+
+// same compares installations.
+func (c clusters) same(reason string, want, got installed) {
+	c.Helper()
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Errorf("%s, -want +got:\n%s", reason, diff)
+	}
+}
+
+// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls begun once the runtime exists.
+func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
+	t.Helper()
+
+	c := newClusters(t, api, func(config *provisioner.Config) {
+		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
+	})
+	monitoring := component("monitoring", "kyma-system", "retention", "2d", "adminPassword", "hush")
+	order := func(kyma map[string]any) map[string]any {
+		return map[string]any{"config": map[string]any{
+			"runtimeInput": map[string]any{"name": "mine"}, "kymaConfig": kyma,
+			"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp"), "administrators": []string{"jane@example.com"}},
+		}}
+	}
+
+	for want, kyma := range map[string]map[string]any{
+		`there is no release "0.9.0"; there are 1.0.0, 1.1.0`: kymaOf("0.9.0"),
+		`has no component "nothing"`:                          kymaOf("1.0.0", component("nothing", "kyma-system")),
+		"needs a value for \"adminPassword\"":                 kymaOf("1.0.0", component("monitoring", "kyma-system")),
+	} {
+		if got := c.ask(provisionRuntime, order(kyma), &operationStatus{}); !strings.Contains(got, want) {
+			t.Errorf("an invalid order: %q, want %q", got, want)
+		}
+	}
+
+	made := c.order(provisionRuntime, order(kymaOf("1.0.0", monitoring)))
+	c.succeeded(made.ID)
+	begun(c, made.RuntimeID)
+
+	poolUnchanged := c.addPoolManually("c-gcp")
+
+	first := installed{Told: "1.0.0", Essentials: "1.0.0", Retention: "2d", Password: "hush"}
+	c.same("the ordered components are installed", first, c.installed(made.RuntimeID))
+	c.keepsSecrets(made.RuntimeID)
+
+	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{
+		"kymaConfig": kymaOf("1.1.0", component("monitoring", "kyma-system", "retention", "9d")),
+	}})
+	c.succeeded(upgrade.ID)
+	poolUnchanged("an upgrade of Kyma")
+	c.same("an upgrade merges with the order", installed{Told: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
+		c.installed(made.RuntimeID))
+
+	c.rollsBack(made.RuntimeID)
+	poolUnchanged("a roll back of Kyma")
+	c.same("the previous installation is restored", first, c.installed(made.RuntimeID))
+
+	smaller := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
+	c.succeeded(smaller.ID)
+	c.same("components that are no longer ordered are removed", installed{Told: "1.1.0", Essentials: "1.1.0"}, c.installed(made.RuntimeID))
+
+	asleep := c.order(`mutation ($id: String!) { result: hibernateRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
+	c.succeeded(asleep.ID)
+
+	refused := c.ask(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0")}}, &operationStatus{})
+	if !strings.Contains(refused, "is hibernated: wake it up first") {
+		t.Errorf("upgrading a hibernated runtime: %q", refused)
+	}
+
+	awake := c.order(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
+	c.succeeded(awake.ID)
+
+	services := c.ordersServices(made.RuntimeID)
+
+	var removal string
+	if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
+		t.Fatal(refused)
+	}
+
+	services.wantRelease(removal)
+
+	var last struct{ Operation string }
+	if c.ask(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {
+		t.Errorf("its last operation is %s", last.Operation)
+	}
+}
+
+// keepsSecrets checks that the status contains no secrets.
+func (c clusters) keepsSecrets(runtimeID string) {
+	c.Helper()
+
+	status := c.status(runtimeID, "kymaConfig { version components { component configuration { key value secret } } }")
+	values := map[string]string{}
+
+	for _, component := range status.RuntimeConfiguration.KymaConfig.Components {
+		for _, entry := range component.Configuration {
+			values[component.Component+"."+entry.Key] = entry.Value
+		}
+	}
+
+	if diff := cmp.Diff(map[string]string{"monitoring.retention": "2d", "monitoring.adminPassword": ""}, values); diff != "" {
+		c.Errorf("secrets in the status, -want +got:\n%s", diff)
+	}
+}
+
+// rollsBack rolls the last upgrade back; a second time is refused.
+func (c clusters) rollsBack(runtimeID string) {
+	c.Helper()
+
+	const rollBack = `mutation ($id: String!) { result: rollBackUpgradeOperation(id: $id) {
+		lastOperationStatus { id operation state } runtimeConfiguration { kymaConfig { version } } } }`
+
+	var answer struct {
+		runtimeStatus
+
+		LastOperationStatus struct{ ID, Operation string }
+	}
+	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); refused != "" {
+		c.Fatal(refused)
+	}
+
+	if last := answer.LastOperationStatus; last.Operation != "Upgrade" || answer.RuntimeConfiguration.KymaConfig.Version != "1.1.0" {
+		c.Errorf("rolled back as %+v, want an Upgrade that has not changed the runtime's status yet", answer)
+	}
+
+	c.succeeded(answer.LastOperationStatus.ID)
+
+	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); !strings.Contains(refused, "there is nothing to roll back") {
+		c.Errorf("rolling back again: %q", refused)
+	}
+}
+
+func TestRuntimesWithKyma(t *testing.T) {
+	t.Parallel()
+
+	memory := harness.StartGarden(t, 200*time.Millisecond)
+	testKyma(t, memory.Client(), func(clusters, string) {})
+}

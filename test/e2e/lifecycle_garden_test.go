@@ -1,0 +1,47 @@
+//go:build garden
+
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// TestInstanceOnLocalGarden orders a runtime with a real API server, and its administrator creates a namespace. It is ordered over the Open
+// Service Broker API.
+func TestInstanceOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	w := startPrograms(t, localGarden(t, "--cluster-creation=1s"))
+
+	w.Create("real", harness.PlanTrial)
+	w.WantSucceeded("real")
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig("real"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	runtime, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "first-steps"}}
+	if _, err := runtime.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Errorf("the administrator cannot create a namespace: %v", err)
+	}
+
+	w.Delete("real", harness.PlanTrial)
+	w.WantGone("real")
+
+	if shoots := w.shoots(); len(shoots) != 0 {
+		t.Errorf("%d Shoots are left", len(shoots))
+	}
+}

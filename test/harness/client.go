@@ -1,0 +1,255 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// IDs of the service and the plans in the embedded catalog. Platforms store them, so they never change.
+const (
+	ServiceID          = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
+	PlanAWS            = "361c511f-f939-4621-b228-d0fb79a1fe15"
+	PlanAzure          = "4deee563-e5ec-4731-b9b1-53b42d855f0c"
+	PlanAzureLite      = "8cb22518-aa26-44c5-91a0-e669ec9bf443"
+	PlanConvergedCloud = "03b812ac-c991-4528-b5bd-08b303523a63"
+	PlanFree           = "b1a5764e-2ea1-4f95-94c0-2b4538b37b55"
+	PlanGCP            = "ca6e5357-707f-4565-bbbd-b3ab732597c6"
+	PlanOwnCluster     = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
+	PlanPreview        = "5cb3d976-b85c-42ea-a636-79cadda109a9"
+	PlanTrial          = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
+)
+
+// VersionHeader is the header that names the version of the Open Service Broker API.
+const VersionHeader = "X-Broker-API-Version"
+
+// Incomplete is the query of a client that accepts an asynchronous operation.
+const Incomplete = "?accepts_incomplete=true"
+
+// InstancePath is the path of an instance.
+func InstancePath(id string) string { return "/v2/service_instances/" + id }
+
+// BindingPath is the path of a binding.
+func BindingPath(instance, binding string) string {
+	return InstancePath(instance) + "/service_bindings/" + binding
+}
+
+// DeletionPath is the path of an instance with the query of an asynchronous deletion.
+func DeletionPath(id, planID string) string {
+	return InstancePath(id) + Incomplete + "&service_id=" + ServiceID + "&plan_id=" + planID
+}
+
+// Order is the body of a request for an instance of the plan, without parameters.
+func Order(planID string) map[string]any {
+	return map[string]any{
+		"service_id": ServiceID, "plan_id": planID, "organization_guid": "organization-1", "space_guid": "space-1", "parameters": nil,
+	}
+}
+
+// Call is a request. Header replaces the headers that [Endpoint.Request] sets; a header without values is not sent.
+type Call struct {
+	Method, Path, Body string
+	Header             http.Header
+}
+
+// Reply is a response. Body is nil unless the response is a JSON object.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   map[string]any
+	Raw    string
+}
+
+// Text returns a field of the body, or "" if it is no string.
+func (r Reply) Text(field string) string {
+	text, _ := r.Body[field].(string)
+
+	return text
+}
+
+// Object returns a field of the body, or nil if it is no object.
+func (r Reply) Object(field string) map[string]any {
+	object, _ := r.Body[field].(map[string]any)
+
+	return object
+}
+
+// Endpoint is a broker as one user calls it.
+type Endpoint struct {
+	URL, User, Password string
+	// Transport replaces the default one.
+	Transport http.RoundTripper
+}
+
+// Request builds the request of a call, with credentials, API version 2.17 and the content type JSON.
+func (e Endpoint) Request(ctx context.Context, call Call) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, call.Method, e.URL+call.Path, strings.NewReader(call.Body))
+	if err != nil {
+		return nil, fmt.Errorf("building %s %s: %w", call.Method, call.Path, err)
+	}
+
+	if call.Body == "" {
+		request.Body = http.NoBody
+	}
+
+	request.SetBasicAuth(e.User, e.Password)
+	request.Header[http.CanonicalHeaderKey(VersionHeader)] = []string{"2.17"}
+	request.Header.Set("Content-Type", "application/json")
+	maps.Copy(request.Header, call.Header)
+
+	return request, nil
+}
+
+// Do sends a call once, without following redirects, and reads the response. An error means that there is no complete response.
+func (e Endpoint) Do(call Call) (Reply, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+
+	request, err := e.Request(ctx, call)
+	if err != nil {
+		return Reply{}, err
+	}
+
+	response, err := cmp.Or(e.Transport, http.DefaultTransport).RoundTrip(request)
+	if err != nil {
+		return Reply{}, fmt.Errorf("%s %s: %w", call.Method, call.Path, err)
+	}
+	defer response.Body.Close()
+
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Reply{}, fmt.Errorf("%s %s: %w", call.Method, call.Path, err)
+	}
+
+	reply := Reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
+	_ = json.Unmarshal(content, &reply.Body) // other bodies leave it nil
+
+	return reply, nil
+}
+
+// Client orders instances from a broker as a platform does, and fails the test when the broker does not answer as expected.
+type Client struct {
+	testing.TB
+	Endpoint
+}
+
+// Try sends a request with a JSON body, none if it is nil. An error means that there is no response, or none with a JSON object.
+func (c Client) Try(method, path string, body any) (Reply, error) {
+	c.Helper()
+
+	call := Call{Method: method, Path: path}
+
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			c.Fatal(err)
+		}
+
+		call.Body = string(encoded)
+	}
+
+	reply, err := c.Do(call)
+	if err == nil && reply.Body == nil {
+		err = fmt.Errorf("%s %s: the response is no JSON object: %q", method, path, reply.Raw)
+	}
+
+	return reply, err
+}
+
+// Send sends a request and expects the status.
+func (c Client) Send(method, path string, body any, want int) Reply {
+	c.Helper()
+
+	reply, err := c.Try(method, path, body)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	if reply.Status != want {
+		c.Fatalf("%s %s: status %d, want %d: %s", method, path, reply.Status, want, reply.Raw)
+	}
+
+	return reply
+}
+
+// Create orders an instance without parameters and returns the operation.
+func (c Client) Create(id, planID string) (operation string) {
+	c.Helper()
+
+	return c.Send(http.MethodPut, InstancePath(id)+Incomplete, Order(planID), http.StatusAccepted).Text("operation")
+}
+
+// Update changes an instance, or, by its context, suspends and resumes it.
+func (c Client) Update(id string, change map[string]any) {
+	c.Helper()
+
+	change["service_id"] = ServiceID
+	c.Send(http.MethodPatch, InstancePath(id)+Incomplete, change, http.StatusAccepted)
+}
+
+// Delete orders the deletion of an instance and returns the operation.
+func (c Client) Delete(id, planID string) (operation string) {
+	c.Helper()
+
+	return c.Send(http.MethodDelete, DeletionPath(id, planID), nil, http.StatusAccepted).Text("operation")
+}
+
+// WaitForEnd polls until the last operation of an instance has ended, and returns the last reply. It waits for a broker that is down or
+// whose database is unavailable.
+func (c Client) WaitForEnd(id string) Reply {
+	c.Helper()
+
+	var last Reply
+
+	c.Until("the operation on "+id+" to end", func() bool {
+		reply, err := c.Try(http.MethodGet, InstancePath(id)+"/last_operation", nil)
+		if err != nil || reply.Status == http.StatusServiceUnavailable {
+			return false
+		}
+
+		last = reply
+
+		return reply.Text("state") != "in progress"
+	})
+
+	return last
+}
+
+// WantSucceeded waits for the end of the last operation, which has to succeed.
+func (c Client) WantSucceeded(id string) {
+	c.Helper()
+
+	if last := c.WaitForEnd(id); last.Text("state") != "succeeded" {
+		c.Fatalf("the operation on %s ended with %d %s", id, last.Status, last.Raw)
+	}
+}
+
+// WantFailed waits for the end of the last operation, which has to fail with a description that contains the cause.
+func (c Client) WantFailed(id, cause string) {
+	c.Helper()
+
+	if last := c.WaitForEnd(id); last.Text("state") != "failed" || !strings.Contains(last.Text("description"), cause) {
+		c.Fatalf("the operation on %s ended with %d %s, want a failure: %s", id, last.Status, last.Raw, cause)
+	}
+}
+
+// WantGone waits until the instance is deleted.
+func (c Client) WantGone(id string) {
+	c.Helper()
+
+	if last := c.WaitForEnd(id); last.Status != http.StatusGone {
+		c.Fatalf("the deletion of %s ended with %d %s", id, last.Status, last.Raw)
+	}
+}
+
+// Until is [Until], reported to the client's test.
+func (c Client) Until(what string, condition func() bool) {
+	c.Helper()
+	Until(c, what, condition)
+}

@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Database returns the settings of a new, empty database for a service, "broker" or "provisioner".
+type Database func(tb testing.TB, service string) replica.Database
+
+// EachDatabase runs the test once on SQLite and once on PostgreSQL, as subtests.
+func EachDatabase(t *testing.T, test func(t *testing.T, database Database)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite) })
+	t.Run("postgres", func(t *testing.T) { test(t, Postgres) })
+}
+
+// SQLite is a [Database] in a file that is removed when the test ends.
+func SQLite(tb testing.TB, service string) replica.Database {
+	tb.Helper()
+
+	settings := replica.DefaultConfig(service, storage.DriverSQLite).Database
+	settings.Path = filepath.Join(tb.TempDir(), service+".db")
+	settings.SecretKeys = secret.NewKey("test")
+
+	return settings
+}
+
+// Postgres is a [Database] on the PostgreSQL server that all tests share.
+func Postgres(tb testing.TB, service string) replica.Database {
+	tb.Helper()
+
+	return PostgresSettings(postgrestest.Database(tb), service)
+}
+
+// PostgresSettings returns the settings of a service on a given PostgreSQL database.
+func PostgresSettings(database storage.Config, service string) replica.Database {
+	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
+	settings.User, settings.Password = database.User, database.Password
+	settings.Host, settings.Port = database.Host, strconv.Itoa(database.Port)
+	settings.Name, settings.SSLMode = database.Name, database.SSLMode
+	settings.SecretKeys = secret.NewKey("test")
+
+	return settings
+}

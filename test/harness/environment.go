@@ -1,0 +1,205 @@
+package harness
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/replica"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+)
+
+// Credentials of the user that brokers of the harness accept, with the roles osb and admin.
+const (
+	User     = "tester"
+	Password = "secret" //nolint:gosec // a password of tests
+)
+
+// anyPort lets the operating system choose a port of the loopback interface.
+const anyPort = "127.0.0.1:0"
+
+// Options of an [Environment]. The zero value is valid.
+type Options struct {
+	// Database is that of both services; SQLite if nil.
+	Database Database
+	// ClusterCreation is how long the garden takes to create or change a cluster. It deletes clusters in half that time.
+	ClusterCreation time.Duration
+	// Configure changes the settings of the services before they start.
+	Configure func(*broker.Config, *provisioner.Config)
+	// Log is the broker's log; discarded if nil.
+	Log logrus.FieldLogger
+}
+
+// Environment is a broker, a Provisioner and an in-memory garden, with a fault proxy between the services. The broker can be stopped and
+// started again on the same data.
+type Environment struct {
+	testing.TB
+
+	Garden *fakegarden.Memory
+	// Proxy forwards the broker's calls to the Provisioner.
+	Proxy *FaultProxy
+	// Settings are those with which the broker starts.
+	Settings broker.Config
+	// Broker is the broker that was started last.
+	Broker Broker
+
+	log logrus.FieldLogger
+}
+
+// Start runs an environment until the test ends.
+func Start(tb testing.TB, options Options) *Environment {
+	tb.Helper()
+
+	e := Prepare(tb, options)
+	e.StartBroker()
+
+	return e
+}
+
+// Prepare is [Start] without the broker, so that a test can inject faults before the broker's first call.
+func Prepare(tb testing.TB, options Options) *Environment {
+	tb.Helper()
+
+	database := options.Database
+	if database == nil {
+		database = SQLite
+	}
+
+	e := &Environment{
+		TB: tb, Garden: StartGarden(tb, options.ClusterCreation), Settings: BrokerSettings(database(tb, "broker")), log: options.Log,
+	}
+	settings := ProvisionerSettings(database(tb, "provisioner"))
+
+	if options.Configure != nil {
+		options.Configure(&e.Settings, &settings)
+	}
+
+	if e.log == nil {
+		e.log = logging.Discard()
+	}
+
+	service, _ := StartProvisioner(tb, e.Garden.Client(), settings, logging.Discard())
+	e.Proxy = NewFaultProxy(tb, func() string { return strings.TrimSuffix(service, graphQLPath) })
+	e.Settings.Provisioner.URL = e.Proxy.URL + graphQLPath
+
+	return e
+}
+
+// StartBroker starts the broker of the environment.
+func (e *Environment) StartBroker() {
+	e.Helper()
+
+	e.Broker = StartBroker(e.TB, e.Settings, e.log)
+}
+
+// RestartBroker stops the broker and starts it again on the same database. It listens on another port then.
+func (e *Environment) RestartBroker() {
+	e.Helper()
+	e.Broker.Stop()
+	e.StartBroker()
+}
+
+// Shoots returns the Shoots of the garden that match the options.
+func (e *Environment) Shoots(options ...client.ListOption) []gardencorev1beta1.Shoot {
+	e.Helper()
+
+	return Shoots(e.TB, e.Garden.Client(), e.Garden.Namespace(), options...)
+}
+
+// Shoots returns the Shoots in a namespace of a garden that match the options.
+func Shoots(tb testing.TB, garden client.Client, namespace string, options ...client.ListOption) []gardencorev1beta1.Shoot {
+	tb.Helper()
+
+	found := &gardencorev1beta1.ShootList{}
+	if err := garden.List(context.WithoutCancel(tb.Context()), found, append(options, client.InNamespace(namespace))...); err != nil {
+		tb.Fatal(err)
+	}
+
+	return found.Items
+}
+
+// StartGarden runs an in-memory garden until the test ends. Creation is how long it takes to create or change a cluster.
+func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
+	tb.Helper()
+
+	garden, err := fakegarden.Open(tb.Context(), fakegarden.Options{
+		Dir: filepath.Join(tb.TempDir(), "garden"), ClusterCreation: creation, Log: logging.Discard(),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	Run(tb, garden.Run)
+
+	return garden
+}
+
+// graphQLPath is the path of the Provisioner's API.
+const graphQLPath = "/graphql"
+
+// ProvisionerSettings returns the settings of a Provisioner on free ports, for the project of the in-memory garden.
+func ProvisionerSettings(database replica.Database) provisioner.Config {
+	settings := provisioner.DefaultConfig()
+	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0
+	settings.Database = database
+	settings.Gardener.Project = fakegarden.DefaultProject
+
+	return settings
+}
+
+// StartProvisioner runs a Provisioner on a garden until stop is called or the test ends. It returns the URL of the GraphQL API.
+func StartProvisioner(
+	tb testing.TB, garden client.WithWatch, settings provisioner.Config, log logrus.FieldLogger,
+) (url string, stop func()) {
+	tb.Helper()
+
+	service, err := provisioner.New(tb.Context(), settings, garden, log)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return "http://" + service.Address() + graphQLPath, Run(tb, service.Run)
+}
+
+// BrokerSettings returns the settings of a broker on free ports that accepts [User]. They lack the Provisioner's URL.
+func BrokerSettings(database replica.Database) broker.Config {
+	settings := broker.DefaultConfig()
+	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0
+	settings.Database = database
+	settings.AuthBasicUsers = User + ":" + Password + ":osb+admin"
+
+	return settings
+}
+
+// Broker is a running broker.
+type Broker struct {
+	Endpoint
+
+	Metrics prometheus.Gatherer
+	Stop    func()
+}
+
+// StartBroker runs a broker until it is stopped or the test ends.
+func StartBroker(tb testing.TB, settings broker.Config, log logrus.FieldLogger) Broker {
+	tb.Helper()
+
+	service, err := broker.New(context.WithoutCancel(tb.Context()), settings, log)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return Broker{
+		Endpoint: Endpoint{URL: "http://" + service.Address(), User: User, Password: Password},
+		Metrics:  service.Metrics(), Stop: Run(tb, service.Run),
+	}
+}

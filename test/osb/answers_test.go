@@ -1,0 +1,110 @@
+package osb
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// camelCase is a single word as error codes are written.
+var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
+
+// checkAnswer holds an answer against the rows that concern every one of them. The answers of pages outside of the protocol are not
+// for it.
+func checkAnswer(j harness.Reporter, call harness.Call, got harness.Reply) {
+	j.Helper()
+
+	place := call.Method + " " + call.Path
+
+	if sent, given := call.Header[identityHeaderKey]; given && len(sent) > 0 && got.Header.Get(identityHeader) != sent[0] ||
+		!given && got.Header.Get(identityHeader) != identity {
+		j.Errorf("A7: %s: the request identity of the answer is %q", place, got.Header.Get(identityHeader))
+	}
+
+	if got.Raw != "" && got.Header.Get("Content-Type") != "application/json" {
+		j.Errorf("A17: %s: the content type is %q", place, got.Header.Get("Content-Type"))
+	}
+
+	if got.Raw != "" && got.Body == nil {
+		j.Errorf("J16: %s: the body is no JSON object: %.200s", place, got.Raw)
+	}
+
+	if code, given := got.Body["error"]; given && !camelCase.MatchString(got.Text("error")) {
+		j.Errorf("A12: %s: the code is %v", place, code)
+	}
+
+	if description, given := got.Body["description"]; given || got.Status >= http.StatusBadRequest {
+		if text := got.Text("description"); text == "" || utf8.RuneCountInString(text) > 255 {
+			j.Errorf("A13, A26: %s: the description is %v", place, description)
+		}
+	}
+
+	checkUsability(j, call, got)
+	checkDocumented(j, place, got)
+
+	successes := []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNotModified}
+	if got.Status < http.StatusBadRequest && !slices.Contains(successes, got.Status) {
+		j.Errorf("J16: %s: status %d", place, got.Status)
+	}
+
+	if err := validate(call.Method, call.Path, got.Status, got.Raw); err != nil {
+		j.Errorf("%s: the answer is not as the OpenAPI description says: %v\n%.500s", place, err, got.Raw)
+	}
+}
+
+// checkDocumented checks that the error response is in the catalog from which docs/user/errors.md is generated.
+func checkDocumented(j harness.Reporter, place string, got harness.Reply) {
+	j.Helper()
+
+	documented := slices.ContainsFunc(broker.ErrorCatalog(), func(documented broker.DocumentedError) bool {
+		return documented.Status == got.Status && documented.Code == got.Text("error")
+	})
+
+	if got.Status >= http.StatusBadRequest && !documented {
+		j.Errorf("%s: %d %q is missing in the error catalog", place, got.Status, got.Text("error"))
+	}
+}
+
+var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
+
+// checkUsability looks that the two hints about what can still be done are given only where they are defined.
+func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
+	j.Helper()
+
+	usable, saysUsable := got.Body["instance_usable"]
+	repeatable, saysRepeatable := got.Body["update_repeatable"]
+
+	if !saysUsable && !saysRepeatable {
+		return
+	}
+
+	polls := routeOf(call.Path) == routeInstancePoll
+	updates := polls || call.Method == http.MethodPatch && routeOf(call.Path) == routeInstance
+	deletes := polls || call.Method == http.MethodDelete && routeOf(call.Path) == routeInstance
+
+	if saysUsable && !updates && !deletes || saysRepeatable && !updates ||
+		got.Status < http.StatusBadRequest && got.Text("state") != "failed" {
+		j.Errorf("A20, C13: %s %s tells instance_usable or update_repeatable: %s", call.Method, call.Path, got.Raw)
+	}
+
+	for _, value := range []any{usable, repeatable} {
+		if _, isBool := value.(bool); value != nil && !isBool {
+			j.Errorf("F15: %s %s: %v is no boolean", call.Method, call.Path, value)
+		}
+	}
+}
+
+// encode writes what tests send.
+func encode(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+
+	return string(encoded)
+}

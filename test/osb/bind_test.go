@@ -1,0 +1,160 @@
+package osb
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func rowBindNeedsID(r *row) {
+	id := r.ready()
+	r.want("there is no such path", r.do(harness.Call{
+		Method: http.MethodPut, Path: harness.InstancePath(id) + "/service_bindings/" + harness.Incomplete, Body: r.binding(),
+	}), http.StatusNotFound)
+
+	r.bound(id, "one")
+	r.want("the id is the key of the binding", r.get(harness.BindingPath(id, "one")), http.StatusOK)
+	r.want("another id is another binding", r.get(harness.BindingPath(id, "other")), http.StatusNotFound)
+}
+
+func rowBindNeedsServiceAndPlan(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.BindingPath(id, "b")}, func() {
+		for reason, change := range map[string]fields{
+			"no service": {"service_id": nil}, "no plan": {"plan_id": nil}, "empty service": {"service_id": ""}, "empty plan": {"plan_id": ""},
+			"unknown service": {"service_id": "x"}, "unknown plan": {"plan_id": "x"}, "the plan of another instance": {"plan_id": harness.PlanGCP},
+			"a number": {"plan_id": 5},
+		} {
+			r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
+		}
+	})
+}
+
+func rowMalformedBindIs400(r *row) {
+	id := r.ready()
+
+	for _, bad := range malformed() {
+		r.want("a malformed bind: "+bad, r.bind(id, "b", bad), http.StatusBadRequest)
+	}
+
+	for reason, change := range map[string]fields{
+		"parameters an array": {"parameters": []int{}}, "context a text": {"context": "x"}, "bind_resource a text": {"bind_resource": "x"},
+	} {
+		r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
+	}
+
+	r.want("nothing was made", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("an empty app_guid is none", r.bindNow(id, "b", r.binding(fields{"app_guid": ""})), http.StatusCreated)
+}
+
+func rowRepeatedBindIs200(r *row) {
+	id := r.ready()
+
+	made := r.want("a new binding", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+
+	for _, again := range []harness.Reply{r.bindNow(id, "b", r.binding()), r.bind(id, "b", r.binding())} {
+		r.want("the same again", again, http.StatusOK)
+
+		if encode(again.Body["credentials"]) != encode(made.Body["credentials"]) {
+			r.Errorf("the credentials are other ones")
+		}
+	}
+}
+
+func rowBindIs202WithoutCredentials(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	first := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted)
+	for field := range first.Body {
+		if field != "operation" {
+			r.Errorf("there is more than the operation: %s", first.Raw)
+		}
+	}
+
+	if again := r.want("the same bind", r.bind(id, "b", r.binding()), http.StatusAccepted); again.Raw != first.Raw {
+		r.Errorf("the same bind has another answer: %s and %s", first.Raw, again.Raw)
+	}
+
+	lift()
+	r.succeeded(harness.BindingPath(id, "b"), first.Text("operation"))
+}
+
+func rowDifferentBindIs409(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	other := r.binding(fields{"parameters": fields{"expiration_seconds": 900}})
+	operation := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation")
+	r.want("other parameters, in progress", r.bind(id, "b", other), http.StatusConflict)
+
+	lift()
+	r.succeeded(harness.BindingPath(id, "b"), operation)
+	r.want("other parameters, ready", r.bind(id, "b", other), http.StatusConflict)
+}
+
+// rowSynchronousBind: a bind that may not take its time is done at once.
+func rowSynchronousBind(r *row) {
+	id := r.ready()
+
+	for i, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete="} {
+		binding := "b" + strconv.Itoa(i)
+		r.want("a bind with "+query, r.do(harness.Call{
+			Method: http.MethodPut, Path: harness.BindingPath(id, binding) + query, Body: r.binding(),
+		}), http.StatusCreated)
+		r.want("it is there", r.get(harness.BindingPath(id, binding)), http.StatusOK)
+	}
+}
+
+func rowParallelBinds(r *row) {
+	id := r.ready()
+
+	var all sync.WaitGroup
+
+	answers := make([]harness.Reply, 4)
+	for i := range answers {
+		all.Go(func() { answers[i] = r.bind(id, "b"+strconv.Itoa(i), r.binding()) })
+	}
+
+	all.Wait()
+
+	for i, answer := range answers {
+		if answer.Status == http.StatusUnprocessableEntity && answer.Text("error") == "ConcurrencyError" {
+			continue
+		}
+
+		r.want("one of several binds", answer, http.StatusAccepted)
+		r.succeeded(harness.BindingPath(id, "b"+strconv.Itoa(i)), answer.Text("operation"))
+	}
+}
+
+func rowAppIsOptional(r *row) {
+	id := r.ready()
+	r.want("a bind without an app", r.bindNow(id, "b", r.binding(fields{"app_guid": nil, "bind_resource": nil})), http.StatusCreated)
+}
+
+func rowCredentialsWork(r *row) {
+	id := r.ready()
+	r.reaches("the credentials of a bind at once", r.want("a bind", r.bindNow(id, "now", r.binding()), http.StatusCreated))
+	r.reaches("the credentials of a bind that took its time", r.bound(id, "later"))
+}
+
+func rowCredentialsDiffer(r *row) {
+	id := r.ready()
+	one, other := r.bound(id, "one"), r.bound(id, "other")
+
+	if r.access(one).BearerToken == r.access(other).BearerToken {
+		r.Fatalf("two bindings have the same credentials")
+	}
+
+	r.gone(harness.BindingPath(id, "one"), r.want("an unbind", r.unbind(id, "one"), http.StatusAccepted).Text("operation"))
+	r.refusedSoon("one was removed", one)
+	r.reaches("the other was not", other)
+}

@@ -1,0 +1,252 @@
+package osb
+
+import (
+	"net/http"
+	"testing"
+
+	client "sigs.k8s.io/go-open-service-broker-client/v2"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// clientLibraryTests use the broker through a client library that is not ours: that of Kubernetes, unchanged.
+func clientLibraryTests() map[string]func(*row) {
+	return map[string]func(*row){
+		"instance": libraryInstance, "update": libraryUpdate, "binding": libraryBinding,
+		"errors": libraryErrors,
+	}
+}
+
+// TestClientLibrary creates, updates and deletes instances and bindings with the client library.
+func TestClientLibrary(t *testing.T) {
+	l := start(t)
+
+	for name, test := range clientLibraryTests() {
+		t.Run(name, func(t *testing.T) { test(newRow(t, l)) })
+	}
+}
+
+// library is the client library, at the newest version that it speaks.
+func (r *row) library() client.Client {
+	r.Helper()
+
+	configuration := client.DefaultClientConfiguration()
+	configuration.URL = r.Broker.URL
+	configuration.AuthConfig = &client.AuthConfig{BasicAuthConfig: &client.BasicAuthConfig{Username: harness.User, Password: harness.Password}}
+
+	library, err := client.NewClient(configuration)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	return library
+}
+
+// libraryOrder is an order as the library makes it.
+func (r *row) libraryOrder(id string) *client.ProvisionRequest {
+	return &client.ProvisionRequest{
+		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS, OrganizationGUID: r.tenant, SpaceGUID: "space",
+		Parameters: map[string]any{"region": "eu-west-1"},
+		Context:    map[string]any{"platform": "kubernetes", "namespace": "n", "clusterid": r.tenant, "instance_name": "mine"},
+		OriginatingIdentity: &client.OriginatingIdentity{
+			Platform: client.PlatformKubernetes, Value: `{"username":"somebody","uid":"u","groups":["g"]}`,
+		},
+	}
+}
+
+// polled polls with the library until the operation has succeeded, or what is deleted is gone.
+func (r *row) polled(poll func() (*client.LastOperationResponse, error)) {
+	r.Helper()
+
+	r.until("the end of the operation", func() bool {
+		told, err := poll()
+
+		switch {
+		case client.IsGoneError(err):
+			return true
+		case err != nil:
+			r.Fatalf("the library cannot poll: %v", err)
+		case told.State == client.StateFailed:
+			r.Fatalf("the operation failed: %+v", told)
+		}
+
+		return told.State == client.StateSucceeded
+	})
+}
+
+func (r *row) polledInstance(library client.Client, id string, key *client.OperationKey) {
+	r.Helper()
+
+	service, plan := harness.ServiceID, harness.PlanAWS
+
+	r.polled(func() (*client.LastOperationResponse, error) {
+		return library.PollLastOperation(&client.LastOperationRequest{InstanceID: id, ServiceID: &service, PlanID: &plan, OperationKey: key})
+	})
+}
+
+// libraryReady makes an instance with the library.
+func (r *row) libraryReady(library client.Client) (id string) {
+	r.Helper()
+
+	id = r.newID()
+
+	ordered, err := library.ProvisionInstance(r.libraryOrder(id))
+	if err != nil || !ordered.Async || ordered.OperationKey == nil {
+		r.Fatalf("the library cannot order: %+v, %v", ordered, err)
+	}
+
+	r.polledInstance(library, id, ordered.OperationKey)
+
+	return id
+}
+
+func libraryInstance(r *row) {
+	library := r.library()
+
+	catalog, err := library.GetCatalog()
+	if err != nil || len(catalog.Services) != 1 || len(catalog.Services[0].Plans) == 0 || catalog.Services[0].ID != harness.ServiceID {
+		r.Fatalf("the library does not read the catalog: %+v, %v", catalog, err)
+	}
+
+	id := r.libraryReady(library)
+
+	if again, err := library.ProvisionInstance(r.libraryOrder(id)); err != nil || again.Async {
+		r.Errorf("the same order when it is ready: %+v, %v", again, err)
+	}
+
+	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
+	if err != nil || found.PlanID != harness.PlanAWS || found.Parameters["region"] != "eu-west-1" {
+		r.Errorf("the library fetches %+v, %v", found, err)
+	}
+
+	removal := &client.DeprovisionRequest{InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS}
+
+	removed, err := library.DeprovisionInstance(removal)
+	if err != nil || !removed.Async {
+		r.Fatalf("the library cannot delete: %+v, %v", removed, err)
+	}
+
+	r.polledInstance(library, id, removed.OperationKey)
+
+	if again, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
+		r.Errorf("the same deletion when it is done: %+v, %v", again, err)
+	}
+}
+
+func libraryUpdate(r *row) {
+	library := r.library()
+	id := r.libraryReady(library)
+
+	updated, err := library.UpdateInstance(&client.UpdateInstanceRequest{
+		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, Parameters: map[string]any{"autoScalerMax": 12},
+		PreviousValues: &client.PreviousValues{PlanID: harness.PlanAWS, ServiceID: harness.ServiceID},
+		Context:        map[string]any{"platform": "kubernetes", "namespace": "n", "clusterid": r.tenant, "instance_name": "renamed"},
+	})
+	if err != nil || !updated.Async {
+		r.Fatalf("the library cannot update: %+v, %v", updated, err)
+	}
+
+	r.polledInstance(library, id, updated.OperationKey)
+
+	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
+	if err != nil || found.Parameters["autoScalerMax"] != 12.0 {
+		r.Errorf("the library fetches %+v, %v", found, err)
+	}
+}
+
+func libraryBinding(r *row) {
+	library := r.library()
+	id := r.libraryReady(library)
+
+	for _, later := range []bool{false, true} {
+		binding := r.newID()
+
+		bound, err := library.Bind(&client.BindRequest{
+			BindingID: binding, InstanceID: id, AcceptsIncomplete: later, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
+			Parameters: map[string]any{"expiration_seconds": 900}, Context: map[string]any{"platform": "kubernetes"},
+		})
+		if err != nil || bound.Async != later {
+			r.Fatalf("the library cannot bind: %+v, %v", bound, err)
+		}
+
+		r.polledBinding(library, id, binding, bound.Async, bound.OperationKey)
+
+		found, err := library.GetBinding(&client.GetBindingRequest{InstanceID: id, BindingID: binding})
+		if err != nil || found.Credentials["kubeconfig"] == nil {
+			r.Fatalf("the library cannot fetch the binding: %v", err)
+		}
+
+		r.reaches("the credentials that the library fetched", harness.Reply{Body: map[string]any{"credentials": found.Credentials}})
+
+		unbound, err := library.Unbind(&client.UnbindRequest{
+			InstanceID: id, BindingID: binding, AcceptsIncomplete: later, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
+		})
+		if err != nil || unbound.Async != later {
+			r.Fatalf("the library cannot unbind: %+v, %v", unbound, err)
+		}
+
+		r.polledBinding(library, id, binding, unbound.Async, unbound.OperationKey)
+	}
+}
+
+func (r *row) polledBinding(library client.Client, id, binding string, async bool, key *client.OperationKey) {
+	r.Helper()
+
+	if !async {
+		return
+	}
+
+	r.polled(func() (*client.LastOperationResponse, error) {
+		return library.PollBindingLastOperation(&client.BindingLastOperationRequest{InstanceID: id, BindingID: binding, OperationKey: key})
+	})
+}
+
+// libraryErrors looks that the library recognises errors: by their status, and some by their code and their very sentence.
+func libraryErrors(r *row) {
+	library := r.library()
+
+	impatient := r.libraryOrder(r.newID())
+	impatient.AcceptsIncomplete = false
+
+	if _, err := library.ProvisionInstance(impatient); !client.IsAsyncRequiredError(err) {
+		r.Errorf("an order that may not take its time: %v", err)
+	}
+
+	lift := r.hold(callOrder)
+	defer lift()
+
+	id := r.newID()
+	if _, err := library.ProvisionInstance(r.libraryOrder(id)); err != nil {
+		r.Fatalf("an order: %v", err)
+	}
+
+	other := r.libraryOrder(id)
+	other.Parameters["region"] = "eu-central-1"
+
+	if _, err := library.ProvisionInstance(other); !client.IsConflictError(err) {
+		r.Errorf("another order with the id: %v", err)
+	}
+
+	_, err := library.PollLastOperation(&client.LastOperationRequest{InstanceID: r.newID()})
+	if known, isHTTP := client.IsHTTPError(err); !isHTTP || known.StatusCode != http.StatusNotFound || known.Description == nil {
+		r.Errorf("a poll of an unknown instance: %v", err)
+	}
+
+	removal := &client.DeprovisionRequest{InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS}
+	if _, err := library.DeprovisionInstance(removal); err != nil {
+		r.Fatalf("a deletion: %v", err)
+	}
+
+	// An order for an instance that is being deleted has to wait for the end of it.
+	if _, err := library.ProvisionInstance(r.libraryOrder(id)); !client.IsConcurrencyError(err) {
+		r.Errorf("an order during the deletion: %v", err)
+	}
+
+	lift()
+	r.gone(harness.InstancePath(id), "")
+
+	// Not before the end is known does the library treat the instance as gone.
+	if _, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
+		r.Errorf("a deletion of what is gone: %v", err)
+	}
+}

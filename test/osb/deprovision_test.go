@@ -1,0 +1,286 @@
+package osb
+
+import (
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// empty fails the test if the tenant has a cluster.
+func (r *row) empty() {
+	r.Helper()
+
+	if clusters := r.shoots(); len(clusters) > 0 {
+		r.Errorf("%d clusters are left", len(clusters))
+	}
+}
+
+func rowDeprovisionNeedsServiceAndPlan(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, query := range []string{
+			"", "&service_id=" + harness.ServiceID, "&plan_id=" + harness.PlanAWS, "&service_id=&plan_id=", "&service_id=x&plan_id=" + harness.PlanAWS,
+			"&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanGCP, "&service_id=" + harness.ServiceID + "&plan_id=x", "&%zz",
+		} {
+			r.want("a deletion with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete + query}),
+				http.StatusBadRequest)
+		}
+
+		r.want("a body is not read", r.do(harness.Call{
+			Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete, Body: encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}),
+		}), http.StatusBadRequest)
+	})
+}
+
+func rowDeprovisionLeavesNothing(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+	r.removed(id)
+	r.empty()
+	r.want("its binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+}
+
+// rowDeprovisionIs202: to delete a cluster takes its time, so nothing may answer 200 while it is there.
+func rowDeprovisionIs202(r *row) {
+	id := r.ready()
+	operation := r.want("a deletion is not done at once", r.remove(id), http.StatusAccepted).Text("operation")
+	r.gone(harness.InstancePath(id), operation)
+}
+
+func rowRepeatedDeprovisionReturnsOperation(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callRemoval)
+	defer lift()
+
+	first := r.want("a deletion", r.remove(id), http.StatusAccepted)
+	for range 3 {
+		if again := r.want("the same deletion", r.remove(id), http.StatusAccepted); again.Raw != first.Raw {
+			r.Errorf("the same deletion has another answer: %s and %s", first.Raw, again.Raw)
+		}
+	}
+
+	lift()
+	r.gone(harness.InstancePath(id), first.Text("operation"))
+}
+
+func rowDeprovisionOfUnknownInstanceIs410(r *row) {
+	own := r.own()
+	own.want("an unknown instance", own.remove(own.newID()), http.StatusGone)
+
+	id := own.ready()
+	own.removed(id)
+	own.want("a deleted instance", own.remove(id), http.StatusGone)
+	own.RestartBroker()
+	own.want("a deleted instance, after a restart", own.remove(id), http.StatusGone)
+}
+
+func rowDeprovisionRequiresAsync(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, query := range []string{"?", "?accepts_incomplete=false&", "?accepts_incomplete=&", "?accepts_incomplete=TRUE&"} {
+			r.want("a deletion with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(id) + query + ids}),
+				http.StatusUnprocessableEntity, "AsyncRequired")
+		}
+	})
+}
+
+func rowDeprovisionDuringUpdate(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callUpgrade)
+	defer lift()
+
+	r.want("an update", r.update(id, r.patch()), http.StatusAccepted)
+
+	operation := r.want("a deletion is accepted whatever runs", r.remove(id), http.StatusAccepted).Text("operation")
+	lift()
+	r.gone(harness.InstancePath(id), operation)
+	r.empty()
+}
+
+// rowDeprovisionDuringCreation deletes an instance whose creation is held at each of its calls. Where nothing holds it, it may have come to its end before.
+func rowDeprovisionDuringCreation(r *row) {
+	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
+		lift, ends := func() {}, []string{"failed", "succeeded"}
+		if held != "" {
+			lift, ends = r.hold(held), []string{"failed"}
+		}
+
+		id := r.newID()
+		made := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+		removed := r.want("a deletion right after it", r.remove(id), http.StatusAccepted).Text("operation")
+
+		lift()
+		r.gone(harness.InstancePath(id), removed)
+
+		if last := r.ended(harness.InstancePath(id), made); !slices.Contains(ends, last.Text("state")) {
+			r.Errorf("the creation that was held at %q ended with %d %s", held, last.Status, last.Raw)
+		}
+
+		r.want("it is gone", r.get(harness.InstancePath(id)), http.StatusNotFound)
+	}
+
+	r.empty()
+}
+
+func rowDeprovisionOperationIsShort(r *row) {
+	operation := r.want("a deletion", r.remove(r.ready()), http.StatusAccepted).Text("operation")
+	if operation == "" || len(operation) > longestOperation {
+		r.Errorf("the operation is %q", operation)
+	}
+}
+
+func rowDeprovisionRemovesBindings(r *row) {
+	id := r.ready()
+	made := r.bound(id, "b")
+	r.removed(id)
+	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("the binding is gone", r.unbind(id, "b"), http.StatusGone)
+	r.failedAccess(made)
+}
+
+// rowFailedDeprovisionReportsUsability has the Provisioner refuse to remove a runtime.
+func rowFailedDeprovisionReportsUsability(r *row) {
+	id := r.ready()
+
+	lift := r.refuse(callRemoval)
+	defer lift()
+
+	got := r.failed(harness.InstancePath(id), r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation"))
+	if _, isBool := got.Body["instance_usable"].(bool); !isBool {
+		r.Errorf("it is not told whether the instance can be used: %s", got.Raw)
+	}
+
+	lift()
+	r.removed(id)
+	r.empty()
+}
+
+func rowFailedInstanceCanBeDeleted(r *row) {
+	lift := r.refuse(callOrder)
+	defer lift()
+
+	id := r.newID()
+	r.want("an order", r.put(id, r.order()), http.StatusAccepted)
+	r.failed(harness.InstancePath(id), "")
+	r.removed(id)
+	lift()
+
+	bound := r.ready()
+	broken := r.refuse(callKubeconfig)
+
+	defer broken()
+
+	r.want("a bind", r.bind(bound, "b", r.binding()), http.StatusAccepted)
+	r.failed(harness.BindingPath(bound, "b"), "")
+	broken()
+
+	if got := r.wantOneOf("an unbind", r.unbind(bound, "b"), http.StatusAccepted, http.StatusGone); got.Status == http.StatusAccepted {
+		r.gone(harness.BindingPath(bound, "b"), got.Text("operation"))
+	}
+
+	r.removed(bound)
+	r.empty()
+}
+
+// rowUnacknowledgedInstanceCanBeDeleted hangs up as soon as the order is sent.
+func rowUnacknowledgedInstanceCanBeDeleted(r *row) {
+	id := r.newID()
+
+	request, err := r.Broker.Request(r.t.Context(), harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: r.order()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	content, err := httputil.DumpRequestOut(request, true)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	connection, err := net.Dial("tcp", strings.TrimPrefix(r.Broker.URL, "http://"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	if _, err := connection.Write(content); err != nil {
+		r.t.Fatal(err)
+	}
+
+	if err := connection.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+
+	r.until("the order to be taken", func() bool { return r.poll(harness.InstancePath(id), "").Status == http.StatusOK })
+	r.removed(id)
+	r.empty()
+}
+
+func rowRepeatedDeprovisionsSucceed(r *row) {
+	id := r.ready()
+	statuses := map[int]bool{}
+
+	r.until("410", func() bool {
+		got := r.wantOneOf("a repeated deletion", r.remove(id), http.StatusAccepted, http.StatusGone)
+		statuses[got.Status] = true
+
+		return got.Status == http.StatusGone
+	})
+
+	if !statuses[http.StatusAccepted] {
+		r.Errorf("the first deletion was not accepted")
+	}
+
+	r.want("it stays", r.remove(id), http.StatusGone)
+}
+
+func rowRejectedProvisionStartsNothing(r *row) {
+	for _, bad := range append(malformed(), r.order(fields{"plan_id": "x"}), r.order(fields{"parameters": fields{"x": 1}}),
+		r.order(fields{"maintenance_info": fields{"version": "0.0.0"}})) {
+		id := r.newID()
+		r.rejected(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: bad})
+		r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	}
+
+	r.empty()
+}
+
+// rowAnswersAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown visit every endpoint in every state; statuses and bodies of all answers are checked.
+func rowAnswersAreKnownToPlatforms(r *row) {
+	id := r.newID()
+
+	for _, call := range endpoints(id, "b") {
+		call.Body = r.order()
+		r.do(call)
+	}
+}
+
+func rowNothingIsDeletedUnasked(r *row) {
+	own := r.own()
+	id := own.ready()
+	own.RestartBroker()
+	own.want("it is still there", own.get(harness.InstancePath(id)), http.StatusOK)
+
+	if clusters := own.shoots(); len(clusters) != 1 {
+		r.Errorf("there are %d clusters", len(clusters))
+	}
+}
+
+func rowServerErrorsOnlyWhenUnknown(r *row) {
+	id := r.ready()
+
+	for _, each := range []string{id, r.newID()} {
+		for _, call := range endpoints(each, "b") {
+			for _, body := range []string{"", "{", r.order(), r.patch(), r.binding()} {
+				call.Body = body
+				r.do(call)
+			}
+		}
+	}
+}

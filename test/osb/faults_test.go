@@ -1,0 +1,156 @@
+package osb
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// rowFailedRequestChangesNothing locks the database while requests arrive: nobody else can write.
+func rowFailedRequestChangesNothing(r *row) {
+	own := r.own()
+	id, unknown := own.ready(), own.newID()
+	before := own.get(harness.InstancePath(id)).Raw
+
+	for _, call := range []harness.Call{
+		{Method: http.MethodPut, Path: harness.InstancePath(unknown) + harness.Incomplete, Body: own.order()},
+		{Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete + "&" + ids},
+	} {
+		release := own.holdDatabase()
+
+		got, err := send(own.Broker.Endpoint, call)
+		if err != nil {
+			r.Fatalf("%v", err)
+		}
+
+		release()
+		checkAnswer(r, call, got)
+		r.want("a database that does not answer", got, http.StatusServiceUnavailable)
+	}
+
+	if after := own.get(harness.InstancePath(id)).Raw; after != before {
+		r.Errorf("the instance has changed:\nbefore %s\nafter  %s", before, after)
+	}
+
+	own.want("nothing was made", own.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
+	own.want("the same order is taken now", own.put(unknown, own.order()), http.StatusAccepted)
+}
+
+// holdDatabase keeps everybody from writing into the broker's database until the returned function is called.
+func (e *env) holdDatabase() (release func()) {
+	e.Helper()
+
+	config, err := e.Settings.Database.Storage()
+	if err != nil {
+		e.Fatal(err)
+	}
+
+	locker, err := storage.Open(e.Context(), config)
+	if err != nil {
+		e.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(e.Context(), harness.Patience)
+	begun, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+
+	go func() {
+		done <- locker.InTx(ctx, func(tx storage.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE instances SET name = name")
+			close(begun)
+			<-leave
+
+			return err
+		})
+	}()
+
+	<-begun
+
+	return func() {
+		close(leave)
+
+		if err := errors.Join(<-done, locker.Close()); err != nil {
+			e.Error(err)
+		}
+
+		cancel()
+	}
+}
+
+func rowBrokerServesTLS(r *row) {
+	certificate, key, pool := selfSigned(r)
+	own := r.own(setting("APP_TLS_CERT_FILE="+certificate), setting("APP_TLS_KEY_FILE="+key))
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+
+	secured := own.Broker.Endpoint
+	secured.URL = strings.Replace(secured.URL, "http:", "https:", 1)
+
+	request, err := secured.Request(r.t.Context(), harness.Call{Method: http.MethodGet, Path: "/v2/catalog"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		r.Fatalf("the catalog over TLS: %v", err)
+	}
+	defer response.Body.Close()
+
+	if response.StatusCode != http.StatusOK {
+		r.Errorf("the catalog over TLS: status %d", response.StatusCode)
+	}
+}
+
+// selfSigned writes a certificate for the loopback and its key.
+func selfSigned(r *row) (certificateFile, keyFile string, pool *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	folder := r.t.TempDir()
+	certificateFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+
+	for file, block := range map[string]*pem.Block{
+		certificateFile: {Type: "CERTIFICATE", Bytes: signed}, keyFile: {Type: "PRIVATE KEY", Bytes: encoded},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
+
+	return certificateFile, keyFile, pool
+}

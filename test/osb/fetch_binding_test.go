@@ -1,0 +1,63 @@
+package osb
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func rowEveryPlansBindingsAreFetchable(r *row) {
+	for _, planID := range []string{harness.PlanAWS, harness.PlanAzure, harness.PlanGCP, harness.PlanTrial} {
+		id := r.ready(fields{"plan_id": planID, "parameters": nil})
+		r.bound(id, "b", fields{"plan_id": planID})
+	}
+}
+
+func rowFetchOfUnknownBindingIs404(r *row) {
+	id := r.ready()
+	r.want("an unknown binding", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("a binding of an unknown instance", r.get(harness.BindingPath(r.newID(), "b")), http.StatusNotFound)
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	operation := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation")
+	r.want("a binding that is being made", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	lift()
+	r.succeeded(harness.BindingPath(id, "b"), operation)
+
+	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.want("a deleted binding", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+}
+
+func rowFetchReturnsCredentials(r *row) {
+	made := r.bound(r.ready(), "b")
+	if len(made.Object("credentials")) == 0 {
+		r.Errorf("there are no credentials: %s", made.Raw)
+	}
+
+	r.reaches("the credentials that were fetched work", made)
+}
+
+func rowFetchReturnsBindingFields(r *row) {
+	made := r.bound(r.ready(), "b", fields{"parameters": fields{"expiration_seconds": 900}})
+	if made.Object("parameters")["expiration_seconds"] != 900.0 || made.Body["endpoints"] == nil || made.Object("metadata") == nil {
+		r.Errorf("a field is missing: %v, %v, %v", made.Body["parameters"], made.Body["endpoints"], made.Body["metadata"])
+	}
+}
+
+// rowFetchReturnsNoSecretParameter: no parameter of a bind is secret; who binds, and the context, are not told.
+func rowFetchReturnsNoSecretParameter(r *row) {
+	made := r.bound(r.ready(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
+	if strings.Contains(made.Raw, "marked") {
+		r.Errorf("the context is told")
+	}
+}
+
+func rowFetchBindingHintsAreIgnored(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+	r.want("right hints", r.get(harness.BindingPath(id, "b")+"?"+ids), http.StatusOK)
+	r.wantOneOf("wrong hints", r.get(harness.BindingPath(id, "b")+"?service_id=x&plan_id=y"), http.StatusOK, http.StatusNotFound)
+}

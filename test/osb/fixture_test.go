@@ -1,0 +1,143 @@
+package osb
+
+import (
+	"maps"
+	"net/http"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+const (
+	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
+	clusterCreation = 100 * time.Millisecond
+	// promptly is how long an answer may take, on a machine that is busy with other tests: platforms give up after a minute.
+	promptly = 20 * time.Second
+	// identity is the request identity that tests send.
+	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
+)
+
+// Headers of the protocol.
+const (
+	identityHeader   = "X-Broker-API-Request-Identity"
+	originatorHeader = "X-Broker-API-Originating-Identity"
+)
+
+// GraphQL operations that a broker calls.
+const (
+	callOrder      = "ProvisionRuntime"
+	callStatus     = "OperationStatus"
+	callRemoval    = "DeprovisionRuntime"
+	callUpgrade    = "UpgradeShoot"
+	callKubeconfig = "Kubeconfig"
+)
+
+// env is an environment whose broker logs into a hook.
+type env struct {
+	*harness.Environment
+
+	log *logtest.Hook
+}
+
+// setting is a variable of the broker's configuration, as operators write it: APP_OSB_STRICT=true.
+type setting string
+
+// start runs an environment on SQLite until the test ends.
+func start(t testing.TB, settings ...setting) *env {
+	t.Helper()
+
+	return startOn(t, harness.SQLite, settings...)
+}
+
+// startOn runs an environment on new databases until the test ends.
+func startOn(t testing.TB, database harness.Database, settings ...setting) *env {
+	t.Helper()
+
+	logger, hook := logtest.NewNullLogger()
+	logger.SetLevel(logrus.DebugLevel)
+
+	return &env{log: hook, Environment: harness.Start(t, harness.Options{
+		Database: database, ClusterCreation: clusterCreation, Log: logger,
+		Configure: func(broker *broker.Config, _ *provisioner.Config) { configure(t, broker, settings...) },
+	})}
+}
+
+// configure applies settings to a broker, and adds a user who may only read.
+func configure(t testing.TB, target *broker.Config, settings ...setting) {
+	t.Helper()
+
+	variables := make([]string, len(settings))
+	for i, setting := range settings {
+		variables[i] = string(setting)
+	}
+
+	read, err := config.Read(config.Prefix, *target, variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	*target = read
+	target.AuthBasicUsers += ",watcher:" + harness.Password + ":viewer"
+	target.DashboardURL = "https://dashboard.example.com/?kubeconfigID={instance_id}"
+}
+
+// stickClusters keeps clusters from becoming ready.
+func (e *env) stickClusters() {
+	e.Helper()
+
+	faults := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Garden.Namespace(), Name: gardenlet.FaultsConfigMap},
+		Data:       map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)},
+	}
+	if err := e.Garden.Client().Create(e.Context(), faults); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// shoots are the clusters of the platform's tenant.
+func (p platform) shoots() []gardencorev1beta1.Shoot {
+	p.Helper()
+
+	return p.Shoots(client.MatchingLabels{"account": p.tenant})
+}
+
+// send sends a call with the request identity of the tests, unless the call has one.
+func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
+	headers := header(identityHeader, identity)
+	maps.Copy(headers, call.Header)
+	call.Header = headers
+
+	return endpoint.Do(call)
+}
+
+// header is a set of headers with one value each.
+func header(pairs ...string) http.Header {
+	set := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[http.CanonicalHeaderKey(pairs[i])] = []string{pairs[i+1]}
+	}
+
+	return set
+}
+
+// without leaves headers out.
+func without(names ...string) http.Header {
+	set := http.Header{}
+	for _, name := range names {
+		set[http.CanonicalHeaderKey(name)] = nil
+	}
+
+	return set
+}

@@ -1,0 +1,257 @@
+package osb
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func rowCatalogHasServices(r *row) {
+	got := r.want("the catalog", r.get("/v2/catalog"), http.StatusOK)
+	if services, isArray := got.Body["services"].([]any); !isArray || len(services) == 0 {
+		r.Errorf("services is %T", got.Body["services"])
+	}
+}
+
+func rowOfferingIsComplete(r *row) {
+	for _, offering := range r.catalog() {
+		if offering.Name == "" || offering.ID == "" || offering.Description == "" || offering.Bindable == nil || offering.Plans == nil {
+			r.Errorf("offering %q lacks a field", offering.Name)
+		}
+	}
+}
+
+func rowOfferingNamesAreUnique(r *row) {
+	names := map[string]bool{}
+
+	for _, offering := range r.catalog() {
+		if names[offering.Name] || offering.Name == "" {
+			r.Errorf("the name %q is empty or there twice", offering.Name)
+		}
+
+		names[offering.Name] = true
+	}
+}
+
+var (
+	guid     = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	cliName  = regexp.MustCompile(`^[A-Za-z0-9.-]*[A-Za-z0-9][A-Za-z0-9.-]*$`)
+	semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+)
+
+func rowCatalogIDsAreUnique(r *row) {
+	seen := map[string]bool{}
+	look := func(id string) {
+		if !guid.MatchString(id) || seen[id] {
+			r.Errorf("the id %q is no GUID or there twice", id)
+		}
+
+		seen[id] = true
+	}
+
+	for _, offering := range r.catalog() {
+		look(offering.ID)
+
+		for _, plan := range offering.Plans {
+			look(plan.ID)
+		}
+	}
+}
+
+func rowOfferingsAndPlansAreDescribed(r *row) {
+	r.eachPlan(func(offering offering, plan plan) {
+		if offering.Description == "" || plan.Description == "" {
+			r.Errorf("%s, %s: there is no description", offering.Name, plan.Name)
+		}
+	})
+}
+
+func rowOfferingHasPlans(r *row) {
+	for _, offering := range r.catalog() {
+		if len(offering.Plans) == 0 {
+			r.Errorf("%s has no plan", offering.Name)
+		}
+	}
+}
+
+func rowPlanNamesAreUnique(r *row) {
+	for _, offering := range r.catalog() {
+		names := map[string]bool{}
+
+		for _, plan := range offering.Plans {
+			if plan.ID == "" || plan.Name == "" || names[plan.Name] {
+				r.Errorf("plan %q has no id or no name, or its name is there twice", plan.Name)
+			}
+
+			names[plan.Name] = true
+		}
+	}
+}
+
+func rowCatalogIDsNeverChange(r *row) {
+	own := r.own()
+	before := own.get("/v2/catalog").Raw
+
+	own.RestartBroker()
+
+	if after := own.get("/v2/catalog").Raw; after != before {
+		r.Errorf("the catalog is another one after a restart:\nbefore %.2000s\nafter  %.2000s", before, after)
+	}
+
+	offered := map[string]string{}
+
+	own.eachPlan(func(offering offering, plan plan) {
+		offered[offering.Name], offered[plan.Name] = offering.ID, plan.ID
+	})
+
+	for name, id := range published() {
+		if offered[name] != id {
+			r.Errorf("the id of %s is %q, published was %s", name, offered[name], id)
+		}
+	}
+
+	for name := range offered {
+		if published()[name] == "" {
+			r.Errorf("%s is offered, and its id is not in the list of those that never change", name)
+		}
+	}
+}
+
+// rowNamesFitCommandLine has exceptions: names that are public since long, and are kept for those who use them.
+func rowNamesFitCommandLine(r *row) {
+	underscored := []string{"azure_lite", "own_cluster"}
+
+	r.eachPlan(func(offering offering, plan plan) {
+		for _, name := range []string{offering.Name, plan.Name} {
+			if (!cliName.MatchString(name) || len(name) > 50) && !slices.Contains(underscored, name) {
+				r.Errorf("%q is not fit for a command line", name)
+			}
+		}
+	})
+}
+
+func rowCatalogTextsAreShort(r *row) {
+	r.eachPlan(func(offering offering, plan plan) {
+		texts := []string{offering.Name, offering.Description, plan.Name, plan.Description}
+		if plan.MaintenanceInfo != nil {
+			texts = append(texts, plan.MaintenanceInfo.Description)
+		}
+
+		for _, text := range texts {
+			if utf8.RuneCountInString(text) > 255 {
+				r.Errorf("longer than 255 characters: %s", text)
+			}
+		}
+	})
+}
+
+// rowBindableIsTrue binds an instance of a plan that says it can be bound. The other side is row G21.
+func rowBindableIsTrue(r *row) {
+	bindable := 0
+
+	r.eachPlan(func(offering offering, plan plan) {
+		if offering.bindable(plan) {
+			bindable++
+		}
+
+		if plan.ID == harness.PlanAWS && !offering.bindable(plan) {
+			r.Errorf("plan %s is not bindable", plan.Name)
+		}
+	})
+
+	if bindable == 0 {
+		r.Fatalf("no plan is bindable")
+	}
+
+	id := r.ready()
+	r.want("a bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+}
+
+// rowPlanUpdateableIsTrue tries to change every plan into every other one: never where the catalog says that the plan stays.
+func rowPlanUpdateableIsTrue(r *row) {
+	lift := r.refuse(callUpgrade)
+	defer lift()
+
+	id := r.ready()
+
+	r.eachPlan(func(offering offering, target plan) {
+		if target.ID == harness.PlanAWS {
+			return
+		}
+
+		may := slices.ContainsFunc(offering.Plans, func(each plan) bool { return each.ID == harness.PlanAWS && offering.changeable(each) })
+		got := r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": target.ID}))
+
+		switch {
+		case got.Status == http.StatusAccepted && may:
+			r.ended(harness.InstancePath(id), got.Text("operation"))
+		case got.Status == http.StatusAccepted:
+			r.Errorf("the plan can be changed to %s, and the catalog says it cannot", target.Name)
+		default:
+			r.want("a change to "+target.Name, got, http.StatusUnprocessableEntity)
+		}
+	})
+}
+
+func rowInstancesRetrievableIsTrue(r *row) {
+	for _, offering := range r.catalog() {
+		if !offering.InstancesRetrievable {
+			r.Errorf("%s does not say that its instances can be fetched", offering.Name)
+		}
+	}
+
+	r.want("a fetch", r.get(harness.InstancePath(r.ready())), http.StatusOK)
+}
+
+func rowBindingsRetrievableIsTrue(r *row) {
+	for _, offering := range r.catalog() {
+		if !offering.BindingsRetrievable {
+			r.Errorf("%s does not say that its bindings can be fetched", offering.Name)
+		}
+	}
+
+	r.bound(r.ready(), "b")
+}
+
+func rowContextUpdatesAllowedIsTrue(r *row) {
+	for _, offering := range r.catalog() {
+		if !offering.AllowContextUpdates {
+			r.Errorf("%s does not say that its context can be updated", offering.Name)
+		}
+	}
+
+	r.contextUpdated(r.ready(), fields{"platform": "cloudfoundry", "instance_name": "renamed"})
+}
+
+// contextUpdated sends a context alone.
+func (r *row) contextUpdated(id string, context fields) {
+	r.Helper()
+
+	got := r.wantOneOf("an update of the context", r.update(id, encode(fields{"service_id": harness.ServiceID, "context": context})),
+		http.StatusOK, http.StatusAccepted)
+	if got.Status == http.StatusAccepted {
+		r.succeeded(harness.InstancePath(id), got.Text("operation"))
+	}
+}
+
+func rowRequiresKnownPermissions(r *row) {
+	for _, offering := range r.catalog() {
+		for _, permission := range offering.Requires {
+			if !slices.Contains([]string{"syslog_drain", "route_forwarding", "volume_mount"}, permission) {
+				r.Errorf("%s requires %q", offering.Name, permission)
+			}
+		}
+	}
+}
+
+// rowRequiresNoPermission: a cluster is no log drain, no route service and no volume.
+func rowRequiresNoPermission(r *row) {
+	for _, offering := range r.catalog() {
+		if len(offering.Requires) > 0 {
+			r.Errorf("%s requires %v without need", offering.Name, offering.Requires)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package osb
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// rowSynchronousRequestIsRejected leaves out the binds: they can be done at once, and then need nothing (rows G7 and H6).
+func rowSynchronousRequestIsRejected(r *row) {
+	id, unknown := r.ready(), r.newID()
+
+	r.unchanged([]string{harness.InstancePath(id), harness.InstancePath(unknown)}, func() {
+		for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete"} {
+			separator := "?"
+			if query != "" {
+				separator = "&"
+			}
+
+			for _, call := range []harness.Call{
+				{Method: http.MethodPut, Path: harness.InstancePath(unknown) + query, Body: r.order()},
+				{Method: http.MethodPatch, Path: harness.InstancePath(id) + query, Body: r.patch()},
+				{Method: http.MethodDelete, Path: harness.InstancePath(id) + query + separator + ids},
+			} {
+				r.want(call.Method+" "+call.Path, r.do(call), http.StatusUnprocessableEntity, "AsyncRequired")
+			}
+		}
+	})
+}
+
+func rowAsynchronousRequestIs202(r *row) {
+	id := r.newID()
+	path := harness.InstancePath(id)
+
+	r.succeeded(path, r.want("provision", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	r.succeeded(path, r.want("update", r.update(id, r.patch()), http.StatusAccepted).Text("operation"))
+
+	bound := harness.BindingPath(id, "b")
+	r.succeeded(bound, r.want("bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation"))
+	r.gone(bound, r.want("unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.gone(path, r.want("deprovision", r.remove(id), http.StatusAccepted).Text("operation"))
+}
+
+func rowSuccessMeansUsable(r *row) {
+	id := r.ready()
+
+	made := r.want("a bind at once", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+	r.reaches("the credentials of the answer work at once", made)
+
+	r.want("an update without effect", r.update(id, encode(fields{"service_id": harness.ServiceID})), http.StatusOK)
+	r.want("the instance is usable", r.get(harness.InstancePath(id)), http.StatusOK)
+}
+
+func rowConflictingRequestIsConcurrencyError(r *row) {
+	lift := r.hold(callOrder)
+	defer lift()
+
+	id := r.newID()
+	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+	r.want("an update while it is made", r.update(id, r.patch()), http.StatusUnprocessableEntity, "ConcurrencyError")
+
+	lift()
+	r.succeeded(harness.InstancePath(id), operation)
+
+	hold := r.hold(callUpgrade)
+	defer hold()
+
+	var (
+		answers [2]harness.Reply
+		both    sync.WaitGroup
+	)
+
+	for i := range answers {
+		both.Go(func() {
+			answers[i] = r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 10 + i}}))
+		})
+	}
+
+	both.Wait()
+
+	statuses := []int{answers[0].Status, answers[1].Status}
+	slices.Sort(statuses)
+
+	if !slices.Equal(statuses, []int{http.StatusAccepted, http.StatusUnprocessableEntity}) {
+		r.Fatalf("two updates of the same moment: %s and %s", answers[0].Raw, answers[1].Raw)
+	}
+
+	for _, answer := range answers {
+		if answer.Status == http.StatusUnprocessableEntity && answer.Text("error") != "ConcurrencyError" {
+			r.Errorf("the second one is refused by %s", answer.Raw)
+		}
+	}
+
+	if got := r.wantOneOf("a bind during an update", r.bind(id, "b", r.binding()), http.StatusAccepted,
+		http.StatusUnprocessableEntity); got.Status == http.StatusUnprocessableEntity && got.Text("error") != "ConcurrencyError" {
+		r.Errorf("a bind during an update is refused by %s", got.Raw)
+	}
+}
+
+func rowPollReportsState(r *row) {
+	lift := r.hold(callOrder)
+	defer lift()
+
+	good, bad := r.newID(), r.newID()
+	r.want("an order", r.put(good, r.order()), http.StatusAccepted)
+
+	if state := r.poll(harness.InstancePath(good), "").Text("state"); state != "in progress" {
+		r.Errorf("an order that is held is %q", state)
+	}
+
+	lift()
+	r.succeeded(harness.InstancePath(good), "")
+
+	defer r.refuse(callOrder)()
+
+	r.want("an order", r.put(bad, r.order()), http.StatusAccepted)
+	r.failed(harness.InstancePath(bad), "")
+}
+
+func rowMalformedPollIs400(r *row) {
+	id := r.ready()
+
+	for _, malformed := range []string{"rubbish", "00000000-0000-4000-8000-000000000000", "update2"} {
+		r.want("a value that was never given out: "+malformed, r.poll(harness.InstancePath(id), malformed), http.StatusBadRequest)
+	}
+
+	r.want("a query that cannot be read", r.get(harness.InstancePath(id)+"/last_operation?operation=%zz"), http.StatusBadRequest)
+}
+
+func rowPollOfUnknownInstanceIs404(r *row) {
+	for _, operation := range []string{"", "provision", "00000000-0000-4000-8000-000000000000"} {
+		r.want("an unknown instance", r.poll(harness.InstancePath(r.newID()), operation), http.StatusNotFound)
+	}
+}
+
+func rowGoneOnlyAfterDeletion(r *row) {
+	id := r.newID()
+	made := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+	r.succeeded(harness.InstancePath(id), made)
+
+	lift := r.hold(callUpgrade)
+	defer lift()
+
+	changed := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
+	r.want("an update under way", r.poll(harness.InstancePath(id), changed), http.StatusOK)
+	lift()
+	r.succeeded(harness.InstancePath(id), changed)
+
+	removed := r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation")
+	r.gone(harness.InstancePath(id), removed)
+
+	r.want("the deletion has ended", r.poll(harness.InstancePath(id), removed), http.StatusGone)
+
+	for _, earlier := range []string{made, changed} {
+		r.want("what ended before is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
+	}
+}
+
+func rowOperationIsAccepted(r *row) {
+	id := r.newID()
+	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+
+	encoded := strings.ReplaceAll(fmt.Sprintf("% x", operation), " ", "%")
+
+	for _, query := range []string{
+		"", "?operation=" + operation, "?operation=%" + encoded, "?operation=" + operation + "&" + ids, "?" + ids,
+		"?operation=" + operation + "&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanGCP, "?operation=",
+	} {
+		r.want("a poll with "+query, r.get(harness.InstancePath(id)+"/last_operation"+query), http.StatusOK)
+	}
+}

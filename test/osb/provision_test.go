@@ -1,0 +1,271 @@
+package osb
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// longestOperation is how long the value of an operation may be, in characters.
+const longestOperation = 10_000
+
+func rowProvisionNeedsID(r *row) {
+	for _, nowhere := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/oauth//v2/service_instances/x"} {
+		r.want("there is no such Path: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
+			http.StatusNotFound)
+	}
+
+	id := r.ready()
+	if got := r.get(harness.InstancePath(id)); got.Text("plan_id") != harness.PlanAWS {
+		r.Errorf("the id is not the key of the instance: %s", got.Raw)
+	}
+}
+
+// invalid orders a new instance with a change that has to be refused by 400.
+func (r *row) invalid(reason string, change fields) {
+	r.Helper()
+
+	id := r.newID()
+	r.want(reason, r.put(id, r.order(change)), http.StatusBadRequest)
+	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+}
+
+func rowProvisionNeedsService(r *row) {
+	for reason, value := range map[string]any{
+		"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "an object": fields{},
+		"the name": "kymaruntime", "a plan": harness.PlanAWS,
+	} {
+		r.invalid(reason, fields{"service_id": value})
+	}
+}
+
+func rowProvisionNeedsPlan(r *row) {
+	for reason, value := range map[string]any{
+		"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "an array": []int{},
+		"the name": "aws", "an offering": harness.ServiceID,
+	} {
+		r.invalid(reason, fields{"plan_id": value})
+	}
+}
+
+func rowStrictModeNeedsOrganization(r *row) {
+	strict := r.own("APP_OSB_STRICT=true")
+	account := fields{"context": fields{"globalaccount_id": "g", "subaccount_id": "s"}}
+
+	for _, required := range []string{"organization_guid", "space_guid"} {
+		for _, value := range []any{nil, ""} {
+			r.want("strict mode insists on "+required, strict.put(strict.newID(), strict.order(account, fields{required: value})),
+				http.StatusBadRequest)
+		}
+	}
+
+	r.want("with both", strict.put(strict.newID(), strict.order()), http.StatusAccepted)
+
+	without := fields{"organization_guid": nil, "space_guid": nil}
+	r.want("else an account in the context is enough", r.put(r.newID(), r.order(account, without)), http.StatusAccepted)
+	r.invalid("somebody has to be known", fields{"organization_guid": nil, "space_guid": nil, "context": nil})
+}
+
+func rowMalformedProvisionIs400(r *row) {
+	for _, bad := range malformed() {
+		id := r.newID()
+		r.want("a malformed order: "+bad, r.put(id, bad), http.StatusBadRequest)
+		r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	}
+
+	for reason, change := range map[string]fields{
+		"parameters an array": {"parameters": []int{1}}, "parameters a text": {"parameters": "x"}, "parameters a number": {"parameters": 5},
+		"context a text": {"context": "x"}, "context an array": {"context": []int{}}, "a number for a GUID": {"organization_guid": 5},
+		"maintenance_info a text": {"maintenance_info": "1.0.0"}, "its version a number": {"maintenance_info": fields{"version": 1}},
+	} {
+		r.invalid(reason, change)
+	}
+}
+
+func rowProvisionParametersAreValidated(r *row) {
+	for reason, parameters := range map[string]fields{
+		"unknown name": {"unknown": 1}, "wrong type": {"autoScalerMax": "ten"}, "out of range": {"autoScalerMax": 100000},
+		"not one of the values": {"region": "moon"}, "too large for a number": {"autoScalerMax": 1e300}, "null": {"region": nil},
+		"bounds that contradict": {"autoScalerMin": 9, "autoScalerMax": 5}, "the credentials of others": {"targetSecret": "x"},
+	} {
+		id := r.newID()
+
+		got := r.want(reason, r.put(id, r.order(fields{"parameters": parameters})), http.StatusBadRequest)
+		if got.Text("description") == "" {
+			r.Errorf("%s is not explained", reason)
+		}
+	}
+}
+
+// rowCreatedOnlyWhenDone: a cluster takes its time. No plan is done at once, so nothing may answer 201.
+func rowCreatedOnlyWhenDone(r *row) {
+	for _, id := range []string{harness.PlanAWS, harness.PlanGCP} {
+		got := r.want("an order is not done at once", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)
+		if got.Text("operation") == "" {
+			r.Errorf("there is nothing to poll for: %s", got.Raw)
+		}
+	}
+}
+
+func rowProvisionIs202(r *row) {
+	lift := r.hold(callOrder)
+	defer lift()
+
+	id := r.newID()
+	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+
+	if state := r.poll(harness.InstancePath(id), operation).Text("state"); state != "in progress" {
+		r.Errorf("it is %q", state)
+	}
+}
+
+func rowProvisionRequiresAsync(r *row) {
+	id := r.newID()
+
+	got := r.want("an order that may not take its time", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}),
+		http.StatusUnprocessableEntity, "AsyncRequired")
+	if want := "This service plan requires client support for asynchronous service operations."; got.Text("description") != want {
+		r.Errorf("clients compare the sentence letter by letter: %s", got.Raw)
+	}
+
+	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+}
+
+func rowRepeatedProvisionReturnsOperation(r *row) {
+	lift := r.hold(callOrder)
+	defer lift()
+
+	id := r.newID()
+	first := r.want("an order", r.put(id, r.order()), http.StatusAccepted)
+
+	for range 3 {
+		if again := r.want("the same order", r.put(id, r.order()), http.StatusAccepted); again.Raw != first.Raw {
+			r.Errorf("the same order has another answer: %s and %s", first.Raw, again.Raw)
+		}
+	}
+
+	if clusters := r.shoots(); len(clusters) > 1 {
+		r.Errorf("%d clusters are made", len(clusters))
+	}
+}
+
+func rowProvisionMaintenanceConflict(r *row) {
+	version := maintenanceVersion(r, harness.PlanAWS)
+
+	for _, other := range []string{"0.0.0", version + "-x", "x", "2" + version} {
+		r.want("another version: "+other, r.put(r.newID(), r.order(fields{"maintenance_info": fields{"version": other}})),
+			http.StatusUnprocessableEntity, "MaintenanceInfoConflict")
+	}
+
+	for _, same := range []fields{{"version": version}, {"version": version, "description": "anything", "x": 1}, {}, nil, {"version": ""}} {
+		r.want("the version of the catalog, or none", r.put(r.newID(), r.order(fields{"maintenance_info": same})), http.StatusAccepted)
+	}
+}
+
+func rowRepeatedProvisionWhenReadyIs200(r *row) {
+	id := r.newID()
+	first := r.want("an order", r.put(id, r.order()), http.StatusAccepted)
+	r.succeeded(harness.InstancePath(id), first.Text("operation"))
+
+	for reason, body := range map[string]string{
+		"the same order": r.order(),
+		"parameters in another order": strings.Replace(r.order(), `{"autoScalerMin":4,"region":"eu-west-1"}`,
+			`{"region":"eu-west-1" , "autoScalerMin":4}`, 1),
+		"another context": r.order(fields{"context": fields{"platform": "cloudfoundry", "instance_name": "renamed"}}),
+	} {
+		again := r.want(reason, r.put(id, body), http.StatusOK)
+		if again.Text("dashboard_url") == "" || again.Text("dashboard_url") != first.Text("dashboard_url") || again.Body["operation"] != nil {
+			r.Errorf("%s: the body differs: %s and %s", reason, first.Raw, again.Raw)
+		}
+	}
+
+	r.want("it needs no time", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}), http.StatusOK)
+}
+
+func rowDifferentProvisionIs409(r *row) {
+	lift := r.hold(callOrder)
+	defer lift()
+
+	id := r.newID()
+	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+
+	others := map[string]fields{
+		"another plan": {"plan_id": harness.PlanGCP, "parameters": nil}, "other parameters": {"parameters": fields{"region": "eu-central-1"}},
+		"no parameters": {"parameters": nil}, "another organization": {"organization_guid": "other"}, "another space": {"space_guid": "other"},
+	}
+
+	for reason, other := range others {
+		r.want(reason+", in progress", r.put(id, r.order(other)), http.StatusConflict)
+	}
+
+	lift()
+	r.succeeded(harness.InstancePath(id), operation)
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for reason, other := range others {
+			r.want(reason+", ready", r.put(id, r.order(other)), http.StatusConflict)
+		}
+	})
+}
+
+func rowDashboardURLIsReturned(r *row) {
+	one, other := r.newID(), r.newID()
+	first := r.want("an order", r.put(one, r.order()), http.StatusAccepted).Text("dashboard_url")
+	second := r.want("an order", r.put(other, r.order()), http.StatusAccepted).Text("dashboard_url")
+
+	if first == second || !strings.Contains(first, one) || !strings.Contains(second, other) {
+		r.Errorf("dashboards are %q and %q", first, second)
+	}
+}
+
+func rowProvisionOperationIsShort(r *row) {
+	operation := r.want("an order", r.put(r.newID(), r.order()), http.StatusAccepted).Text("operation")
+	if operation == "" || len(operation) > longestOperation {
+		r.Errorf("the operation is %q", operation)
+	}
+}
+
+func rowProvisionMetadata(r *row) {
+	metadata := r.want("an order", r.put(r.newID(), r.order()), http.StatusAccepted).Object("metadata")
+	if _, isObject := metadata["labels"].(map[string]any); !isObject {
+		r.Errorf("labels of the metadata: %v", metadata)
+	}
+
+	if attributes, given := metadata["attributes"]; given {
+		if _, isObject := attributes.(map[string]any); !isObject {
+			r.Errorf("attributes of the metadata: %v", metadata)
+		}
+	}
+}
+
+func rowInstancesAreSeparate(r *row) {
+	r.ready()
+	r.ready()
+
+	if clusters := r.shoots(); len(clusters) != 2 {
+		r.Errorf("two instances have %d clusters", len(clusters))
+	}
+}
+
+func rowIDMayBeReused(r *row) {
+	id := r.ready()
+	r.removed(id)
+	r.succeeded(harness.InstancePath(id), r.want("the id again", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	r.want("it is there", r.get(harness.InstancePath(id)), http.StatusOK)
+	r.removed(id)
+	r.want("the id again, ordered otherwise", r.put(id, r.order(fields{"plan_id": harness.PlanGCP, "parameters": nil})), http.StatusAccepted)
+}
+
+func rowProvisionAfterFailureIs409(r *row) {
+	lift := r.refuse(callOrder)
+	defer lift()
+
+	id := r.newID()
+	r.failed(harness.InstancePath(id), r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	lift()
+
+	r.want("the same order is no success", r.put(id, r.order()), http.StatusConflict)
+	r.removed(id)
+	r.want("after its deletion it can be ordered", r.put(id, r.order()), http.StatusAccepted)
+}

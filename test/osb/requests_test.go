@@ -1,0 +1,180 @@
+package osb
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// endpoints are all routes with their methods, at an instance and a binding.
+func endpoints(instance, binding string) []harness.Call {
+	at, bound := harness.InstancePath(instance), harness.BindingPath(instance, binding)
+
+	return []harness.Call{
+		{Method: http.MethodGet, Path: "/v2/catalog"},
+		{Method: http.MethodPut, Path: at + harness.Incomplete},
+		{Method: http.MethodGet, Path: at},
+		{Method: http.MethodPatch, Path: at + harness.Incomplete},
+		{Method: http.MethodDelete, Path: at + harness.Incomplete + "&" + ids},
+		{Method: http.MethodGet, Path: at + "/last_operation"},
+		{Method: http.MethodPut, Path: bound + harness.Incomplete},
+		{Method: http.MethodGet, Path: bound},
+		{Method: http.MethodDelete, Path: bound + harness.Incomplete + "&" + ids},
+		{Method: http.MethodGet, Path: bound + "/last_operation"},
+	}
+}
+
+// unauthenticated are headers of requests without valid credentials.
+func unauthenticated() map[string]http.Header {
+	basic := func(pair string) http.Header {
+		return header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+	}
+
+	return map[string]http.Header{
+		"nobody": without("Authorization"), "wrong user": basic("somebody:" + harness.Password), "wrong password": basic(harness.User + ":guess"),
+		"empty password": basic(harness.User + ":"), "unreadable": header("Authorization", "Basic %%%"),
+		"unknown token": header("Authorization", "Bearer "+harness.Password), "unknown scheme": header("Authorization", "Magic "+harness.Password),
+	}
+}
+
+func rowAuthRequired(r *row) {
+	id := r.newID()
+
+	for who, credentials := range unauthenticated() {
+		for _, call := range endpoints(id, "b") {
+			call.Header, call.Body = credentials, r.order()
+			if got := r.do(call); got.Status < http.StatusBadRequest || strings.Contains(got.Raw, "services") {
+				r.Errorf("%s gets through: %s %s: %d", who, call.Method, call.Path, got.Status)
+			}
+		}
+	}
+
+	for _, call := range endpoints(id, "b") {
+		call.Header = header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("watcher:"+harness.Password)))
+		r.want("a user without the role for it", r.do(call), http.StatusForbidden)
+	}
+}
+
+func rowUnauthenticatedIs401(r *row) {
+	for who, credentials := range unauthenticated() {
+		for _, prefix := range []string{"", "/oauth", "/oauth/cf-eu10"} {
+			for _, call := range append(endpoints(r.newID(), "b"), harness.Call{Method: http.MethodGet, Path: "/v2/unknown"},
+				harness.Call{Method: http.MethodPost, Path: "/v2/catalog"}) {
+				call.Path, call.Header = prefix+call.Path, credentials
+
+				if got := r.want(who, r.do(call), http.StatusUnauthorized); got.Header.Get("WWW-Authenticate") == "" {
+					r.Errorf("%s: %s %s does not tell how to log in", who, call.Method, call.Path)
+				}
+			}
+		}
+	}
+}
+
+func rowUnauthenticatedHasNoEffect(r *row) {
+	id := r.newID()
+
+	for _, credentials := range unauthenticated() {
+		r.want("an order without valid credentials", r.do(harness.Call{
+			Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: r.order(), Header: credentials,
+		}), http.StatusUnauthorized)
+	}
+
+	r.want("nothing was made", r.get(harness.InstancePath(id)), http.StatusNotFound)
+	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+}
+
+func rowMissingVersionIsRejected(r *row) {
+	for _, missing := range []http.Header{without(harness.VersionHeader), header(harness.VersionHeader, "")} {
+		for _, call := range endpoints(r.newID(), "b") {
+			call.Header = missing
+
+			got := r.want("a request without a version", r.do(call), http.StatusPreconditionFailed)
+			if !strings.Contains(got.Text("description"), harness.VersionHeader) {
+				r.Errorf("the header is not named: %s", got.Raw)
+			}
+		}
+	}
+}
+
+func rowUnsupportedVersionIsRejected(r *row) {
+	for _, version := range []string{"1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "2,17", " ", "2.17 ", "+2.17"} {
+		got := r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, version)})
+		if version == "2.17 " { // blanks around the value of a header are not part of it
+			r.want(version, got, http.StatusOK)
+
+			continue
+		}
+
+		r.want("a version that is not served: "+version, got, http.StatusPreconditionFailed)
+
+		if !strings.Contains(got.Text("description"), "2.17") {
+			r.Errorf("no version that is served is named: %s", got.Raw)
+		}
+	}
+
+	for _, version := range []string{"2.0", "2.1", "2.9", "2.13", "2.14", "2.16", "2.17", "2.99"} {
+		r.want("a version that only adds, or lacks some: "+version,
+			r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, version)}), http.StatusOK)
+	}
+}
+
+// rowVersionsCompareAsNumbers looks at the one thing that depends on the minor version: a bind is asynchronous from 2.14 on.
+func rowVersionsCompareAsNumbers(r *row) {
+	id := r.ready()
+
+	for _, old := range []string{"2.9", "2.13"} {
+		r.want("2.9 is older than 2.14: "+old, r.do(harness.Call{
+			Method: http.MethodPut, Path: harness.BindingPath(id, "b"+old) + harness.Incomplete, Body: r.binding(), Header: header(harness.VersionHeader, old),
+		}), http.StatusCreated)
+	}
+
+	for _, recent := range []string{"2.14", "2.17", "2.100"} {
+		r.want("asynchronous binds are known: "+recent, r.do(harness.Call{
+			Method: http.MethodPut, Path: harness.BindingPath(id, "b"+recent) + harness.Incomplete, Body: r.binding(),
+			Header: header(harness.VersionHeader, recent),
+		}), http.StatusAccepted)
+	}
+}
+
+// rowRequestIdentityIsReturned calls what no endpoint answers. All other answers are looked at whatever they are for.
+func rowRequestIdentityIsReturned(r *row) {
+	odd := []harness.Call{
+		{Method: http.MethodGet, Path: "/v2/nothing"},
+		{Method: http.MethodPost, Path: "/v2/catalog"},
+		{Method: http.MethodPut, Path: harness.InstancePath("x"), Body: strings.Repeat(" ", 2<<20)},
+		{Method: http.MethodGet, Path: "/"},
+		{Method: http.MethodGet, Path: "/v2/catalog", Header: without("Authorization")},
+		{Method: http.MethodGet, Path: "/v2/catalog", Header: without(harness.VersionHeader)},
+	}
+
+	for _, call := range append(odd, endpoints(r.newID(), "b")...) {
+		if got := r.do(call); got.Header.Get(identityHeader) != identity {
+			r.Errorf("%s %s: %d without the request identity", call.Method, call.Path, got.Status)
+		}
+	}
+
+	got := r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: without(identityHeader)})
+	if sent := got.Header.Values(identityHeader); len(sent) > 0 {
+		r.Errorf("an identity that was not sent is answered: %q", sent)
+	}
+}
+
+func rowRequestIdentityIsLogged(r *row) {
+	const own = "0b1c2d3e-8888-4000-8000-00000000a008"
+
+	r.want("an order", r.do(harness.Call{
+		Method: http.MethodPut, Path: harness.InstancePath(r.newID()) + harness.Incomplete, Body: r.order(), Header: header(identityHeader, own),
+	}), http.StatusAccepted)
+
+	r.until("the log line", func() bool {
+		for _, entry := range r.log.AllEntries() {
+			if entry.Data["requestID"] == own {
+				return true
+			}
+		}
+
+		return false
+	})
+}

@@ -1,0 +1,115 @@
+package osb
+
+import (
+	"net/http"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func rowUnbindNeedsServiceAndPlan(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+
+	r.unchanged([]string{harness.BindingPath(id, "b")}, func() {
+		for _, query := range []string{
+			"", "&service_id=" + harness.ServiceID, "&plan_id=" + harness.PlanAWS, "&service_id=&plan_id=", "&service_id=x&plan_id=" + harness.PlanAWS,
+			"&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanGCP,
+		} {
+			r.want("an unbind with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + harness.Incomplete + query}),
+				http.StatusBadRequest)
+		}
+	})
+}
+
+func rowUnbindRevokesCredentials(r *row) {
+	id := r.ready()
+	made := r.bound(id, "b")
+	r.reaches("the credentials work", made)
+	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.refusedSoon("the binding is gone", made)
+	r.want("it cannot be fetched", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+}
+
+func rowSynchronousUnbindIs200(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+
+	got := r.want("an unbind at once", r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + "?" + ids}), http.StatusOK)
+	if len(got.Body) != 0 {
+		r.Errorf("the body is %s", got.Raw)
+	}
+}
+
+func rowRepeatedUnbindReturnsOperation(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	first := r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted)
+	if again := r.want("the same unbind", r.unbind(id, "b"), http.StatusAccepted); again.Raw != first.Raw {
+		r.Errorf("the same unbind has another answer: %s and %s", first.Raw, again.Raw)
+	}
+
+	lift()
+	r.gone(harness.BindingPath(id, "b"), first.Text("operation"))
+}
+
+func rowUnbindOfUnknownBindingIs410(r *row) {
+	id, other := r.ready(), r.ready()
+	r.bound(id, "b")
+
+	r.want("an unknown binding", r.unbind(id, "unknown"), http.StatusGone)
+	r.want("a binding of another instance", r.unbind(other, "b"), http.StatusGone)
+	r.want("a binding of an unknown instance", r.unbind(r.newID(), "b"), http.StatusGone)
+	r.want("nothing happened to it", r.get(harness.BindingPath(id, "b")), http.StatusOK)
+
+	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.want("a deleted binding", r.unbind(id, "b"), http.StatusGone)
+}
+
+// rowUnbindWithoutAsync: an unbind that may not take its time is done at once.
+func rowUnbindWithoutAsync(r *row) {
+	id := r.ready()
+
+	for _, query := range []string{"?", "?accepts_incomplete=false&", "?accepts_incomplete=&"} {
+		r.bound(id, "b")
+		r.want("an unbind with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + query + ids}), http.StatusOK)
+		r.want("it is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	}
+}
+
+func rowUnbindDuringCreation(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callKubeconfig)
+	defer lift()
+
+	r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted)
+
+	got := r.wantOneOf("an unbind during the creation", r.unbind(id, "b"), http.StatusAccepted, http.StatusUnprocessableEntity)
+	if got.Status == http.StatusUnprocessableEntity && got.Text("error") != "ConcurrencyError" {
+		r.Errorf("it is refused by %s", got.Raw)
+	}
+
+	lift()
+
+	if got.Status == http.StatusUnprocessableEntity {
+		r.succeeded(harness.BindingPath(id, "b"), "")
+		got = r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted)
+	}
+
+	r.gone(harness.BindingPath(id, "b"), got.Text("operation"))
+	r.want("it is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+}
+
+func rowUnbindOperationIsShort(r *row) {
+	id := r.ready()
+	r.bound(id, "b")
+
+	operation := r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation")
+	if operation == "" || len(operation) > longestOperation {
+		r.Errorf("the operation is %q", operation)
+	}
+}

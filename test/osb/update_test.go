@@ -1,0 +1,305 @@
+package osb
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+func rowUpdateNeedsService(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for reason, value := range map[string]any{"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5} {
+			r.want(reason, r.update(id, r.patch(fields{"service_id": value})), http.StatusBadRequest)
+		}
+	})
+}
+
+func rowUpdateNeedsKnownPlan(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for reason, value := range map[string]any{"unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "the service": harness.ServiceID} {
+			r.want(reason, r.update(id, r.patch(fields{"plan_id": value})), http.StatusBadRequest)
+		}
+	})
+}
+
+func rowUpdateKeepsPlan(r *row) {
+	id := r.ready()
+	r.updated(id)
+
+	if got := r.get(harness.InstancePath(id)); got.Text("plan_id") != harness.PlanAWS {
+		r.Errorf("the plan is another one: %s", got.Raw)
+	}
+}
+
+func rowUpdateKeepsParameters(r *row) {
+	id := r.ready()
+
+	for _, parameters := range []any{nil, fields{}} {
+		before := encode(r.get(harness.InstancePath(id)).Body["parameters"])
+
+		got := r.wantOneOf("an update without parameters", r.update(id, r.patch(fields{"parameters": parameters, "plan_id": harness.PlanAWS})),
+			http.StatusOK, http.StatusAccepted)
+		if got.Status == http.StatusAccepted {
+			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+		}
+
+		if after := encode(r.get(harness.InstancePath(id)).Body["parameters"]); after != before {
+			r.Errorf("the parameters were %s and are %s", before, after)
+		}
+	}
+
+	r.updated(id)
+
+	if got := r.get(harness.InstancePath(id)).Object("parameters"); got["region"] != "eu-west-1" || got["autoScalerMax"] != 12.0 {
+		r.Errorf("parameters that were not sent have changed: %v", got)
+	}
+}
+
+func rowMalformedUpdateIs400(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, bad := range malformed() {
+			r.want("a malformed update: "+bad, r.update(id, bad), http.StatusBadRequest)
+		}
+
+		for reason, change := range map[string]fields{
+			"parameters an array": {"parameters": []int{1}}, "parameters a text": {"parameters": "x"}, "context a text": {"context": "x"},
+			"maintenance_info a text": {"maintenance_info": "1.0.0"},
+		} {
+			r.want(reason, r.update(id, r.patch(change)), http.StatusBadRequest)
+		}
+	})
+}
+
+// rowUnsupportedChangeIs422 changes the plan of an instance to one that it cannot become: a trial never becomes another trial's opposite.
+func rowUnsupportedChangeIs422(r *row) {
+	id := r.ready(fields{"plan_id": harness.PlanTrial, "parameters": nil})
+
+	r.eachPlan(func(offering offering, plan plan) {
+		if plan.ID == harness.PlanTrial && offering.changeable(plan) {
+			r.Fatalf("trial can be changed, and this test needs a plan that cannot")
+		}
+	})
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		r.want("a plan that cannot be changed", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})),
+			http.StatusUnprocessableEntity)
+	})
+
+	defer r.refuse(callOrder)()
+
+	bad := r.newID()
+	r.want("an order", r.put(bad, r.order()), http.StatusAccepted)
+	r.failed(harness.InstancePath(bad), "")
+	r.wantOneOf("an instance that was never made", r.update(bad, r.patch()), http.StatusUnprocessableEntity, http.StatusNotFound)
+}
+
+func rowPlanChangeIsExplained(r *row) {
+	id := r.ready(fields{"plan_id": harness.PlanTrial, "parameters": nil})
+
+	got := r.want("a plan that cannot be changed", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})),
+		http.StatusUnprocessableEntity, "PlanChangeNotSupported")
+	if !strings.Contains(got.Text("description"), "plan") && !strings.Contains(got.Text("description"), "updated") {
+		r.Errorf("it is not explained: %s", got.Raw)
+	}
+}
+
+func rowContextUpdate(r *row) {
+	id := r.ready()
+	before := r.get(harness.InstancePath(id))
+
+	r.contextUpdated(id, fields{"platform": "cloudfoundry", "instance_name": "renamed"})
+
+	after := r.get(harness.InstancePath(id))
+	if encode(before.Body["parameters"]) != encode(after.Body["parameters"]) || before.Text("plan_id") != after.Text("plan_id") ||
+		encode(before.Body["maintenance_info"]) != encode(after.Body["maintenance_info"]) {
+		r.Errorf("something else has changed:\nbefore %s\nafter  %s", before.Raw, after.Raw)
+	}
+}
+
+// rowAppliedUpdateIs200: what changes the cluster takes its time (F10), so only what needs no work is applied at once.
+func rowAppliedUpdateIs200(r *row) {
+	id := r.ready()
+
+	got := r.want("an update that needs no work", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})), http.StatusOK)
+	for field := range got.Body {
+		if field != "dashboard_url" && field != "metadata" {
+			r.Errorf("the field %s is none of this answer: %s", field, got.Raw)
+		}
+	}
+}
+
+func rowRepeatedUpdateReturnsOperation(r *row) {
+	id := r.ready()
+
+	lift := r.hold(callUpgrade)
+	defer lift()
+
+	first := r.want("an update", r.update(id, r.patch()), http.StatusAccepted)
+
+	for range 2 {
+		if again := r.want("the same update", r.update(id, r.patch()), http.StatusAccepted); again.Text("operation") != first.Text("operation") {
+			r.Errorf("the same update is another operation: %s and %s", first.Raw, again.Raw)
+		}
+	}
+
+	r.want("another update", r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 15}})),
+		http.StatusUnprocessableEntity, "ConcurrencyError")
+	lift()
+	r.succeeded(harness.InstancePath(id), first.Text("operation"))
+	r.want("the same update when it is done has nothing to do", r.update(id, r.patch()), http.StatusOK)
+}
+
+func rowUpdateRequiresAsync(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete="} {
+			got := r.want("an update that may not take its time", r.do(harness.Call{
+				Method: http.MethodPatch, Path: harness.InstancePath(id) + query, Body: r.patch(),
+			}), http.StatusUnprocessableEntity, "AsyncRequired")
+			if want := "This service plan requires client support for asynchronous service operations."; got.Text("description") != want {
+				r.Errorf("clients compare the sentence letter by letter: %s", got.Raw)
+			}
+		}
+	})
+}
+
+func rowUpdateMaintenanceConflict(r *row) {
+	id := r.ready()
+	version := maintenanceVersion(r, harness.PlanAWS)
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, other := range []string{"0.0.0", version + "-x", "9" + version} {
+			r.want("another version: "+other, r.update(id, r.patch(fields{"maintenance_info": fields{"version": other}})),
+				http.StatusUnprocessableEntity, "MaintenanceInfoConflict")
+		}
+	})
+
+	for _, same := range []fields{{"version": version, "description": "anything"}, {}} {
+		got := r.wantOneOf("the version of the catalog, or none", r.update(id, encode(fields{"service_id": harness.ServiceID, "maintenance_info": same})),
+			http.StatusOK, http.StatusAccepted)
+		if got.Status == http.StatusAccepted {
+			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+		}
+	}
+}
+
+func rowRejectedUpdateAppliesNothing(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for _, body := range []string{
+			r.patch(fields{"parameters": fields{"autoScalerMax": 12, "unknown": 1}}), r.patch(fields{"plan_id": harness.PlanTrial}),
+			r.patch(fields{"maintenance_info": fields{"version": "0.0.0"}}), r.patch(fields{"context": 5}),
+			r.patch(fields{"parameters": fields{"region": "eu-central-1", "autoScalerMax": 12}}),
+		} {
+			r.rejected(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id) + harness.Incomplete, Body: body})
+		}
+	})
+
+	before := r.get(harness.InstancePath(id)).Raw
+
+	defer r.refuse(callUpgrade)()
+
+	operation := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
+	r.failed(harness.InstancePath(id), operation)
+
+	if after := r.get(harness.InstancePath(id)).Raw; after != before {
+		r.Errorf("an update that failed is told as if it had not:\nbefore %s\nafter  %s", before, after)
+	}
+}
+
+// rowUpdateReturnsDashboardURL: the address of an instance's dashboard names its id, so no update changes it.
+func rowUpdateReturnsDashboardURL(r *row) {
+	id := r.ready()
+	before := r.get(harness.InstancePath(id)).Text("dashboard_url")
+
+	got := r.want("an update", r.update(id, r.patch()), http.StatusAccepted)
+	if told, given := got.Body["dashboard_url"]; given && told != before {
+		r.Errorf("another dashboard: %s", got.Raw)
+	}
+
+	r.succeeded(harness.InstancePath(id), got.Text("operation"))
+
+	if after := r.get(harness.InstancePath(id)).Text("dashboard_url"); after != before {
+		r.Errorf("the dashboard was %s and is %s", before, after)
+	}
+}
+
+// rowUsabilityHintsAreBooleans: every answer is checked for the types of the hints; here they are there.
+func rowUsabilityHintsAreBooleans(r *row) {
+	id := r.ready()
+
+	defer r.refuse(callUpgrade)()
+
+	operation := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
+	got := r.failed(harness.InstancePath(id), operation)
+
+	if usable, isBool := got.Body["instance_usable"].(bool); !isBool || !usable {
+		r.Errorf("the cluster is as it was, and it is not said to be usable: %s", got.Raw)
+	}
+}
+
+func rowUpdateOperationIsNotEmpty(r *row) {
+	got := r.want("an update", r.update(r.ready(), r.patch()), http.StatusAccepted)
+	if operation := got.Text("operation"); operation == "" || len(operation) > longestOperation {
+		r.Errorf("the operation is %q", operation)
+	}
+}
+
+func rowUpdateParametersAreValidated(r *row) {
+	id := r.ready()
+
+	r.unchanged([]string{harness.InstancePath(id)}, func() {
+		for reason, parameters := range map[string]fields{
+			"unknown name": {"unknown": 1}, "wrong type": {"autoScalerMax": "ten"}, "out of range": {"autoScalerMax": 100000},
+			"not to be changed": {"region": "eu-central-1"}, "bounds that contradict": {"autoScalerMin": 9, "autoScalerMax": 5},
+			"below what is set": {"autoScalerMax": 3}, "the credentials of others": {"targetSecret": "x"},
+		} {
+			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusBadRequest)
+		}
+	})
+}
+
+func rowPreviousValuesAreIgnored(r *row) {
+	id := r.ready()
+
+	for i, previous := range []any{
+		fields{"plan_id": harness.PlanGCP}, fields{"plan_id": "x", "service_id": 5, "organization_id": nil, "space_id": []int{}}, fields{}, nil, "x", 5,
+	} {
+		got := r.wantOneOf("previous values of any kind", r.update(id, encode(fields{
+			"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 10 + i}, "previous_values": previous,
+		})), http.StatusAccepted, http.StatusBadRequest)
+		if got.Status == http.StatusAccepted {
+			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+		}
+	}
+}
+
+func rowUpdateOfUnknownInstanceIs404(r *row) {
+	id := r.newID()
+	r.want("an unknown instance", r.update(id, r.patch()), http.StatusNotFound)
+	r.want("nothing was made", r.get(harness.InstancePath(id)), http.StatusNotFound)
+	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+}
+
+func rowUpdateWithoutEffectIs200(r *row) {
+	id := r.ready()
+
+	for i, body := range []string{
+		encode(fields{"service_id": harness.ServiceID}), encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}),
+		encode(fields{"service_id": harness.ServiceID, "parameters": fields{}}), encode(fields{"service_id": harness.ServiceID, "parameters": nil}),
+		encode(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMin": 4}}),
+	} {
+		r.want("no effect, number "+strconv.Itoa(i), r.update(id, body), http.StatusOK)
+		r.want("nothing to wait for", r.do(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id), Body: body}), http.StatusOK)
+	}
+}
