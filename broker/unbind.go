@@ -148,7 +148,7 @@ const (
 func ExpireBindings(ctx context.Context, options Options) error {
 	now := options.Clock.Now()
 
-	expired, err := options.Bindings.Over(ctx, now, now.Add(-removeAgain), expireAtOnce)
+	expired, err := options.Bindings.Removable(ctx, now, now.Add(-removeAgain), expireAtOnce)
 	if err != nil || len(expired) == 0 {
 		return err
 	}

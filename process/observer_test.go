@@ -140,7 +140,7 @@ func TestObserverIsToldOnceOfWhatEndsBeforeItsTurn(t *testing.T) {
 				b.Fatal(err)
 			}
 
-			b.store.Tell(engine.Ended)
+			b.store.OnEnded(engine.Ended)
 			b.start(engine)
 		}
 

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Statement is a statement that changes rows, written with `?`, and its arguments.
+// Statement is a statement that writes rows, with `?` as placeholders, and its arguments.
 type Statement struct {
 	Text string
 	Args []any
 }
 
-// Apply makes the change inside the caller's transaction.
-func Apply(ctx context.Context, tx Tx, change Statement) error {
-	_, err := Exec(ctx, tx, change.Text, change.Args...)
+// Apply executes the statement in the caller's transaction.
+func Apply(ctx context.Context, tx Tx, statement Statement) error {
+	_, err := Exec(ctx, tx, statement.Text, statement.Args...)
 
 	return err
 }
 
-// ExecBatch makes both changes, or neither. The second does not see what the first has changed: PostgreSQL gets them as one statement,
-// in one round trip instead of four.
+// ExecBatch executes both statements or neither. The second must not depend on the first: PostgreSQL gets them as one statement, in one
+// round trip instead of four.
 func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	if db.config.Driver == DriverPostgres {
 		_, err := Exec(ctx, db.writer, `WITH first AS (`+first.Text+`) `+second.Text, append(first.Args, second.Args...)...)
@@ -31,9 +31,9 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	}
 
 	return db.InTx(ctx, func(tx Tx) error {
-		for _, change := range []Statement{first, second} {
-			if err := Apply(ctx, tx, change); err != nil {
-				return fmt.Errorf("changing rows together: %w", err)
+		for _, statement := range []Statement{first, second} {
+			if err := Apply(ctx, tx, statement); err != nil {
+				return fmt.Errorf("executing a batch: %w", err)
 			}
 		}
 
@@ -41,13 +41,13 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	})
 }
 
-// ExecCTE makes a change that returns a value of the one row that it changes, and then the others, which read that value from the table
-// `first (value)`. Where the first changes no row, that table is empty, and changed is false. None of the others sees what another one has
-// changed, or all do: PostgreSQL gets them as one statement, in one round trip instead of one for each and two for the transaction. No
-// argument is a slice: the texts are long and go into many calls, and are not looked through for them.
+// ExecCTE executes a statement that returns one value of the single row it changes, and then the others, which read that value from the
+// table `first (value)`. If the first changes no row, that table is empty and changed is false. The others must work whether or not they see
+// each other's changes: PostgreSQL gets everything as one statement, in a single round trip; SQLite executes them in order. Arguments must
+// not be slices; IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
-		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(chained(first, others)), chainedArgs(first, others)))
+		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(cte(first, others)), cteArgs(first, others)))
 	}
 
 	err = db.InTx(ctx, func(tx Tx) error {
@@ -68,14 +68,14 @@ func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement)
 	return value, changed, err
 }
 
-// ApplyAfter makes a change of a chain inside the caller's transaction, which has made the first one.
+// ApplyAfter executes one of the other statements of ExecCTE in the caller's transaction, given the value of the first.
 func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error {
 	return Apply(ctx, tx, Statement{
 		Text: `WITH first (value) AS (SELECT CAST(? AS TEXT)) ` + other.Text, Args: slices.Concat([]any{value}, other.Args),
 	})
 }
 
-func chained(first Statement, others []Statement) string {
+func cte(first Statement, others []Statement) string {
 	var text strings.Builder
 
 	text.WriteString(`WITH first (value) AS (` + first.Text + `)`)
@@ -89,7 +89,7 @@ func chained(first Statement, others []Statement) string {
 	return text.String()
 }
 
-func chainedArgs(first Statement, others []Statement) []any {
+func cteArgs(first Statement, others []Statement) []any {
 	args := slices.Clone(first.Args)
 	for _, other := range others {
 		args = append(args, other.Args...)

@@ -11,35 +11,35 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// The databases that DB speaks.
+// The supported databases, as values of Config.Driver.
 const (
 	DriverPostgres = "postgres"
 	DriverSQLite   = "sqlite"
 )
 
-// idleInTransaction is for how long the server keeps the locks of a transaction in which nothing happens: a replica that was frozen or
-// cut off must not hold up the others, who take over after a lease.
+// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction: a replica that is frozen or cut off must not block the
+// others, which take over its operations after a lease.
 const idleInTransaction = 5 * time.Second
 
-// Config says which database to open.
+// Config configures the connection to a database.
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string
-	// Path is the file of SQLite.
+	// Path is the SQLite file.
 	Path string
-	// The rest is for PostgreSQL.
+	// The other fields are for PostgreSQL.
 	User     string
 	Password secret.String
 	Host     string
 	Port     int
 	Name     string
 	SSLMode  string
-	// SSLRootCert is the file of the authorities whom the server's certificate has to come from; empty for those of the system.
+	// SSLRootCert is the file with the CA certificates of the server; empty for those of the system.
 	SSLRootCert string
 }
 
-// postgresDSN returns the connection string, password included. It is made of quoted words, which can always be read: an error
-// about it would show it.
+// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing it cannot fail: the error would
+// reveal it.
 func (c Config) postgresDSN() string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -63,7 +63,7 @@ func (c Config) postgresDSN() string {
 	return strings.Join(words, " ")
 }
 
-// sqliteDSN returns the file with its settings: writers wait for each other, a commit is on disk before it is reported.
+// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, and a commit returns once it is on disk.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
@@ -73,7 +73,7 @@ func (c Config) sqliteDSN() string {
 	return "file:" + c.Path + "?" + settings.Encode()
 }
 
-// String names the database without its password.
+// String returns a description without the password.
 func (c Config) String() string {
 	if c.Driver == DriverSQLite {
 		return "sqlite " + c.Path

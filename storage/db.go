@@ -9,33 +9,34 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+	"golang.org/x/sync/semaphore"
 	"modernc.org/sqlite"
 )
 
 const (
-	// postgresConnections bounds the pool of one replica: far below PostgreSQL's default of 100. Nobody holds a connection for long, so a
-	// dozen is enough for all workers and requests; each one more is a process of PostgreSQL that reads the catalog and plans every
-	// statement for itself.
+	// postgresConnections is the pool size of one replica, far below PostgreSQL's default of 100. Connections are held briefly, so a dozen
+	// suffices for all workers and requests; each further one is a server process with its own catalog cache and plans.
 	postgresConnections = 12
-	// sqliteReaders bounds the connections that read while the one writer writes.
+	// sqliteReaders is the number of connections that read beside the single writer.
 	sqliteReaders = 4
-	// connectionAge is how long a PostgreSQL connection is kept, so that a moved database is found again.
+	// connectionAge is the maximum age of a PostgreSQL connection, so that a database that moved is found again.
 	connectionAge = 30 * time.Minute
 )
 
-// Tx is what a store needs inside a transaction. Queries are written with `?` and rebound by the DB's functions.
+// Tx executes statements in a transaction, or outside of one (Reader, Writer). Statements are written with `?`; the functions of this
+// package convert them to the driver's form.
 type Tx interface {
 	sqlx.ExtContext
 }
 
-// DB is an open database. SQLite has one connection that writes and several that read, PostgreSQL one pool for both.
+// DB is an open database. SQLite has one writing connection and several reading ones, PostgreSQL one pool for both.
 type DB struct {
 	writer pool
 	reader pool
 	config Config
 }
 
-// Open connects to the database and checks that it answers.
+// Open connects to the database and fails if it does not answer. The caller closes it.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -50,7 +51,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			db.reader, err = openSQLite(config, sqliteReaders)
 		}
 	default:
-		return nil, fmt.Errorf("database driver %q is not known: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
+		return nil, fmt.Errorf("unknown database driver %q: use %s or %s", config.Driver, DriverPostgres, DriverSQLite)
 	}
 
 	if err != nil {
@@ -85,10 +86,10 @@ func openPostgres(config Config) (pool, error) {
 	return newPool(db, postgresConnections), nil
 }
 
-// Driver is DriverPostgres or DriverSQLite, for what the two cannot write alike.
+// Driver returns DriverPostgres or DriverSQLite, for statements that differ between them.
 func (db *DB) Driver() string { return db.config.Driver }
 
-// Ping reports whether the database answers.
+// Ping fails if the database does not answer.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.writer.PingContext(ctx); err != nil {
 		return fmt.Errorf("connecting to %s: %w", db.config, err)
@@ -111,18 +112,19 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Reader is for queries outside of a transaction.
+// Reader returns the connections for queries outside of a transaction.
 func (db *DB) Reader() Tx { return db.reader }
 
-// Writer is for a single statement that changes rows: it is a transaction of its own, in one round trip instead of three.
+// Writer returns the connections for a single writing statement: a transaction of its own, in one round trip instead of three.
 func (db *DB) Writer() Tx { return db.writer }
 
-// InTx runs work in one transaction and commits it when work returns nil. It takes callLimit at most, unless the context says otherwise.
+// InTx runs work in one transaction, which it commits if work returns nil and rolls back otherwise. It takes at most callLimit, unless the
+// context has a deadline.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
-	end, err := db.writer.turn(ctx)
+	end, err := db.writer.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	tx := &transaction{Tx: begun}
 
-	// A panic in work goes on, but not with the connection: SQLite has only one that writes.
+	// After a panic in work the connection must be released: SQLite has only one that writes.
 	finished := false
 
 	defer func() {
@@ -157,12 +159,12 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	}
 
 	if err := tx.Commit(); err != nil {
-		// A context that ended meanwhile has rolled the transaction back.
+		// If the context ended meanwhile, the transaction was rolled back.
 		return fmt.Errorf("committing: %w", cause(ctx, err))
 	}
 
-	for _, follow := range tx.afterwards {
-		follow()
+	for _, callback := range tx.afterCommit {
+		callback()
 	}
 
 	return nil
@@ -172,22 +174,22 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 type transaction struct {
 	*sqlx.Tx
 
-	afterwards []func()
+	afterCommit []func()
 }
 
-// AfterCommit has follow called once what the transaction changed is stored, and not at all when it is rolled back. Outside of a transaction
-// that is at once. It must not block.
-func AfterCommit(tx Tx, follow func()) {
+// AfterCommit calls back after the transaction is committed, and never if it is rolled back. Outside of a transaction it calls back at once.
+// The callback must not block.
+func AfterCommit(tx Tx, callback func()) {
 	if open, is := tx.(*transaction); is {
-		open.afterwards = append(open.afterwards, follow)
+		open.afterCommit = append(open.afterCommit, callback)
 
 		return
 	}
 
-	follow()
+	callback()
 }
 
-// ForUpdate is the fragment that locks the rows of a subquery. SQLite locks the whole database.
+// ForUpdate returns the SQL fragment that locks the rows of a subquery. It is empty for SQLite, which locks the whole database.
 func (db *DB) ForUpdate() string {
 	if db.config.Driver == DriverPostgres {
 		return " FOR UPDATE"
@@ -196,11 +198,44 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// SkipLocked is the fragment that lets several claimers pass by each other's rows. SQLite has one writer and needs none.
+// SkipLocked returns the SQL fragment that locks rows and skips those that others have locked. It is empty for SQLite, which has one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"
 	}
 
 	return ""
+}
+
+// pool hands out connections in the order of the requests. database/sql gives a free one to a random waiter, so that one in a hundred waits
+// four times as long as the others.
+type pool struct {
+	*sqlx.DB
+
+	free *semaphore.Weighted
+}
+
+func newPool(db *sqlx.DB, connections int) pool {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+
+	return pool{DB: db, free: semaphore.NewWeighted(int64(connections))}
+}
+
+// acquire waits for a free connection and returns the function that releases it.
+func (p pool) acquire(ctx context.Context) (end func(), err error) {
+	if err := p.free.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting for a connection to the database: %w", err)
+	}
+
+	return func() { p.free.Release(1) }, nil
+}
+
+// acquire waits for a connection of the pool. A transaction has one already.
+func acquire(ctx context.Context, tx Tx) (end func(), err error) {
+	if pooled, is := tx.(pool); is {
+		return pooled.acquire(ctx)
+	}
+
+	return func() {}, nil
 }

@@ -251,7 +251,7 @@ func TestDatabasesThatCannotBeOpened(t *testing.T) {
 		want        string
 		unavailable bool
 	}{
-		"driver": {"nobody speaks it", storage.Config{Driver: "mysql"}, `"mysql" is not known: use postgres or sqlite`, false},
+		"driver": {"the driver is unknown", storage.Config{Driver: "mysql"}, `unknown database driver "mysql": use postgres or sqlite`, false},
 		"folder": {
 			"the text names the file, whose disk may not be there yet",
 			storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(t.TempDir(), "none", "broker.db")},

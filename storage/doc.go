@@ -1,3 +1,9 @@
-// Package storage opens the database of a service, PostgreSQL or SQLite, and brings its schema up to date. The stores in its
-// sub-packages run one set of queries on both; what differs is a fragment of DB's.
+// Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements. The stores in the
+// packages below it share one set of queries for both databases; the few differences are fragments that DB returns.
+//
+// It guarantees that times have one stored form (Time), that no call outlives its context by more than a second, that calls without a
+// deadline end after 10 s, and that errors of both drivers are classified alike (IsDuplicate, IsUnavailable).
+//
+// A new table belongs to a store: add a numbered file to its migrations folder, never change one that was released, and add the plans of
+// its statements to plans_*_test.go. Databases of earlier releases are opened by test/upgrade.
 package storage

@@ -12,22 +12,22 @@ import (
 	"github.com/lib/pq"
 )
 
-// lastWords is how long a server has to answer once the context of a call has ended.
-const lastWords = time.Second
+// cancelGrace is how long the server may take to answer once the context of a call has ended.
+const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than lastWords. lib/pq asks the server to cancel, and
-// then waits for its answer: from a server that is frozen, or behind a line that was cut without a word, for a quarter of an hour.
+// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to cancel a call
+// and then waits for the answer: a quarter of an hour if the server is frozen or the network drops packets.
 type guarding struct {
 	*pq.Connector
 }
 
-// guardedConnection gives up its line when the context of a call ends.
+// guardedConnection closes its network connection soon after the context of a call ends.
 type guardedConnection struct {
 	connection
 
 	line *line
-	// gaveUp says that the connection is not used again.
-	gaveUp atomic.Bool
+	// broken marks a connection that must not be used again.
+	broken atomic.Bool
 }
 
 // Connect implements driver.Connector.
@@ -44,28 +44,28 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 
 	inner, complete := opened.(connection)
 	if !complete {
-		return nil, errors.Join(fmt.Errorf("a prepared connection is a %T", opened), opened.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected connection type %T", opened), opened.Close())
 	}
 
-	if err := writes(ctx, inner); err != nil {
+	if err := checkPrimary(ctx, inner); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
 
 	return &guardedConnection{connection: inner, line: line}, nil
 }
 
-// during gives up the line when the context ends before the call has finished. After that the connection is not used again.
+// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then broken.
 func (c *guardedConnection) during(ctx context.Context) (finish func()) {
-	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(lastWords)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
 
 	return func() {
 		if !stop() {
-			c.gaveUp.Store(true)
+			c.broken.Store(true)
 		}
 	}
 }
 
-// BeginTx implements driver.ConnBeginTx. The context is that of the whole transaction.
+// BeginTx implements driver.ConnBeginTx. The context covers the whole transaction.
 func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	finish := c.during(ctx)
 
@@ -73,7 +73,7 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 	if err != nil {
 		finish()
 
-		return nil, err //nolint:wrapcheck // database/sql looks at the driver's own errors
+		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors
 	}
 
 	return guardedTx{begun, finish}, nil
@@ -118,7 +118,7 @@ func (c *guardedConnection) Ping(ctx context.Context) error {
 
 // ResetSession implements driver.SessionResetter.
 func (c *guardedConnection) ResetSession(ctx context.Context) error {
-	if c.gaveUp.Load() {
+	if c.broken.Load() {
 		return driver.ErrBadConn
 	}
 
@@ -126,7 +126,7 @@ func (c *guardedConnection) ResetSession(ctx context.Context) error {
 }
 
 // IsValid implements driver.Validator.
-func (c *guardedConnection) IsValid() bool { return !c.gaveUp.Load() && c.connection.IsValid() }
+func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.connection.IsValid() }
 
 type guardedTx struct {
 	driver.Tx
@@ -158,11 +158,11 @@ func (r guardedRows) Close() error {
 	return r.Rows.Close() //nolint:wrapcheck // as above
 }
 
-// line is the network connection below one database connection, and dials it.
+// line dials the network connection below a database connection.
 type line struct {
 	net.Conn
 
-	// connected says that the connection is made. What is dialed from then on asks the server to cancel a call.
+	// connected is true once the database connection exists. Later dials are for cancel requests.
 	connected bool
 }
 
@@ -181,7 +181,7 @@ func (l *line) DialTimeout(network, address string, timeout time.Duration) (net.
 
 // DialContext implements pq.DialerContext.
 func (l *line) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	until := time.Now().Add(lastWords)
+	until := time.Now().Add(cancelGrace)
 
 	if l.connected {
 		bounded, cancel := context.WithDeadline(ctx, until)
@@ -192,11 +192,11 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 
 	dialed, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // lib/pq and database/sql look at it
+		return nil, err //nolint:wrapcheck // lib/pq and database/sql inspect it
 	}
 
 	if l.connected {
-		return plea{dialed, until}, nil
+		return cancelConn{dialed, until}, nil
 	}
 
 	l.Conn = dialed
@@ -204,18 +204,52 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 	return dialed, nil
 }
 
-// plea is a connection that asks to cancel a call, and waits for no longer than the call does.
-type plea struct {
+// cancelConn carries a cancel request under a capped deadline.
+type cancelConn struct {
 	net.Conn
 
 	until time.Time
 }
 
-// SetDeadline keeps to the earlier one.
-func (p plea) SetDeadline(at time.Time) error {
-	if at.IsZero() || at.After(p.until) {
-		at = p.until
+// SetDeadline sets the earlier of the given and the capped deadline.
+func (c cancelConn) SetDeadline(at time.Time) error {
+	if at.IsZero() || at.After(c.until) {
+		at = c.until
 	}
 
-	return p.Conn.SetDeadline(at)
+	return c.Conn.SetDeadline(at)
+}
+
+// errStandby reports a server that follows another one: it is read-only, and its data may be old.
+var errStandby = errors.New("the server is a standby, not the primary")
+
+// codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
+const codeReadOnly = "25006"
+
+// checkPrimary fails for a standby. During a failover the host name may lead to either server.
+func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
+	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
+	if err != nil {
+		return fmt.Errorf("asking whether the server is the primary: %w", err)
+	}
+
+	follows := make([]driver.Value, 1)
+	if err := errors.Join(rows.Next(follows), rows.Close()); err != nil {
+		return fmt.Errorf("reading whether the server is the primary: %w", err)
+	}
+
+	if follows[0] == true {
+		return errStandby
+	}
+
+	return nil
+}
+
+// checked marks a read-only connection as broken: the next one may reach the new primary.
+func (c *guardedConnection) checked(err error) error {
+	if known, ok := errors.AsType[*pq.Error](err); ok && known.Code == codeReadOnly {
+		c.broken.Store(true)
+	}
+
+	return err
 }

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// lockPause is after how many seconds a replica looks again whether another one has migrated, lockTries how often it looks.
+	// lockPause is the time in seconds between attempts to get the migration lock, lockTries is their number.
 	lockPause = 1
 	lockTries = 300
 )
 
-// Migrate brings a set of tables up to date. Each set has a version table of its own, `schema_<set>`, so the engine's tables
-// and those of a service grow independently in one database. Replicas that start together take turns.
+// Migrate applies the missing migrations of a set of tables. Each set has its own version table, `schema_<set>`, so that the engine's tables
+// and those of a service evolve independently in one database. Replicas that start together migrate one after the other.
 func (db *DB) Migrate(ctx context.Context, set string, migrations fs.FS) error {
 	migrate := func() error {
 		provider, err := db.migrationProvider(set, migrations)
@@ -52,7 +52,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 
 		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPause, lockTries))
 		if err != nil {
-			return nil, fmt.Errorf("making a migration lock: %w", err)
+			return nil, fmt.Errorf("creating the migration lock: %w", err)
 		}
 
 		options = append(options, goose.WithSessionLocker(locker))
@@ -71,7 +71,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	return provider, nil
 }
 
-// locked runs work while it holds a lock on the file, for SQLite has no lock that outlives a transaction.
+// locked returns work under a lock on the file, because SQLite has no lock that outlives a transaction.
 func locked(path string, work func() error) func() error {
 	return func() error {
 		file := flock.New(path)

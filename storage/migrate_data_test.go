@@ -60,8 +60,8 @@ func TestDataOutlivesEveryMigration(t *testing.T) {
 
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
-			// The audit trail stands on the operations' tables: it goes first.
-			goTo(t, config, "audit", os.DirFS(filepath.Join("trail", "migrations", config.Driver)), 0)
+			// The audit tables depend on those of the operations and go first.
+			goTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
 
 			for _, set := range sets() {
 				goTo(t, config, set.name, set.files(), 1)
@@ -160,7 +160,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 		t.Fatal(err)
 	}
 
-	if all.trail, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
+	if all.auditlog, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 

@@ -27,7 +27,7 @@ func TestNamed(t *testing.T) {
 			Text: `UPDATE pairs SET color = ?, size = ? WHERE id = ? AND color <> ?`,
 			Args: []any{label, int64(7), "a", label},
 		}
-		if diff := cmp.Diff(want, named.Change(labelled{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
+		if diff := cmp.Diff(want, named.Statement(labelled{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
 			t.Errorf("each use has its own values (-want +got):\n%s", diff)
 		}
 	}

@@ -9,39 +9,39 @@ import (
 )
 
 const (
-	// wakeChannel is the channel of LISTEN and NOTIFY.
+	// wakeChannel is the channel name of LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
-	// notifyPause collects the notices of a burst into one: NOTIFY makes commits queue.
+	// notifyPause coalesces bursts into one notification, because NOTIFY serializes commits.
 	notifyPause = 20 * time.Millisecond
-	// notifyTimeout bounds the sending of a notice.
+	// notifyTimeout bounds the sending of a notification.
 	notifyTimeout = 5 * time.Second
-	// reconnectMin and reconnectMax bound the wait before a lost listening connection is made again.
+	// reconnectMin and reconnectMax bound the wait before a lost listening connection is reopened.
 	reconnectMin = 200 * time.Millisecond
 	reconnectMax = 10 * time.Second
 )
 
-// Notifier tells the other replicas that operations are due. A lost notice costs one poll. SQLite has no other replicas to tell:
-// there it does nothing.
+// Notifier notifies the other replicas of due operations. A lost notification delays an operation by one poll at most. With SQLite, which
+// has a single replica, it does nothing.
 type Notifier struct {
 	db      *DB
 	log     logrus.FieldLogger
 	pending chan struct{}
 }
 
-// NewNotifier returns a notifier; Run makes it work.
+// NewNotifier returns a notifier, which needs its Run.
 func (db *DB) NewNotifier(log logrus.FieldLogger) *Notifier {
 	return &Notifier{db: db, log: log, pending: make(chan struct{}, 1)}
 }
 
-// Notify has the other replicas woken soon. It is called after a commit, and never blocks.
+// Notify wakes the other replicas soon. It is called after a commit, and never blocks.
 func (n *Notifier) Notify() {
 	select {
 	case n.pending <- struct{}{}:
-	default: // a notice is about to be sent
+	default: // a notification is pending already
 	}
 }
 
-// Run sends notices and calls wake for those of other replicas, until the context ends.
+// Run sends notifications and calls wake for those of other replicas, until the context ends.
 func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	if n.db.config.Driver != DriverPostgres {
 		<-ctx.Done()
@@ -49,23 +49,23 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 		return nil
 	}
 
-	unheard := func(_ pq.ListenerEventType, err error) {
+	logLoss := func(_ pq.ListenerEventType, err error) {
 		if err != nil {
-			n.log.WithError(err).Warn("notices of other replicas are not heard, polling goes on")
+			n.log.WithError(err).Warn("not receiving notifications of other replicas, falling back to polling")
 		}
 	}
-	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, unheard)
+	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, logLoss)
 	defer func() { _ = listener.Close() }()
 
 	listening := make(chan error, 1)
-	go func() { listening <- listener.Listen(wakeChannel) }() // waits for the database to be there
+	go func() { listening <- listener.Listen(wakeChannel) }() // blocks until the database answers
 
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-listening:
-			unheard(pq.ListenerEventConnectionAttemptFailed, err)
+			logLoss(pq.ListenerEventConnectionAttemptFailed, err)
 		case <-listener.Notify:
 			wake()
 		case <-n.pending:
@@ -85,6 +85,6 @@ func (n *Notifier) send(ctx context.Context) {
 	defer cancel()
 
 	if _, err := Exec(deadline, n.db.writer, "SELECT pg_notify(?, '')", wakeChannel); err != nil && ctx.Err() == nil {
-		n.log.WithError(err).Warn("other replicas could not be told of due operations")
+		n.log.WithError(err).Warn("notifying other replicas of due operations failed")
 	}
 }

@@ -47,8 +47,8 @@ func (s stores) bindingCalls() map[string]call {
 
 			return err
 		},
-		"bindings.Over": func(ctx context.Context) error {
-			_, err := s.bindings.Over(ctx, filledAt.Add(-24*time.Hour), filledAt.Add(-25*time.Hour), 500)
+		"bindings.Removable": func(ctx context.Context) error {
+			_, err := s.bindings.Removable(ctx, filledAt.Add(-24*time.Hour), filledAt.Add(-25*time.Hour), 500)
 
 			return err
 		},

@@ -31,7 +31,7 @@ type stores struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	runtimes   *runtimes.Store
-	trail      *auditlog.Store
+	auditlog   *auditlog.Store
 }
 
 // call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
@@ -49,7 +49,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.trailCalls()} {
+	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.auditlogCalls()} {
 		maps.Copy(all, some)
 	}
 
@@ -126,8 +126,8 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		}),
-		"operations.NoteRetry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.operations.NoteRetry(ctx, tx, "p1", "a test", filledAt)
+		"operations.RecordRetry": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.RecordRetry(ctx, tx, "p1", "a test", filledAt)
 		}),
 		"operations.Resume": func(ctx context.Context) error {
 			_, err := s.operations.Resume(ctx, "provisioner", filledAt)
@@ -160,8 +160,8 @@ func (s stores) operationCalls() map[string]call {
 // engineCalls are what an engine does again and again.
 func (s stores) engineCalls() map[string]call {
 	return map[string]call{
-		"operations.Standing": func(ctx context.Context) error {
-			_, err := s.operations.Standing(ctx)
+		"operations.QueueDepths": func(ctx context.Context) error {
+			_, err := s.operations.QueueDepths(ctx)
 
 			return err
 		},
@@ -198,7 +198,7 @@ func (s stores) engineCalls() map[string]call {
 
 			return err
 		},
-		"reseal.Rotate": func(ctx context.Context) error {
+		"keyrotation.Rotate": func(ctx context.Context) error {
 			logger, _ := logtest.NewNullLogger()
 			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()}
 
@@ -337,12 +337,12 @@ func (s stores) runtimeCalls() map[string]call {
 		"runtimes.AcceptRegistration": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.runtimes.AcceptRegistration(ctx, tx, registration, filledAt)
 		}),
-		"runtimes.UntoldFailures": func(ctx context.Context) error {
-			_, err := s.runtimes.UntoldFailures(ctx, 10)
+		"runtimes.UnreportedFailures": func(ctx context.Context) error {
+			_, err := s.runtimes.UnreportedFailures(ctx, 10)
 
 			return err
 		},
-		"runtimes.FailureTold": func(ctx context.Context) error { return s.runtimes.FailureTold(ctx, registration) },
+		"runtimes.FailureReported": func(ctx context.Context) error { return s.runtimes.FailureReported(ctx, registration) },
 		"runtimes.HoldRegistration": func(ctx context.Context) error {
 			_, err := s.runtimes.HoldRegistration(ctx, filledAt, filledAt, filledAt.Add(time.Minute))
 

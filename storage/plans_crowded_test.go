@@ -21,7 +21,7 @@ func readsMuch() map[string]string {
 	return map[string]string{
 		"operations.Claim blocked":   "it passes by what waits behind another operation of its instance",
 		"operations.Resume":          "once an outage is over, and the system may have held up all that is under way",
-		"operations.Standing":        "it counts all that has not ended, once a scrape",
+		"operations.QueueDepths":     "it counts all that has not ended, once a scrape",
 		"operations.UnfinishedKinds": "once, when a replica starts",
 	}
 }
@@ -30,7 +30,7 @@ func readsMuch() map[string]string {
 func (s stores) crowdedCalls() map[string]call {
 	calls := s.operationCalls()
 	maps.Copy(calls, s.engineCalls())
-	delete(calls, "reseal.Rotate") // it reads all rows, once for each new key
+	delete(calls, "keyrotation.Rotate") // it reads all rows, once for each new key
 
 	calls["operations.Claim blocked"] = s.claim(process.Due{Kind: "blocked", Pending: true})
 	calls["operations.ExpirePending none"] = s.expire(filledAt.AddDate(-10, 0, 0))

@@ -5,34 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// ErrNotFound tells that no row has the key.
-var ErrNotFound = errors.New("not found")
-
-// uniqueViolation is PostgreSQL's code for a row whose key exists.
-const uniqueViolation = "23505"
-
-// IsDuplicate reports whether err comes from a row whose key exists already.
-func IsDuplicate(err error) bool {
-	if known, ok := errors.AsType[*pq.Error](err); ok {
-		return known.Code == uniqueViolation
-	}
-
-	if known, ok := errors.AsType[*sqlite.Error](err); ok {
-		return known.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || known.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
-	}
-
-	return false
-}
-
-// callLimit bounds calls whose context has no deadline: a database that does not answer holds nobody for longer.
+// callLimit bounds calls whose context has no deadline: a database that does not answer blocks nobody for longer.
 const callLimit = 10 * time.Second
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -43,9 +24,9 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
-// Exec runs a statement written with `?` and returns how many rows it changed. Slices are spread for IN (?).
+// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?).
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
-	statement, args, err := spread(tx, statement, args)
+	statement, args, err := expand(tx, statement, args)
 	if err != nil {
 		return 0, err
 	}
@@ -53,7 +34,7 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
-	end, err := turn(ctx, tx)
+	end, err := acquire(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
@@ -73,9 +54,9 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	return changed, nil
 }
 
-// Select reads the rows of a query written with `?`.
+// Select returns the rows of a query. Slices are expanded for IN (?).
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
-	query, args, err := spread(tx, query, args)
+	query, args, err := expand(tx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +64,12 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 	return selectBound[Row](ctx, tx, query, args)
 }
 
-// selectBound reads the rows of a query in the database's form.
+// selectBound returns the rows of a query that has the driver's placeholders.
 func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) ([]Row, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
-	end, err := turn(ctx, tx)
+	end, err := acquire(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +84,11 @@ func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) 
 	return rows, nil
 }
 
-// Get reads the one row of a query written with `?`. It returns ErrNotFound when there is none.
+// Get returns the first row of a query, or ErrNotFound if there is none. Slices are expanded for IN (?).
 func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, error) {
 	var row Row
 
-	query, args, err := spread(tx, query, args)
+	query, args, err := expand(tx, query, args)
 	if err != nil {
 		return row, err
 	}
@@ -115,7 +96,7 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 
-	end, err := turn(ctx, tx)
+	end, err := acquire(ctx, tx)
 	if err != nil {
 		return row, err
 	}
@@ -133,11 +114,11 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// cause adds to the error of a call that its context has ended: the database only says that it was asked to cancel.
+// cause adds the error of the context, because the database reports only that the call was canceled.
 func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 
-// spread writes slices out for IN (?) and gives the placeholders the database's form.
-func spread(tx Tx, query string, args []any) (string, []any, error) {
+// expand expands slices for IN (?) and converts the placeholders to the driver's form.
+func expand(tx Tx, query string, args []any) (string, []any, error) {
 	query, args, err := sqlx.In(query, args...)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing a query: %w", err)
@@ -146,7 +127,7 @@ func spread(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// SelectNamed reads the rows of a query whose parameters are named like the `db` tags of the argument.
+// SelectNamed returns the rows of a query whose parameters are named by the `db` tags of the argument.
 func SelectNamed[Row any](ctx context.Context, tx Tx, query string, argument any) ([]Row, error) {
 	query, args, err := sqlx.Named(query, argument)
 	if err != nil {
@@ -156,12 +137,50 @@ func SelectNamed[Row any](ctx context.Context, tx Tx, query string, argument any
 	return Select[Row](ctx, tx, query, args...)
 }
 
-// Page is the end of a query for some rows behind others. The numbers are written out and are no parameters: the database plans by
-// them.
+// Page returns the LIMIT and OFFSET of a query. The numbers are literals and not parameters, because the planner uses them.
 func Page(limit, offset int) string {
 	if offset == 0 {
 		return fmt.Sprintf("LIMIT %d", limit)
 	}
 
 	return fmt.Sprintf("LIMIT %d OFFSET %d", limit, offset)
+}
+
+// Named is a prepared statement that writes rows. Its parameters are named by the `db` tags of Argument.
+type Named[Argument any] struct {
+	text string
+	// fields are the index paths of the parameters in Argument, in the order of the text.
+	fields [][]int
+}
+
+// NewNamed parses a statement with parameters such as `:state`. It fails if Argument has no field for a parameter.
+func NewNamed[Argument any](text string) (Named[Argument], error) {
+	var names []string
+
+	text = regexp.MustCompile(`:\w+`).ReplaceAllStringFunc(text, func(name string) string {
+		names = append(names, name[1:])
+
+		return "?"
+	})
+
+	fields := reflectx.NewMapper("db").TraversalsByName(reflect.TypeFor[Argument](), names)
+
+	for i, field := range fields {
+		if len(field) == 0 {
+			return Named[Argument]{}, fmt.Errorf("parameter :%s is not a field of %s", names[i], reflect.TypeFor[Argument]())
+		}
+	}
+
+	return Named[Argument]{text: text, fields: fields}, nil
+}
+
+// Statement returns the statement with the values of the argument.
+func (n Named[Argument]) Statement(argument Argument) Statement {
+	value, args := reflect.ValueOf(argument), make([]any, 0, len(n.fields))
+
+	for _, field := range n.fields {
+		args = append(args, reflectx.FieldByIndexesReadOnly(value, field).Interface())
+	}
+
+	return Statement{Text: n.text, Args: args}
 }

@@ -10,27 +10,26 @@ import (
 	"github.com/lib/pq"
 )
 
-// keptStatements bounds how many statements a connection keeps prepared: more than the services have, but for lists of
-// different lengths.
-const keptStatements = 200
+// maxStatements bounds the prepared statements of a connection. The services have fewer, except for IN lists of different lengths.
+const maxStatements = 200
 
-// errors that tell that a prepared statement is of no use any more: the table has changed, or the server has forgotten it.
+// PostgreSQL codes for a stale prepared statement: the table has changed, or the server has dropped the statement.
 const (
 	codeChangedResult    = "0A000"
 	codeUnknownStatement = "26000"
 )
 
-// preparing connects to either database. Their drivers prepare a statement with arguments anew each time that it is run, which doubles the
-// round trips to PostgreSQL, and is a quarter of the work of SQLite; these connections remember what they have prepared.
+// preparing connects to either database and caches prepared statements. The drivers prepare a statement with arguments for each execution,
+// which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
 type preparing struct {
 	driver.Connector
 
-	// closes says that statements are closed before their connection: SQLite keeps its file open until then. PostgreSQL forgets them by
-	// itself, and each would be a round trip, perhaps to a server that does not answer.
+	// closes makes a connection close its statements first: SQLite keeps its file open until then. PostgreSQL drops them itself, and each
+	// close would be a round trip, possibly to a server that does not answer.
 	closes bool
 }
 
-// driven is what the connections of both drivers can do.
+// driven has the methods of the connections of both drivers.
 type driven interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -42,13 +41,13 @@ type driven interface {
 	driver.Validator
 }
 
-// connection is what ours can do.
+// connection has the methods of our connections.
 type connection interface {
 	driven
 	driver.NamedValueChecker
 }
 
-// statement is all that the statements of both drivers can do.
+// statement has the methods of the statements of both drivers.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -67,17 +66,17 @@ type preparedConnection struct {
 func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := p.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // database/sql looks at the driver's own errors
+		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors
 	}
 
 	inner, complete := opened.(driven)
 	if !complete {
-		return nil, errors.Join(fmt.Errorf("a connection of the driver is a %T", opened), opened.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected connection type %T", opened), opened.Close())
 	}
 
-	prepared, err := simplelru.NewLRU(keptStatements, func(_ string, dropped statement) { _ = dropped.Close() })
+	prepared, err := simplelru.NewLRU(maxStatements, func(_ string, dropped statement) { _ = dropped.Close() })
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keeping prepared statements: %w", err), opened.Close())
+		return nil, errors.Join(fmt.Errorf("creating the statement cache: %w", err), opened.Close())
 	}
 
 	return &preparedConnection{driven: inner, prepared: prepared, closes: p.closes}, nil
@@ -89,13 +88,13 @@ func (c *preparedConnection) Close() error {
 		c.prepared.Purge()
 	}
 
-	return c.driven.Close() //nolint:wrapcheck // database/sql looks at the driver's own errors
+	return c.driven.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// CheckNamedValue implements driver.NamedValueChecker, which not every driver does.
+// CheckNamedValue implements driver.NamedValueChecker, which only one of the drivers does.
 func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 	if checker, checks := c.driven.(driver.NamedValueChecker); checks {
-		return checker.CheckNamedValue(value) //nolint:wrapcheck // database/sql looks at the driver's own errors
+		return checker.CheckNamedValue(value) //nolint:wrapcheck // database/sql inspects the driver's own errors
 	}
 
 	return driver.ErrSkip
@@ -104,7 +103,7 @@ func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 // QueryContext implements driver.QueryerContext.
 func (c *preparedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if len(args) == 0 {
-		return c.driven.QueryContext(ctx, query, args) // one round trip as it is
+		return c.driven.QueryContext(ctx, query, args) // needs one round trip only
 	}
 
 	prepared, err := c.prepare(ctx, query)
@@ -145,7 +144,7 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 
 	prepared, complete := made.(statement)
 	if !complete {
-		return nil, errors.Join(fmt.Errorf("a statement of the driver is a %T", made), made.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected statement type %T", made), made.Close())
 	}
 
 	c.prepared.Add(query, prepared)
@@ -153,7 +152,7 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked forgets a statement that is of no use any more. The caller tries again as after any other error.
+// checked drops a stale statement from the cache. The caller retries as after any other error.
 func (c *preparedConnection) checked(query string, err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(known.Code); code == codeChangedResult || code == codeUnknownStatement {

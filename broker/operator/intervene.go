@@ -170,7 +170,7 @@ func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted interven
 		}
 	}
 
-	return next.ID, a.Operations.NoteRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
+	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
 }
 
 // mayRetry refuses what would not go on from where the operation ended. What it has found holds until the transaction ends.

@@ -145,7 +145,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return fmt.Errorf("putting the engine together: %w", err)
 	}
 
-	stores.operations.Tell(engine.Ended)
+	stores.operations.OnEnded(engine.Ended)
 
 	wake := func() {
 		engine.Wake()
@@ -173,15 +173,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
-		operations.Retention{
-			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
-		}.Part(),
+		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		expirer.Part(clock.RealClock{}, s.Log),
 		lifecycle.Periodic{
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
 		}.Part(),
-		auditlog.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
+		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
 		s.recovery(system, provisioner, stores.operations, wake),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)

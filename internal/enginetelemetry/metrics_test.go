@@ -90,14 +90,14 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 	}
 }
 
-// standings is a store with fixed counts or a fixed error.
-type standings struct {
-	found []operations.Standing
+// depths is a store with fixed counts or a fixed error.
+type depths struct {
+	found []operations.QueueDepth
 	err   error
 }
 
-// Standing implements enginetelemetry.Standings.
-func (s standings) Standing(context.Context) ([]operations.Standing, error) { return s.found, s.err }
+// QueueDepths implements enginetelemetry.QueueDepths.
+func (s depths) QueueDepths(context.Context) ([]operations.QueueDepth, error) { return s.found, s.err }
 
 func TestQueue(t *testing.T) {
 	const want = `
@@ -110,14 +110,14 @@ environment_broker_engine_operations_unfinished{kind="provision",state="pending"
 `
 
 	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
-	some := standings{found: []operations.Standing{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
+	some := depths{found: []operations.QueueDepth{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
 
 	if err := testutil.CollectAndCompare(enginetelemetry.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 
 	log, lines := logtest.NewNullLogger()
-	if count := testutil.CollectAndCount(enginetelemetry.Queue(standings{err: errors.New("the database is away")}, now, log)); count != 0 {
+	if count := testutil.CollectAndCount(enginetelemetry.Queue(depths{err: errors.New("the database is away")}, now, log)); count != 0 {
 		t.Errorf("%d metrics without an answer of the database, want none", count)
 	}
 

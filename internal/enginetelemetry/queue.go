@@ -14,28 +14,28 @@ import (
 // queueTimeout bounds the query of a scrape, which a healthy database answers within milliseconds.
 const queueTimeout = 2 * time.Second
 
-// Standings counts unfinished operations; *operations.Store implements it.
-type Standings interface {
-	Standing(ctx context.Context) ([]operations.Standing, error)
+// QueueDepths counts unfinished operations; *operations.Store implements it.
+type QueueDepths interface {
+	QueueDepths(ctx context.Context) ([]operations.QueueDepth, error)
 }
 
 // queue reads the number and age of unfinished operations from the database at each scrape, so all replicas report the same.
 type queue struct {
-	standings Standings
-	clock     clock.PassiveClock
-	log       logrus.FieldLogger
+	store QueueDepths
+	clock clock.PassiveClock
+	log   logrus.FieldLogger
 
 	unfinished, oldest *prometheus.Desc
 }
 
 // Queue returns the metrics of pending and running operations. They are missing from a scrape that the database does not answer in time.
-func Queue(standings Standings, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
+func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, []string{labelKind, labelState}, nil)
 	}
 
 	return queue{
-		standings: standings, clock: clock, log: log,
+		store: store, clock: clock, log: log,
 		unfinished: describe("operations_unfinished",
 			"Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same."),
 		oldest: describe("operations_oldest_seconds",
@@ -55,7 +55,7 @@ func (q queue) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
 	defer cancel()
 
-	found, err := q.standings.Standing(ctx)
+	found, err := q.store.QueueDepths(ctx)
 	if err != nil {
 		q.log.WithError(err).Warn("metrics: counting unfinished operations failed")
 

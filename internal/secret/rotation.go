@@ -16,8 +16,8 @@ func (k *Keyring) Former() []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
 }
 
-// Reseal returns the envelope sealed anew with the first key. One that is sealed with it already is returned as it is.
-func (k *Keyring) Reseal(envelope, place string) (string, error) {
+// Reencrypt returns the envelope sealed with the first key, unchanged if it is sealed with that already.
+func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
 	if strings.HasPrefix(envelope, k.Prefix()) {
 		return envelope, nil
 	}

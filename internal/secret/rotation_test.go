@@ -7,11 +7,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-func TestReseal(t *testing.T) {
+func TestReencrypt(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	former, keys := ring(t, old), ring(t, next, old)
 
-	anew, err := keys.Reseal(former.Seal([]byte(hush), place), place)
+	anew, err := keys.Reencrypt(former.Seal([]byte(hush), place), place)
 	if err != nil || secret.KeyOf(anew) != "k2" {
 		t.Fatalf("sealed anew with %q, %v", secret.KeyOf(anew), err)
 	}
@@ -20,7 +20,7 @@ func TestReseal(t *testing.T) {
 		t.Errorf("without the former key it opens as %q, %v", plain, err)
 	}
 
-	if again, err := keys.Reseal(anew, place); err != nil || again != anew {
+	if again, err := keys.Reencrypt(anew, place); err != nil || again != anew {
 		t.Errorf("what is sealed with the first key is sealed again: %v", err)
 	}
 
@@ -29,7 +29,7 @@ func TestReseal(t *testing.T) {
 		"it is of another row":  former.Seal([]byte(hush), "elsewhere"),
 		"it is not an envelope": "rubbish",
 	} {
-		if got, err := keys.Reseal(envelope, place); err == nil || got != "" {
+		if got, err := keys.Reencrypt(envelope, place); err == nil || got != "" {
 			t.Errorf("%s, but it is sealed anew", reason)
 		}
 	}

@@ -61,7 +61,7 @@ func (c Caretaker) Care(ctx context.Context) error {
 
 // tellFailures has Director show as failed what was not provisioned.
 func (c Caretaker) tellFailures(ctx context.Context) error {
-	failed, err := c.Rows.UntoldFailures(ctx, toldAtOnce)
+	failed, err := c.Rows.UnreportedFailures(ctx, toldAtOnce)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c Caretaker) tellFailures(ctx context.Context) error {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).Warn("Director takes no word of a failed provisioning")
 		}
 
-		wrong = append(wrong, c.Rows.FailureTold(ctx, registration))
+		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))
 	}
 
 	return errors.Join(wrong...)

@@ -37,8 +37,8 @@ type Director interface {
 type Rows interface {
 	IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error)
 	AcceptRegistration(ctx context.Context, tx storage.Tx, registration runtimes.Registration, now time.Time) error
-	UntoldFailures(ctx context.Context, limit int) ([]runtimes.Registration, error)
-	FailureTold(ctx context.Context, registration runtimes.Registration) error
+	UnreportedFailures(ctx context.Context, limit int) ([]runtimes.Registration, error)
+	FailureReported(ctx context.Context, registration runtimes.Registration) error
 	HoldRegistration(ctx context.Context, before, now, until time.Time) (runtimes.Registration, error)
 	SettleRegistration(ctx context.Context, registration runtimes.Registration) error
 	DeletedAmong(ctx context.Context, ids []string) ([]string, error)

@@ -168,10 +168,8 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
 			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 		}).Part(),
-		operations.Retention{
-			Store: stores.operations, Keep: config.Engine.TimelineRetention, Clock: clock.RealClock{}, Log: s.Log,
-		}.Part(),
-		auditlog.Retention{Store: stores.entries, Clock: clock.RealClock{}, Log: s.Log}.Part(),
+		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
 		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
 	)
 
@@ -222,7 +220,7 @@ func (s *Service) engine(config Config, operationStore *operations.Store, parts 
 		return nil, fmt.Errorf("putting the engine together: %w", err)
 	}
 
-	operationStore.Tell(engine.Ended)
+	operationStore.OnEnded(engine.Ended)
 
 	return engine, nil
 }

@@ -16,19 +16,19 @@ import (
 // Filter selects entries; empty fields select all.
 type Filter struct {
 	InstanceID string
-	// OrderedBy is on whose behalf it was done, see Actor.Name.
+	// OrderedBy is the Name of the Actor.
 	OrderedBy string
 	Action    string
-	// Since and Until bound the time; the second is not in it.
+	// Since (inclusive) and Until (exclusive) bound the time.
 	Since, Until time.Time
-	// Before and BeforeID are where the last page ended: its last entry's time and id.
+	// Before and BeforeID continue after a page: the time and the id of its last entry.
 	Before   time.Time
 	BeforeID string
-	// Limit is how many to return at most.
+	// Limit bounds the result.
 	Limit int
 }
 
-// source is where entries are: names of the columns, and what has to be true of a row beside the filter.
+// source is a table with entries: the names of its columns, and a condition in addition to the filter.
 type source struct {
 	table, at, action, operation, status, entry, condition string
 }
@@ -36,7 +36,7 @@ type source struct {
 func sources() []source {
 	return []source{
 		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", entry: "entry"},
-		// A retry has an entry of its own.
+		// Retries have entries of their own in the table audit.
 		{
 			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",
@@ -44,7 +44,7 @@ func sources() []source {
 	}
 }
 
-// row is an entry as both tables tell it.
+// row is an entry of either table.
 type row struct {
 	ID          string       `db:"id"`
 	At          storage.Time `db:"at"`
@@ -55,7 +55,7 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns entries, the newest first.
+// List returns entries, newest first.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 
@@ -67,7 +67,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 			source.at, source.action, source.operation, source.status, source.entry, source.table, where, source.at,
 		)+storage.Page(filter.Limit, 0), args...)
 		if err != nil {
-			return nil, fmt.Errorf("listing the audit trail: %w", err)
+			return nil, fmt.Errorf("listing the audit log: %w", err)
 		}
 
 		rows = append(rows, found...)

@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// The triggers that refuse changes are not written alike for both databases.
+// The triggers that reject changes differ between the databases.
 //
 //go:embed migrations
 var migrations embed.FS
@@ -18,12 +21,12 @@ var migrations embed.FS
 // Store keeps entries.
 type Store struct {
 	db *storage.DB
-	// keep is for how long an entry is kept, or 0 for ever.
+	// keep is how long entries are kept; 0 is forever.
 	keep time.Duration
 }
 
-// Open brings the table up to date and returns the store. The tables of the engine have to be there: their operations are part of the
-// trail.
+// Open migrates the table and returns the store. The engine's tables must exist, because their operations are part of the audit log. keep
+// applies to entries that are added from now on; 0 keeps them forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations/"+db.Driver())
 	if err != nil {
@@ -37,7 +40,8 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry inside the caller's transaction. For how long it is kept is decided now: the database refuses to remove it before.
+// Insert adds an entry in the caller's transaction. It also stores the end of the retention period, before which the database rejects a
+// removal.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	encoded, err := entry.Encode()
 	if err != nil {
@@ -53,21 +57,31 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		entry.ID, storage.At(entry.At), entry.Action, entry.InstanceID, entry.OperationID, entry.By.Name(), entry.Status, encoded, until,
 	); err != nil {
-		return fmt.Errorf("adding an entry: %w", err)
+		return fmt.Errorf("adding an audit log entry: %w", err)
 	}
 
 	return nil
 }
 
-// Remove removes entries that are not to be kept any more, no more than the limit, and returns how many there were. Those of operations
-// stay as long as these.
+// retentionBatch is the number of entries that are removed in one transaction.
+const retentionBatch = 500
+
+// Retention removes entries whose retention period is over.
+func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
+	return storage.Retention{
+		Name: "audit retention", Rows: "audit log entries", Batch: retentionBatch, Clock: clock, Log: log, Remove: s.Remove,
+	}
+}
+
+// Remove removes at most limit entries whose retention period is over, and returns their number. The entries of operations are kept as long
+// as the operations.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	removed, err := storage.Exec(ctx, s.db.Writer(), `WITH chosen AS MATERIALIZED (
 			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`
 		)
 		DELETE FROM audit WHERE id IN (SELECT id FROM chosen)`, storage.At(now))
 	if err != nil {
-		return 0, fmt.Errorf("removing old entries: %w", err)
+		return 0, fmt.Errorf("removing old audit log entries: %w", err)
 	}
 
 	return int(removed), nil

@@ -174,7 +174,7 @@ func TestEntriesAreKeptAsLongAsWasPromised(t *testing.T) {
 		}
 
 		clock := clocktesting.NewFakeClock(began.Add(keep + 90*time.Second))
-		sweep := auditlog.Retention{Store: b.entries, Clock: clock, Log: logging.Discard()}.Sweep
+		sweep := b.entries.Retention(clock, logging.Discard()).Sweep
 
 		if err := sweep(context.Background()); err != nil {
 			b.Fatal(err)

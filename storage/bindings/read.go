@@ -9,12 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// status are the columns that are read without the sealed access.
+// status are the columns without the sealed access.
 const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings.runtime_id, bindings.role, bindings.lifetime,
 	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
 	bindings.expires_at`
 
-// Get returns the newest binding with the platform's id, with its credentials, or storage.ErrNotFound.
+// Get returns the newest binding with the platform's binding id, including its credentials, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+`, bindings.access FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
@@ -28,17 +28,17 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 	return binding, err
 }
 
-// Wanted reports whether the binding is there and not being removed.
+// Wanted reports whether the binding exists and is not being removed.
 func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)
 	if err != nil {
-		return false, fmt.Errorf("looking for binding %s: %w", id, err)
+		return false, fmt.Errorf("finding binding %s: %w", id, err)
 	}
 
 	return len(found) > 0, nil
 }
 
-// CountLive returns how many bindings of the instance give access to the runtime or will do so.
+// CountLive returns the number of bindings of the instance that give access to the runtime, or are being created.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
@@ -49,14 +49,14 @@ func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtim
 	return count, nil
 }
 
-// OfInstance returns the bindings of an instance without their credentials, the newest first.
+// OfInstance returns the bindings of an instance without their credentials, newest first.
 func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings WHERE instance_id = ? ORDER BY created_at DESC, id DESC`, instanceID)
 }
 
-// Over returns bindings that nobody has any use for, and that no operation works on: those that have expired, and those whose
-// creation failed. One whose removal failed is left alone until that was before the other moment.
-func (s *Store) Over(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
+// Removable returns bindings to remove: those that have expired, and those whose creation failed, unless an operation is working on them.
+// It excludes bindings whose removal failed at or after failedBefore.
+func (s *Store) Removable(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
 		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL
 			AND (bindings.state <> 'deleting' OR operations.finished_at < ?)
@@ -79,7 +79,7 @@ func (s *Store) list(ctx context.Context, query string, args ...any) ([]environm
 	return bindings, nil
 }
 
-// binding is all but the access, which is sealed.
+// binding returns all fields but the sealed access.
 func (row row) binding() environment.Binding {
 	return environment.Binding{
 		ID:          row.ID,

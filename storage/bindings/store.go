@@ -16,13 +16,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store keeps bindings. With its instance, each of its bindings goes.
+// Store stores bindings.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
 }
 
-// Open brings the table up to date and returns the store. The tables of instances and operations have to be there.
+// Open migrates the table and returns the store. The tables of instances and operations must exist.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -36,15 +36,15 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace binds sealed credentials to their binding.
+// accessPlace is the context to which sealed credentials are bound: they open for their own binding only.
 func accessPlace(id string) string { return "access of binding " + id }
 
-// Sealed is the column that is sealed.
+// Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "bindings", Column: "access", Place: accessPlace}
 }
 
-// row is a binding as the table has it.
+// row is a row of bindings.
 type row struct {
 	ID          string       `db:"id"`
 	InstanceID  string       `db:"instance_id"`
@@ -62,8 +62,8 @@ type row struct {
 	ExpiresAt   storage.Time `db:"expires_at"`
 }
 
-// Insert adds a binding inside the caller's transaction. Where the instance has one with that binding id which is not being removed,
-// it fails with an error for which storage.IsDuplicate is true.
+// Insert adds a binding in the caller's transaction. It fails with an error for which storage.IsDuplicate is true if the instance has a
+// binding with that id that is not being removed.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
 	access, err := s.seal(binding.ID, binding.Access)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// SaveAccess stores the credentials of a binding that is being made, which is ready with that. It reports false when the binding is
-// gone or is to go: then nobody will ever remove the account but the caller. Credentials that are there already stay.
+// SaveAccess stores the credentials of a binding that is being created, which is then ready. It keeps credentials that are stored already.
+// It reports false if the binding is gone or being removed: then the caller has to remove the account, because nobody else will.
 func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
 	if err != nil {
@@ -97,14 +97,14 @@ func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Ac
 			state = CASE WHEN state = 'creating' THEN 'ready' ELSE state END
 		WHERE id = ? RETURNING state`, sealed, storage.At(access.ExpiresAt), id)
 	if err != nil {
-		return false, fmt.Errorf("keeping the access of binding %s: %w", id, err)
+		return false, fmt.Errorf("storing the access of binding %s: %w", id, err)
 	}
 
 	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
 }
 
-// MarkDeleting has the operation remove the binding, inside the caller's transaction. It reports false, and changes nothing, when
-// another operation was given that task meanwhile.
+// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. It reports false, and changes nothing, if
+// the binding was assigned to another operation meanwhile.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
 		operationID, binding.ID, binding.OperationID)
@@ -124,7 +124,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// sealedAccess is what the envelope holds.
+// sealedAccess is the content of the envelope, as JSON. Fields may be added, but stored names never change.
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`

@@ -275,7 +275,7 @@ func TestOver(t *testing.T) {
 		}
 
 		over := func(failedBefore time.Time) map[string]int {
-			over, err := s.bindings.Over(s.Context(), began, failedBefore, len(cases))
+			over, err := s.bindings.Removable(s.Context(), began, failedBefore, len(cases))
 			if err != nil {
 				s.Fatal(err)
 			}

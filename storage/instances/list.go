@@ -17,32 +17,32 @@ type Filter struct {
 	InstanceID      string
 	GlobalAccountID string
 	SubAccountID    string
-	// Region matches the provider's region and the platform's.
+	// Region matches the region of the provider or of the platform.
 	Region string
-	// Plan matches the plan's name and its id.
+	// Plan matches the name or the id of the plan.
 	Plan string
-	// Suspended selects those that have no runtime for now.
+	// Suspended selects suspended instances only.
 	Suspended bool
-	// Operation selects by the instance's newest operation: its kinds and states.
+	// Kinds and States select by the newest operation of the instance.
 	Kinds  []string
 	States []process.State
 
-	// Before and BeforeID are where the last page ended: its last instance's creation and id.
+	// Before and BeforeID continue after a page: the creation and the id of its last instance.
 	Before   time.Time
 	BeforeID string
-	// Offset skips instances: the way of pages with numbers.
+	// Offset skips instances, for numbered pages.
 	Offset int
-	// Limit is how many to return at most.
+	// Limit bounds the result.
 	Limit int
 }
 
-// Listed is an instance, without its request, with what stands about its newest operation.
+// Listed is an instance without its request, and its newest operation without its data.
 type Listed struct {
 	Instance  environment.Instance
 	Operation process.Record
 }
 
-// listedRow joins an instance with its newest operation.
+// listedRow is an instance joined with its newest operation.
 type listedRow struct {
 	row
 
@@ -59,24 +59,24 @@ type listedRow struct {
 	Updated       storage.Time `db:"operation_updated_at"`
 }
 
-// columns are those of an instance that a list shows: all but its sealed request.
+// columns are all columns of an instance but the sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
 	exclusive, maintenance_version, suspended, expires_at, expired_at`
 
-// theOperation are the columns of the operation that stands beside an instance.
-const theOperation = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
+// operationColumns are the columns of the joined operation.
+const operationColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
 	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
 	operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
 	operations.stage AS operation_stage, operations.step AS operation_step, operations.created_at AS operation_created_at,
 	operations.updated_at AS operation_updated_at`
 
-// List returns instances with their newest operations, the newest instances first, and without their requests. Their ids are found
-// first, and alone: so the way to a page far behind passes by entries of an index and not by rows.
+// List returns instances without their requests, newest first. A subquery finds their ids, so that a late page skips index entries instead
+// of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
 
-	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+theOperation+`
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operationColumns+`
 		FROM (SELECT instances.id`+from+` ORDER BY instances.created_at DESC, instances.id DESC `+
 		storage.Page(filter.Limit, filter.Offset)+`) AS page
 		JOIN instances ON instances.id = page.id
@@ -100,7 +100,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// Count returns how many instances the filter selects, on all pages.
+// Count returns the number of instances that the filter selects, on all pages.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(false)
 
@@ -112,7 +112,7 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// from begins with the operations where they are what selects: those that no newer one of their instance follows.
+// from returns the FROM and WHERE clauses. With a condition on operations it starts from those, limited to the newest of each instance.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
 	if len(f.Kinds)+len(f.States) == 0 {

@@ -16,13 +16,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store keeps instances.
+// Store stores instances.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
 }
 
-// Open brings the table up to date and returns the store.
+// Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -36,7 +36,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is an instance as the table has it.
+// row is a row of instances.
 type row struct {
 	ID              string       `db:"id"`
 	ServiceID       string       `db:"service_id"`
@@ -63,16 +63,16 @@ type row struct {
 	ExpiredAt             storage.Time `db:"expired_at"`
 }
 
-// requestPlace binds a sealed request to its instance.
+// requestPlace is the context to which a sealed request is bound: it opens for its own instance only.
 func requestPlace(id string) string { return "request of instance " + id }
 
-// Sealed is the column that is sealed.
+// Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion adds an instance, together with its first operation. Where the id, the name of the Shoot or what is exclusive is taken it
-// fails with an error for which storage.IsDuplicate is true.
+// Insertion returns the statement that adds an instance, for a batch with its first operation. The statement fails with an error for which
+// storage.IsDuplicate is true if the id, the name of the Shoot, or Exclusive is taken.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealed is the request as the table has it.
+// sealed returns the sealed request.
 func (s *Store) sealed(instance environment.Instance) (string, error) {
 	request, err := json.Marshal(instance.Request)
 	if err != nil {
@@ -113,28 +113,28 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	return s.instance(row)
 }
 
-// Claimed is what an instance would claim that no other one may have.
+// Claimed is the exclusive claim of an instance: no other instance may have it.
 type Claimed struct {
 	Exclusive               string
 	GlobalAccountID, PlanID string
-	// Except is the instance that claims it.
+	// Except is the id of the claiming instance.
 	Except string
 }
 
-// Holder returns the id of another instance of the account and the plan, or storage.ErrNotFound. It also knows instances that
-// were made before there was only to be one.
+// Holder returns the id of another instance with the claim, or storage.ErrNotFound. It compares account and plan, too, and so finds instances
+// that were created before the plan became exclusive.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
 		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
 	if err != nil {
-		return "", fmt.Errorf("looking for the instance that holds %s: %w", claimed.Exclusive, err)
+		return "", fmt.Errorf("finding the instance that holds %s: %w", claimed.Exclusive, err)
 	}
 
 	return id, nil
 }
 
-// nullable is nil for an empty text: those are not compared with each other.
+// nullable returns nil for an empty text, because NULLs do not collide in a unique index.
 func nullable(text string) *string {
 	if text == "" {
 		return nil
@@ -143,8 +143,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// Touch marks an instance as changed inside the caller's transaction, and keeps everybody else from touching it until that
-// transaction ends. It reports false when there is no such instance.
+// Touch sets the time of the last change and thereby locks the instance until the caller's transaction ends. It reports false if the instance
+// does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Ti
 	return touched == 1, nil
 }
 
-// Lock keeps everybody else from changing the instance until the caller's transaction ends. It reports false when there is none.
+// Lock locks the instance until the caller's transaction ends. It reports false if the instance does not exist.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`+s.db.ForUpdate(), id)
 	if err != nil {
@@ -164,8 +164,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, nil
 }
 
-// Update writes what may change of an instance in its life, inside the caller's transaction that has touched it before reading it.
-// When the id was given to another one since, nothing is changed.
+// Update writes the mutable fields of an instance in the caller's transaction, which must have locked it before reading it. It changes
+// nothing if the id belongs to another instance now.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -185,14 +185,14 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns the ids of instances that are to expire by the moment and have not, or still have a runtime, by their ids. They
-// follow the one after which a former page ended.
+// Expiring returns the ids of instances that expire by the given time and are not fully expired: not marked, or not suspended. It sorts by id
+// and continues after the id that ended the previous page.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
 		storage.At(by), after)
 	if err != nil {
-		return nil, fmt.Errorf("looking for instances that expire: %w", err)
+		return nil, fmt.Errorf("finding expiring instances: %w", err)
 	}
 
 	return ids, nil
@@ -215,7 +215,7 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 	return instance, nil
 }
 
-// instance is all but the request, which is sealed.
+// instance returns all fields but the sealed request.
 func (row row) instance() environment.Instance {
 	exclusive := ""
 	if row.Exclusive != nil {

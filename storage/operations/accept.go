@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertOperation is completed with the operation's position. It gives the operation its turn: behind those of its tenant, else with
-// the one whose turn is next. So the tenants that wait take turns, however many operations each of them has.
+// insertOperation has a placeholder for the operation's position. The turn of an operation follows those of its tenant's pending
+// operations, or else equals the next turn of all. Tenants thereby take turns, however many operations each of them has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
@@ -23,12 +23,11 @@ const insertOperation = `INSERT INTO operations (
 	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?
 )`
 
-// position puts an operation behind all others of its instance.
+// position is the position after all other operations of the instance.
 const position = `(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = ?)`
 
-// Accept adds a pending operation inside the caller's transaction, behind all operations of its instance. The caller wakes the engine
-// after the commit. Two that are accepted for one instance at the same moment do not both pass: the second gets an error for which
-// storage.IsDuplicate is true.
+// Accept adds a pending operation in the caller's transaction, after all operations of its instance. The caller wakes the engine after the
+// commit. Of two concurrent calls for one instance the second fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New) error {
 	if err := storage.Apply(ctx, tx, s.Next(operation)); err != nil {
 		return fmt.Errorf("accepting operation %s: %w", operation.ID, err)
@@ -43,13 +42,13 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 	})
 }
 
-// Next is the change that Accept makes, without the Why.
+// Next returns the statement of Accept, without the timeline entry of the operation's Why.
 func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }
 
-// First is the change that accepts the first operation of an instance: quicker than Next, it fails with an error for which
-// storage.IsDuplicate is true when there was one before.
+// First returns the statement that accepts the first operation of an instance. It is faster than Next, and fails with an error for which
+// storage.IsDuplicate is true if the instance has an operation.
 func (s *Store) First(operation process.New) storage.Statement { return s.acceptance(operation, "1") }
 
 func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Statement {

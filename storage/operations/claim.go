@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// claimPending takes operations whose turn it is: the tenants' turns in order, and nothing of an instance before what is older of it
-// and unfinished. That this holds between claimers as well is the work of the index operations_one_active. The choice stands before the
-// update and is made once: inside of its condition, PostgreSQL may make it anew for each row, and take more than the limit.
+// claimPending claims pending operations in the order of their turns, except where an older operation of the instance is unfinished. The
+// index operations_one_active enforces that between concurrent claims. The choice is a materialized CTE because PostgreSQL may evaluate a
+// subquery in the condition again for each row, and exceed the limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.kind = ? AND candidate.state = 'pending'%s
@@ -26,7 +26,7 @@ UPDATE operations SET
 	started_at = ?, updated_at = ?, state_changed_at = ?
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// claimDue takes operations that have begun and are due again, and those whose lease ran out.
+// claimDue claims operations that are due again, and those whose lease has expired.
 const claimDue = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations
 	WHERE kind = ? AND state IN ('in progress', 'canceling')
@@ -38,8 +38,8 @@ UPDATE operations SET
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// dueOf looks for work of the kinds, which are to be filled in: one look into each of two indexes for each. The order makes PostgreSQL take the
-// index. With EXISTS, and very many operations that wait, it reads the table from its beginning, in the hope of a hit: 19 ms a kind.
+// dueOf has a placeholder for the kinds. It reads one entry of each of two indexes for each kind. ORDER BY makes PostgreSQL use the index:
+// with EXISTS and very many waiting operations it scans the table instead, which takes 19 ms a kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
 	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
@@ -47,7 +47,7 @@ SELECT name,
 		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
 
-// dueRow tells what there is of a kind.
+// dueRow says which work a kind has.
 type dueRow struct {
 	Kind    string `db:"name"`
 	Pending bool   `db:"pending"`
@@ -65,7 +65,7 @@ func (s *Store) Due(ctx context.Context, kinds []string, now time.Time) ([]proce
 	rows, err := storage.Select[dueRow](ctx, s.db.Reader(), fmt.Sprintf(dueOf, strings.Join(names, ", ")),
 		append(args, storage.At(now), storage.At(now))...)
 	if err != nil {
-		return nil, fmt.Errorf("looking for work: %w", err)
+		return nil, fmt.Errorf("finding due operations: %w", err)
 	}
 
 	var due []process.Due
@@ -87,6 +87,11 @@ func (s *Store) Due(ctx context.Context, kinds []string, now time.Time) ([]proce
 func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	now, until := storage.At(claim.Now), storage.At(claim.Until)
 
+	createdAfter := claim.CreatedAfter
+	if createdAfter.IsZero() {
+		createdAfter = time.Unix(0, 0) // the zero time is stored as NULL
+	}
+
 	var (
 		rows []row
 		err  error
@@ -97,7 +102,7 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 		rows, err = storage.Select[row](ctx, s.db.Writer(), statement, append(args, claim.Owner, until, now, now, now)...)
 	} else {
 		rows, err = storage.Select[row](ctx, s.db.Writer(), fmt.Sprintf(claimDue, s.db.SkipLocked()),
-			claim.Kind, now, now, storage.At(latest(claim.CreatedAfter, time.Unix(0, 0))), claim.Limit, claim.Owner, until)
+			claim.Kind, now, now, storage.At(createdAfter), claim.Limit, claim.Owner, until)
 	}
 
 	if err != nil {
@@ -107,7 +112,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending names the bound of the acceptance only where there is one: it leads SQLite away from the index of the turns.
+// claimPending returns the statement with its first arguments. CreatedAfter is a condition only if it is set, because it keeps SQLite from
+// using the index of the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}
@@ -117,16 +123,7 @@ func (s *Store) claimPending(claim process.Claim) (string, []any) {
 		[]any{claim.Kind, storage.At(claim.CreatedAfter), claim.Limit}
 }
 
-// latest returns the later of two moments.
-func latest(one, other time.Time) time.Time {
-	if one.After(other) {
-		return one
-	}
-
-	return other
-}
-
-// attemptRow is an attempt as the table has it.
+// attemptRow is a row of step_attempts.
 type attemptRow struct {
 	OperationID string       `db:"operation_id"`
 	Stage       string       `db:"stage"`
@@ -139,8 +136,8 @@ type attemptRow struct {
 	LastError   string       `db:"last_error"`
 }
 
-// withAttempts reads the attempts of operations that were claimed: while the lease lasts nobody else changes them. Those whose turn
-// has just come have none. Where they cannot be read, the leases run out.
+// withAttempts reads the attempts of claimed operations, which nobody else changes during the lease. Fresh operations have none. If reading
+// fails, the leases expire and the operations are claimed again.
 func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]process.Claimed, error) {
 	ids := make([]string, 0, len(rows))
 	for _, row := range rows {
@@ -186,19 +183,19 @@ func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]pro
 	return claimed, nil
 }
 
-// renewLeases locks rows in the order of their ids, like every statement on several rows: so none of them waits for another.
+// renewLeases locks rows in the order of their ids, like every statement on several rows, to avoid deadlocks.
 const renewLeases = `UPDATE operations SET lease_until = ? WHERE id IN (
 	SELECT id FROM operations WHERE lease_owner = ? AND id IN (?) ORDER BY id%s
 ) RETURNING id, fence, state`
 
-// renewedRow is a lease that was renewed.
+// renewedRow is a renewed lease.
 type renewedRow struct {
 	ID    string        `db:"id"`
 	Fence int64         `db:"fence"`
 	State process.State `db:"state"`
 }
 
-// Renew implements process.Store. Each row tells its state in the same statement that extends its lease.
+// Renew implements process.Store. The statement that extends the leases also returns the states.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	states := make(map[string]process.State, len(renewal.Held))
 	ids := make([]string, 0, len(renewal.Held))
@@ -226,7 +223,7 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 			}
 		}
 
-		return tellSteps(ctx, tx, renewal.Held, states)
+		return recordSteps(ctx, tx, renewal.Held, states)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("renewing leases: %w", err)
@@ -235,8 +232,8 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 	return states, nil
 }
 
-// tellSteps notes what runs, where it runs for longer than from one renewal to the next.
-func tellSteps(ctx context.Context, tx storage.Tx, held []process.Held, states map[string]process.State) error {
+// recordSteps records the running steps that the rows do not show yet: only steps that outlast a renewal.
+func recordSteps(ctx context.Context, tx storage.Tx, held []process.Held, states map[string]process.State) error {
 	for _, each := range held {
 		if _, ours := states[each.OperationID]; !ours || !each.Changed {
 			continue
@@ -261,4 +258,45 @@ func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	}
 
 	return kinds, nil
+}
+
+// expirePending chooses in the order of the index of pending operations, so it reads nothing else. It skips rows that another replica
+// claims or expires. See claimPending for the materialized CTE.
+const expirePending = `WITH chosen AS MATERIALIZED (
+	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
+)
+UPDATE operations SET
+	state = 'failed', problem_message = ?, problem_reason = ?, problem_component = ?, updated_at = ?, state_changed_at = ?, finished_at = ?
+WHERE id IN (SELECT id FROM chosen) RETURNING ` + status
+
+// ExpirePending implements process.Store.
+func (s *Store) ExpirePending(ctx context.Context, expiry process.Expiry) ([]process.Record, error) {
+	var expired []row
+
+	now, problem := storage.At(expiry.Now), expiry.Problem
+
+	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		var err error
+
+		expired, err = storage.Select[row](ctx, tx, fmt.Sprintf(expirePending, s.db.SkipLocked()),
+			storage.At(expiry.Before), expiry.Limit, problem.Message, problem.Reason, problem.Component, now, now, now)
+		if err != nil {
+			return err
+		}
+
+		for _, ended := range expired {
+			if err := appendTimeline(ctx, tx, ended.ID, process.Entry{
+				Began: expiry.Now, End: expiry.Now, Outcome: process.OperationFailed, Message: problem.Message,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("expiring pending operations: %w", err)
+	}
+
+	return records(expired), nil
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Cancel asks every unfinished operation of the instance to end: a pending one is canceled at once, the active one becomes
-// canceling, is due at once and ends at its next safe point. It returns the ids of the operations that it concerned.
+// Cancel cancels every unfinished operation of the instance: pending ones at once; the active one becomes canceling, is due at once, and
+// ends at its next safe point. It returns the ids of these operations.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time) ([]string, error) {
 	return s.cancel(ctx, tx, "instance_id", instanceID, why, now)
 }
 
-// CancelOne is Cancel for one operation. It reports false, and changes nothing, when that has ended or is canceling.
+// CancelOne is Cancel for one operation. It reports false if that has ended or is canceling already.
 func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, now time.Time) (bool, error) {
-	concerned, err := s.cancel(ctx, tx, "id", id, why, now)
+	canceled, err := s.cancel(ctx, tx, "id", id, why, now)
 
-	return len(concerned) == 1, err
+	return len(canceled) == 1, err
 }
 
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
@@ -58,18 +58,18 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 	return append(canceled, canceling...), nil
 }
 
-// NoteRetry adds a line to the timeline of an operation that another one retries.
-func (s *Store) NoteRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
-	// An update that changes nothing: nobody else appends to the timeline until the transaction ends.
+// RecordRetry adds an entry to the timeline of an operation that another one retries.
+func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
+	// This update changes nothing but locks the row, so nobody else appends to the timeline until the transaction ends.
 	if _, err := storage.Exec(ctx, tx, `UPDATE operations SET updated_at = updated_at WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("noting that operation %s is retried: %w", id, err)
+		return fmt.Errorf("recording the retry of operation %s: %w", id, err)
 	}
 
 	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
 }
 
-// Skip has the step left out with which an operation in progress is busy, or to which a pending one will come, and makes the
-// operation due now. It reports false, and changes nothing, when the operation is not, or no more, at that step.
+// Skip requests that the current step of an operation in progress, or a later step of a pending one, is skipped, and makes the operation
+// due now. It reports false, and changes nothing, if the operation is not at that step.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE
@@ -81,4 +81,32 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	return true, appendTimeline(ctx, tx, id, process.Entry{
 		Began: now, End: now, Outcome: process.SkipRequested, Message: skip.Step + ": " + skip.Reason,
 	})
+}
+
+// Wake makes the operations due now that wait for one of the events, including those whose step is running.
+func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+
+	woken, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
+		SELECT id FROM operations WHERE waiting_for IN (?) AND state IN ('in progress', 'canceling') ORDER BY id`+
+		s.db.ForUpdate()+`)`, storage.At(now), events)
+	if err != nil {
+		return 0, fmt.Errorf("waking operations: %w", err)
+	}
+
+	return woken, nil
+}
+
+// Resume makes the operations due now that wait to be retried because of a problem of the component, and returns their number.
+func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
+	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
+		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')
+		ORDER BY id`+s.db.ForUpdate()+`)`, storage.At(now), component, storage.At(now))
+	if err != nil {
+		return 0, fmt.Errorf("resuming operations: %w", err)
+	}
+
+	return resumed, nil
 }

@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,17 +16,16 @@ type Filter struct {
 	InstanceID string
 	Kind       string
 	State      process.State
-	// Before and BeforeID are where the last page ended: its last operation's creation and id.
+	// Before and BeforeID continue after a page: the creation and the id of its last operation.
 	Before   time.Time
 	BeforeID string
-	// Offset skips operations: the way of pages with numbers.
+	// Offset skips operations, for numbered pages.
 	Offset int
-	// Limit is how many to return at most.
+	// Limit bounds the result.
 	Limit int
 }
 
-// List returns operations, the newest first. Their ids are found first, and alone: so the way to a page far behind passes by entries
-// of an index and not by rows.
+// List returns operations, newest first. A subquery finds their ids, so that a late page skips index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, erro
 	return records(rows), nil
 }
 
-// Count returns how many operations the filter selects, on all pages.
+// Count returns the number of operations that the filter selects, on all pages.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	where, args := filter.where(false)
 
@@ -71,3 +71,36 @@ func (f Filter) where(paged bool) (string, []any) {
 
 	return " WHERE " + strings.Join(conditions, " AND "), args
 }
+
+// InStates returns the condition that selects operations by their states. The states are literals and not parameters, grouped as in the
+// partial indexes, so that the database can use these.
+func InStates(states ...process.State) string {
+	groups := [][]process.State{
+		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},
+	}
+	conditions := []string{}
+
+	for _, group := range groups {
+		words := []string{}
+
+		for _, state := range group {
+			if slices.Contains(states, state) {
+				words = append(words, "'"+string(state)+"'")
+			}
+		}
+
+		if len(words) > 0 {
+			conditions = append(conditions, "operations.state IN ("+strings.Join(words, ", ")+")")
+		}
+	}
+
+	if len(conditions) == 0 {
+		return "FALSE" // no known state
+	}
+
+	return "(" + strings.Join(conditions, " OR ") + ")"
+}
+
+// Held is the condition under which a step may write to other tables: its operation still has the lease under which the step started. The
+// parameters are the operation's id, and the fence and the owner of the lease.
+const Held = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

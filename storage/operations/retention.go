@@ -5,12 +5,31 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// RemoveTimelines removes the timelines and the attempts of operations that ended before the moment, of the oldest first and of no
-// more than the limit. The operations stay and tell when that was. It returns how many it concerned. Replicas that do this at the
-// same time pass by each other.
+// retentionBatch is the number of timelines that are removed in one transaction.
+const retentionBatch = 50
+
+// Retention removes the timelines of operations that ended longer than keep ago. With 0 timelines are kept forever.
+func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
+	return storage.Retention{
+		Name: "timeline retention", Rows: "timelines", Batch: retentionBatch, Clock: clock, Log: log,
+		Remove: func(ctx context.Context, now time.Time, limit int) (int, error) {
+			if keep <= 0 {
+				return 0, nil
+			}
+
+			return s.RemoveTimelines(ctx, now.Add(-keep), now, limit)
+		},
+	}
+}
+
+// RemoveTimelines removes the timelines and the attempts of at most limit operations that ended before endedBefore, oldest first, and
+// returns their number. The operations stay, with now as the time of the removal. Concurrent replicas skip each other's rows.
 func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time, limit int) (int, error) {
 	var removed []string
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// columns are those of a row, status those that are read without the sealed payload.
+// columns are all columns of a row, status those without the sealed payload.
 const (
 	status = `id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
@@ -19,7 +19,7 @@ const (
 	columns = status + `, payload`
 )
 
-// row is an operation as the table has it.
+// row is a row of operations.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`
@@ -60,7 +60,7 @@ type row struct {
 	Trace            string       `db:"trace"`
 }
 
-// record is the operation without its payload.
+// record returns the operation without its payload.
 func (r row) record() process.Record {
 	return process.Record{
 		ID:            r.ID,
@@ -105,10 +105,10 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed tells that the data of an operation cannot be opened with the keys at hand.
-var ErrSealed = errors.New("the data is sealed")
+// ErrSealed reports that no configured key opens the data of an operation.
+var ErrSealed = errors.New("the data is sealed with an unknown key")
 
-// open returns the payload of an operation in clear, or ErrSealed.
+// open decrypts the payload of an operation, or returns ErrSealed.
 func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
 	opened, err := s.keys.Open(payload, payloadPlace(operationID))
 	if err != nil {
@@ -118,10 +118,10 @@ func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
 	return opened, nil
 }
 
-// names is a list in one column, as JSON.
+// names is a list in one column, as JSON. nil is stored as [].
 type names []string
 
-// Value returns the JSON.
+// Value implements driver.Valuer.
 func (n names) Value() (driver.Value, error) {
 	encoded, err := json.Marshal([]string(n))
 	if err != nil {
@@ -135,7 +135,7 @@ func (n names) Value() (driver.Value, error) {
 	return string(encoded), nil
 }
 
-// Scan reads the JSON.
+// Scan implements sql.Scanner.
 func (n *names) Scan(source any) error {
 	var encoded []byte
 
@@ -145,7 +145,7 @@ func (n *names) Scan(source any) error {
 	case []byte:
 		encoded = value
 	default:
-		return fmt.Errorf("reading names: they are a %T", source)
+		return fmt.Errorf("reading names: unexpected type %T", source)
 	}
 
 	if err := json.Unmarshal(encoded, (*[]string)(n)); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// saveProgress writes under the fence. An operation that is to be canceled stays so until it ends, and then it was canceled. One
-// that was woken while it ran keeps the moment at which it was woken as its next run. Who follows the changes is told of another
-// state, of another reason that holds it up, and of progress, but not more often than each progressTold.
+// saveProgress is fenced by the lease. A canceling operation stays so until it ends, as canceled. An operation that was woken during its
+// run keeps the time of that as its next run. state_changed_at, which the change feed follows, moves with another state, another problem,
+// and progress, the latter at most every progressInterval.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -31,30 +31,30 @@ const saveProgress = `UPDATE operations SET
 	lease_owner = CASE WHEN :release THEN '' ELSE lease_owner END, lease_until = CASE WHEN :release THEN NULL ELSE lease_until END
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 
-// savedRow is a row with the owner that its lease must still have.
+// savedRow is a row with the arguments of saveProgress.
 type savedRow struct {
 	row
 
+	// HeldBy is the owner that the lease must still have.
 	HeldBy      string `db:"held_by"`
 	KeepPayload bool   `db:"keep_payload"`
 	LeftOut     string `db:"left_out"`
-	// Release gives the lease back. Otherwise it stays as the heartbeat has renewed it: the run only knows of its begin.
+	// Release returns the lease. Otherwise lease_until stays as the renewals set it, which the run does not know.
 	Release bool `db:"release"`
-	// Lately is since when a change is so young that progress is not told beside it.
+	// Lately is progressInterval ago.
 	Lately storage.Time `db:"lately"`
 }
 
-// progressTold is how often progress is told to those who follow the changes: of a cluster that is made there is a new percentage
-// every few seconds.
-const progressTold = time.Minute
+// progressInterval is the shortest time between two changes for progress alone: a cluster reports another percentage every few seconds.
+const progressInterval = time.Minute
 
-// saveTries is how often a progress is written when somebody else, an operator who intervenes, adds to the timeline at the same moment.
-const saveTries = 3
+// saveAttempts bounds the repetitions of a write that collides with a timeline entry of an operator's intervention.
+const saveAttempts = 3
 
 // Save implements process.Store.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
-	row := s.saving.Change(s.saved(progress))
-	others := slices.Concat(attempts(progress), lines(progress.Record.ID, progress.Timeline))
+	row := s.saving.Statement(s.saved(progress))
+	others := slices.Concat(attempts(progress), insertEntries(progress.Record.ID, progress.Timeline))
 
 	var (
 		state string
@@ -62,7 +62,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 		err   error
 	)
 
-	for range saveTries {
+	for range saveAttempts {
 		if state, held, err = s.db.ExecCTE(ctx, row, others...); !storage.IsDuplicate(err) {
 			break
 		}
@@ -87,7 +87,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 		KeepPayload: progress.KeepPayload,
 		LeftOut:     progress.LeftOut,
 		Release:     progress.Release,
-		Lately:      storage.At(progress.Now.Add(-progressTold)),
+		Lately:      storage.At(progress.Now.Add(-progressInterval)),
 		row: row{
 			ID:               record.ID,
 			State:            string(record.State),
@@ -116,19 +116,19 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts are the changes of the steps' attempts, behind that of the operation.
+// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress.
 func attempts(progress process.Progress) []storage.Statement {
-	changes := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
+	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 
 	for _, attempt := range progress.Cleared {
-		changes = append(changes, storage.Statement{
+		statements = append(statements, storage.Statement{
 			Text: `DELETE FROM step_attempts WHERE operation_id = ? AND step = ? AND EXISTS (SELECT 1 FROM first)`,
 			Args: []any{progress.Record.ID, attempt.Step},
 		})
 	}
 
 	for _, attempt := range progress.Failed {
-		changes = append(changes, storage.Statement{
+		statements = append(statements, storage.Statement{
 			Text: `INSERT INTO step_attempts
 				(operation_id, stage, step, number, first_at, last_at, failures, failing_since, last_error)
 				SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? FROM first WHERE TRUE
@@ -141,5 +141,5 @@ func attempts(progress process.Progress) []storage.Statement {
 		})
 	}
 
-	return changes
+	return statements
 }

@@ -14,19 +14,18 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store keeps operations. It implements process.Store.
+// Store stores operations. It implements process.Store.
 type Store struct {
-	db   *storage.DB
-	keys *secret.Keyring
-	// saving is saveProgress.
-	saving storage.Named[savedRow]
-	// ended is told of operations that are canceled before their turn.
+	db     *storage.DB
+	keys   *secret.Keyring
+	saving storage.Named[savedRow] // the prepared saveProgress
+	// ended is called for operations that are canceled while pending.
 	ended func(process.Record)
 }
 
 var _ process.Store = (*Store)(nil)
 
-// Open brings the tables up to date and returns the store.
+// Open migrates the tables and returns the store. It fails if the keys do not open the stored payloads.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -47,11 +46,11 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return store, store.checkKeys(ctx)
 }
 
-// Tell has ended called, after the commit, for each operation that ends because it is canceled before its turn: no engine carries it. Tell is
-// called before the store is in use. What it names must not block.
-func (s *Store) Tell(ended func(process.Record)) { s.ended = ended }
+// OnEnded registers a function that is called after the commit for each operation that is canceled while pending, because no engine runs
+// it. It must be registered before the store is used, and must not block.
+func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
-// checkKeys opens the newest payload, so that wrong keys stop the start instead of every request.
+// checkKeys opens the newest payload, so that wrong keys fail the start instead of every request.
 func (s *Store) checkKeys(ctx context.Context) error {
 	newest, err := s.List(ctx, Filter{Limit: 1})
 	if err != nil || len(newest) == 0 {
@@ -59,16 +58,16 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	}
 
 	if _, err := s.Payload(ctx, s.db.Reader(), newest[0].ID); err != nil {
-		return fmt.Errorf("the database is sealed with other keys than those in APP_DATABASE_SECRET_KEYS, add the one that is missing: %w", err)
+		return fmt.Errorf("the database is sealed with a key that is missing from APP_DATABASE_SECRET_KEYS: %w", err)
 	}
 
 	return nil
 }
 
-// payloadPlace binds a sealed payload to its operation.
+// payloadPlace is the context to which a sealed payload is bound: it opens for its own operation only.
 func payloadPlace(operationID string) string { return "operation " + operationID }
 
-// Sealed is the column that is sealed.
+// Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "operations", Column: "payload", Place: payloadPlace}
 }

@@ -475,7 +475,7 @@ func TestWhatIsCanceledBeforeItsTurnIsToldOnceItIsStored(t *testing.T) {
 	each(t, func(b bench) {
 		var told []process.Record
 
-		b.store.Tell(func(record process.Record) { told = append(told, record) })
+		b.store.OnEnded(func(record process.Record) { told = append(told, record) })
 
 		b.accept("running", "instance-1")
 		b.claimOne("replica-a", "running", start)

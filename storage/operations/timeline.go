@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// timelineRow is a line of the timeline as the table has it.
+// timelineRow is a row of timeline.
 type timelineRow struct {
 	Seq       int64        `db:"seq"`
 	Stage     string       `db:"stage"`
@@ -20,7 +20,7 @@ type timelineRow struct {
 	Outcome   string       `db:"outcome"`
 	Message   string       `db:"message"`
 	NextRunAt storage.Time `db:"next_run_at"`
-	// FirstAttempt is 0 in a line of one attempt.
+	// FirstAttempt is 0 in the entry of a single attempt.
 	FirstAttempt int `db:"first_attempt"`
 }
 
@@ -31,19 +31,20 @@ func (r timelineRow) entry() process.Entry {
 	}
 }
 
-// insertLine adds a line behind those that are there, in a chain of changes whose first one returns the operation's state. It is completed
-// with the outcome, with how far behind the last line it stands, and with a condition.
-const insertLine = `INSERT INTO timeline
+// insertEntry appends an entry, in a CTE whose first statement returns the operation's state (see storage.DB.ExecCTE). It has placeholders
+// for the distance to the last entry, for the outcome, and for a condition.
+const insertEntry = `INSERT INTO timeline
 	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`
 
-// endedAs is the outcome of an operation's end: one that was to be canceled was canceled.
-const endedAs = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
+// finalOutcome is the outcome of an operation's end: one that was being canceled ends as canceled.
+const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
 
-// lines are the changes that add the entries to the timeline. The first of the chain has written the operation's row, so nobody else appends
-// at the same time. The numbers of the lines grow; where the changes are made one after the other there may be gaps between them.
-func lines(operationID string, entries []process.Entry) []storage.Statement {
-	var changes []storage.Statement
+// insertEntries returns the statements that append the entries to the timeline, compacting the first if it repeats the last stored one. The
+// first statement of the CTE must have written the operation's row, so that nobody else appends at the same time. Sequence numbers
+// increase; they may have gaps where the statements run one after the other.
+func insertEntries(operationID string, entries []process.Entry) []storage.Statement {
+	var statements []storage.Statement
 
 	for number, entry := range entries {
 		var (
@@ -53,16 +54,16 @@ func lines(operationID string, entries []process.Entry) []storage.Statement {
 		)
 
 		if entry.Outcome == process.OperationSucceeded || entry.Outcome == process.OperationFailed {
-			outcome = endedAs
+			outcome = finalOutcome
 		}
 
-		if number == 0 && comesBack(entry) {
-			changes = append(changes, fold(operationID, entry))
-			condition, known = unlessFolded, sameAsLast(operationID, entry, entry.Attempt-1, entry.Attempt)
+		if number == 0 && repeatable(entry) {
+			statements = append(statements, extension(operationID, entry))
+			condition, known = unlessExtended, lastEntryArgs(operationID, entry, entry.Attempt-1, entry.Attempt)
 		}
 
-		changes = append(changes, storage.Statement{
-			Text: fmt.Sprintf(insertLine, number+1, outcome, condition),
+		statements = append(statements, storage.Statement{
+			Text: fmt.Sprintf(insertEntry, number+1, outcome, condition),
 			Args: slices.Concat([]any{
 				operationID, operationID, entry.Stage, entry.Step, entry.Attempt, storage.At(entry.Began), storage.At(entry.End),
 				string(entry.Outcome), entry.Message, storage.At(entry.NextRun),
@@ -70,16 +71,40 @@ func lines(operationID string, entries []process.Entry) []storage.Statement {
 		})
 	}
 
-	return changes
+	return statements
 }
 
-// appendTimeline adds lines inside the caller's transaction, which has written the operation's row before.
+// appendTimeline appends entries in the caller's transaction, which must have written the operation's row.
 func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entries ...process.Entry) error {
-	for _, line := range lines(operationID, entries) {
-		if err := storage.ApplyAfter(ctx, tx, "", line); err != nil {
+	for _, statement := range insertEntries(operationID, entries) {
+		if err := storage.ApplyAfter(ctx, tx, "", statement); err != nil {
 			return fmt.Errorf("appending to the timeline: %w", err)
 		}
 	}
 
 	return nil
+}
+
+// readTimeline derives the first entry from the operation's row, unless the acceptance has an entry of its own.
+const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
+		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at
+	FROM operations WHERE id = ? AND timeline_removed_at IS NULL
+		AND NOT EXISTS (SELECT 1 FROM timeline WHERE operation_id = operations.id AND outcome = 'accepted')
+	UNION ALL
+	SELECT seq, stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
+	FROM timeline WHERE operation_id = ? ORDER BY seq`
+
+// Timeline returns the timeline of an operation, oldest entry first.
+func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
+	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(), readTimeline, operationID, operationID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the timeline of operation %s: %w", operationID, err)
+	}
+
+	entries := make([]process.Entry, 0, len(rows))
+	for _, row := range rows {
+		entries = append(entries, row.entry())
+	}
+
+	return entries, nil
 }

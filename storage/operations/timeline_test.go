@@ -14,7 +14,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // attempts saves an entry for each, a minute apart, as runs that come back do.
@@ -141,7 +140,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		clock := clocktesting.NewFakeClock(start.Add(48 * time.Hour))
 		sweep := func(keep time.Duration) {
 			logger, _ := logtest.NewNullLogger()
-			retention := operations.Retention{Store: b.store, Keep: keep, Clock: clock, Log: logger}
+			retention := b.store.Retention(keep, clock, logger)
 
 			if err := retention.Sweep(b.Context()); err != nil {
 				b.Fatal(err)

@@ -8,20 +8,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Registration is what an order may have registered in Director. Its row is there before anything is registered, and until it is clear
-// that nothing is left there that no runtime stands for.
+// Registration is the intent to register an ordered runtime in Director. Its row exists before the registration, and until no registration
+// without a runtime can be left in Director.
 type Registration struct {
 	Tenant string
-	// Label is the value of the label that all tries of the order register with.
+	// Label is the value of the label that all attempts of the order register with.
 	Label string
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string
 	OperationID string
-	// HeldUntil is how long the row is kept from being used by others; it names the hold.
+	// HeldUntil is the end of the current hold, which it identifies.
 	HeldUntil time.Time
 }
 
-// registrationRow is a registration as the table has it.
+// registrationRow is a row of registrations.
 type registrationRow struct {
 	Tenant      string       `db:"tenant"`
 	Label       string       `db:"label"`
@@ -32,8 +32,8 @@ type registrationRow struct {
 
 const registrationColumns = `tenant, label, runtime_id, operation_id, held_until`
 
-// IntendRegistration records that the order is about to be registered. It reports false when what an earlier try has left is being
-// removed at this moment.
+// IntendRegistration records that the order is about to be registered. It reports false while the registration of an earlier attempt is being
+// cleaned up.
 func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error) {
 	touched, err := storage.Select[string](ctx, s.db.Writer(), `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, '', '', FALSE, ?)
@@ -41,14 +41,14 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 		WHERE registrations.held_until IS NULL OR registrations.held_until < excluded.touched_at
 		RETURNING label`, tenant, label, storage.At(now))
 	if err != nil {
-		return false, fmt.Errorf("recording that a runtime is about to be registered: %w", err)
+		return false, fmt.Errorf("recording the intent to register a runtime: %w", err)
 	}
 
 	return len(touched) == 1, nil
 }
 
-// AcceptRegistration records, inside the caller's transaction, which runtime and operation the order was accepted as. Whoever holds the
-// registration at that moment does not end it.
+// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. A concurrent hold of the
+// registration is void: its SettleRegistration does nothing.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -61,31 +61,31 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return nil
 }
 
-// UntoldFailures returns registrations whose operation has failed, which Director has not been told.
-func (s *Store) UntoldFailures(ctx context.Context, limit int) ([]Registration, error) {
+// UnreportedFailures returns registrations whose operation has failed without a report to Director.
+func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	rows, err := storage.Select[registrationRow](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
 		LIMIT ?`, limit)
 	if err != nil {
-		return nil, fmt.Errorf("reading which failures Director has not been told: %w", err)
+		return nil, fmt.Errorf("reading failures to report to Director: %w", err)
 	}
 
 	return registrationsOf(rows), nil
 }
 
-// FailureTold records that Director knows of the failure, unless the order is carried out anew meanwhile.
-func (s *Store) FailureTold(ctx context.Context, registration Registration) error {
+// FailureReported records that the failure was reported to Director, unless the order runs again meanwhile.
+func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
 		registration.Tenant, registration.Label, registration.OperationID); err != nil {
-		return fmt.Errorf("recording what Director was told of runtime %s: %w", registration.RuntimeID, err)
+		return fmt.Errorf("recording the report to Director for runtime %s: %w", registration.RuntimeID, err)
 	}
 
 	return nil
 }
 
-// HoldRegistration takes the oldest registration that has not been touched since before, and of which nothing more is to be told: its
-// operation has ended, or there is none. It is the caller's until the end of the hold. Without such a one it returns storage.ErrNotFound.
+// HoldRegistration reserves, until the given time, the oldest registration that was not touched since before and needs no report: its
+// operation has ended, or it has none. It returns storage.ErrNotFound if there is none.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	row, err := storage.Get[registrationRow](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (
@@ -96,13 +96,13 @@ func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Ti
 		AND (held_until IS NULL OR held_until < ?)
 		RETURNING `+registrationColumns, storage.At(until), storage.At(before), storage.At(now), storage.At(now))
 	if err != nil {
-		return Registration{}, fmt.Errorf("looking for registrations to settle: %w", err)
+		return Registration{}, fmt.Errorf("finding registrations to settle: %w", err)
 	}
 
 	return registrationsOf([]registrationRow{row})[0], nil
 }
 
-// SettleRegistration ends a registration that the caller holds.
+// SettleRegistration removes a registration, if the caller still holds it.
 func (s *Store) SettleRegistration(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM registrations WHERE tenant = ? AND label = ? AND held_until = ?`,
 		registration.Tenant, registration.Label, storage.At(registration.HeldUntil)); err != nil {

@@ -146,7 +146,7 @@ func TestOrderThatIsCarriedOutAnewEndsAHold(t *testing.T) {
 			b.Fatal(err)
 		}
 
-		untold, err := b.store.UntoldFailures(b.Context(), 10)
+		untold, err := b.store.UnreportedFailures(b.Context(), 10)
 		if diff := cmp.Diff([]runtimes.Registration{again}, untold); err != nil || diff != "" {
 			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
 		}
@@ -171,7 +171,7 @@ func TestRegistrationsOfOperations(t *testing.T) {
 		b.accept("running", "op-2", process.InProgress)
 		b.accept("succeeded", "op-3", process.Succeeded)
 
-		untold, err := b.store.UntoldFailures(b.Context(), 10)
+		untold, err := b.store.UnreportedFailures(b.Context(), 10)
 		if diff := cmp.Diff([]runtimes.Registration{failed}, untold); err != nil || diff != "" {
 			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
 		}
@@ -187,11 +187,11 @@ func TestRegistrationsOfOperations(t *testing.T) {
 			registration runtimes.Registration
 			left         int
 		}{{older, 1}, {failed, 0}} {
-			if err := b.store.FailureTold(b.Context(), told.registration); err != nil {
+			if err := b.store.FailureReported(b.Context(), told.registration); err != nil {
 				b.Fatal(err)
 			}
 
-			if untold, err := b.store.UntoldFailures(b.Context(), 10); err != nil || len(untold) != told.left {
+			if untold, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || len(untold) != told.left {
 				b.Errorf("told of %s: %v, %v", told.registration.OperationID, untold, err)
 			}
 		}
@@ -202,7 +202,7 @@ func TestRegistrationsOfOperations(t *testing.T) {
 
 		again := b.accept("failed", "op-4", process.Failed)
 
-		if untold, err := b.store.UntoldFailures(b.Context(), 10); err != nil || !cmp.Equal(untold[0].OperationID, again.OperationID) {
+		if untold, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || !cmp.Equal(untold[0].OperationID, again.OperationID) {
 			b.Errorf("an order that failed anew is told anew: %v, %v", untold, err)
 		}
 	})

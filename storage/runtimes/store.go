@@ -15,29 +15,29 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Runtime is a cluster that the Provisioner was asked for.
+// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names.
 type Runtime struct {
 	ID         string `json:"id"`
 	Tenant     string `json:"tenant"`
 	SubAccount string `json:"subAccount"`
-	// ShootName is the name of the Shoot. Runtimes that are not deleted have different ones.
+	// ShootName is unique among the runtimes that are not deleted.
 	ShootName string `json:"shootName"`
-	// ProvisionedBy is the operation that was accepted with the runtime.
+	// ProvisionedBy is the id of the operation that was accepted with the runtime.
 	ProvisionedBy string `json:"provisionedBy"`
-	// Configuration is what was asked for, as JSON. It may hold secrets and is sealed at rest.
+	// Configuration is the ordered configuration, as JSON. It may contain secrets and is sealed at rest.
 	Configuration json.RawMessage `json:"configuration"`
 	CreatedAt     time.Time       `json:"createdAt"`
-	// DeletedAt is when the cluster was found gone, or zero.
+	// DeletedAt is when the cluster was found to be gone, or zero.
 	DeletedAt time.Time `json:"deletedAt"`
 }
 
-// Store keeps runtimes.
+// Store stores runtimes.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
 }
 
-// Open brings the tables up to date and returns the store.
+// Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -51,7 +51,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a runtime as the table has it.
+// row is a row of runtimes.
 type row struct {
 	ID            string       `db:"id"`
 	Tenant        string       `db:"tenant"`
@@ -63,16 +63,16 @@ type row struct {
 	DeletedAt     storage.Time `db:"deleted_at"`
 }
 
-// configurationPlace binds a sealed configuration to its runtime.
+// configurationPlace is the context to which a sealed configuration is bound: it opens for its own runtime only.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
-// Sealed is the column that is sealed.
+// Sealed returns the sealed column, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime inside the caller's transaction. It reports false, and changes nothing, when a runtime that is not
-// deleted has the name of its Shoot, or any runtime has its id.
+// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if the name of the Shoot is taken by a runtime
+// that is not deleted, or the id by any runtime.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -100,7 +100,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 	return s.find(ctx, tx, `id = ?`, id)
 }
 
-// OfShoot returns the runtime that has the Shoot of that name and is not deleted, or storage.ErrNotFound.
+// OfShoot returns the runtime with the Shoot of that name that is not deleted, or storage.ErrNotFound.
 func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtime, error) {
 	return s.find(ctx, tx, `shoot_name = ? AND deleted_at IS NULL`, name)
 }
@@ -128,12 +128,12 @@ func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (R
 	}, nil
 }
 
-// Reader is for reads outside of a transaction.
+// Reader returns the database for reads outside of a transaction.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
-// Lock keeps everybody else from locking the runtime until the caller's transaction ends.
+// Lock locks the runtime until the caller's transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
-	// An update that changes nothing: both databases lock the row for it.
+	// An update that changes nothing locks the row in both databases.
 	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("locking runtime %s: %w", id, err)
 	}
@@ -141,7 +141,7 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration inside the caller's transaction.
+// Reconfigure stores the runtime's configuration in the caller's transaction.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
@@ -152,8 +152,8 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return nil
 }
 
-// Configured records what the cluster was made by an operation. What an operation of an earlier position records comes late, from a
-// replica that was frozen, and changes nothing.
+// Configured records the configuration that an operation has applied. It changes nothing if a later operation, by position, has recorded one:
+// the caller is then a replica that was frozen.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
@@ -165,7 +165,7 @@ func (s *Store) Configured(ctx context.Context, id string, configuration json.Ra
 	return nil
 }
 
-// DeletedAmong returns those of the runtimes that are recorded as gone.
+// DeletedAmong returns the ids of the deleted runtimes among the given ones.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -174,13 +174,13 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 	gone, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NOT NULL`, ids)
 	if err != nil {
-		return nil, fmt.Errorf("reading which runtimes are gone: %w", err)
+		return nil, fmt.Errorf("reading which runtimes are deleted: %w", err)
 	}
 
 	return gone, nil
 }
 
-// MarkDeleted records that the cluster of a runtime is gone. Its name is free from then on.
+// MarkDeleted records that the cluster of a runtime is gone. The Shoot's name is free from then on.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		_, err := storage.Exec(ctx, tx,
@@ -195,7 +195,7 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 	return nil
 }
 
-// Recall returns the operation that the tenant's key stands for, or storage.ErrNotFound.
+// Recall returns the id of the operation for the tenant's idempotency key, or storage.ErrNotFound.
 func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (string, error) {
 	kept, err := storage.Get[string](ctx, tx,
 		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
@@ -206,8 +206,8 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember keeps the key of a call with the operation that it got, inside the caller's transaction. When the tenant has used the
-// key before it changes nothing and returns the operation of then, else the one it was given.
+// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the id of the operation. If the
+// tenant has used the key before, it changes nothing and returns that operation.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil
@@ -215,17 +215,17 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO idempotency_keys (tenant, key, operation_id, created_at)
 		VALUES (?, ?, ?, ?) ON CONFLICT (tenant, key) DO NOTHING`, tenant, key, operationID, storage.At(at)); err != nil {
-		return "", fmt.Errorf("keeping an idempotency key: %w", err)
+		return "", fmt.Errorf("storing an idempotency key: %w", err)
 	}
 
 	return s.Recall(ctx, tx, tenant, key)
 }
 
-// Reassign has the tenant's key stand for another operation.
+// Reassign moves the tenant's idempotency key to another operation.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
 	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
 		operationID, tenant, key); err != nil {
-		return fmt.Errorf("keeping an idempotency key: %w", err)
+		return fmt.Errorf("storing an idempotency key: %w", err)
 	}
 
 	return nil

@@ -1,4 +1,5 @@
-// Package storagetest gives the stores' tests both databases, so that one suite is the contract of both.
+// Package storagetest opens databases for tests, so that one suite tests both PostgreSQL and SQLite, and writes the rows that a test needs
+// before it starts.
 package storagetest
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EachDatabase runs the test on a new SQLite file and on a new PostgreSQL database.
+// EachDatabase runs the test with a new SQLite file and with a new PostgreSQL database.
 func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 
@@ -19,23 +20,22 @@ func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgrestest.Database(t))) })
 }
 
-// SQLite opens a new file.
+// SQLite opens a new SQLite file.
 func SQLite(tb testing.TB) *storage.DB {
 	tb.Helper()
 
 	return Open(tb, fileIn(tb.TempDir()))
 }
 
-// Volatile opens a new SQLite file in memory, where the system has a folder there, for tests with thousands of commits: what a disk does
-// with them is not what they test.
+// Volatile opens a new SQLite file in VolatileDir, for tests with thousands of commits.
 func Volatile(tb testing.TB) *storage.DB {
 	tb.Helper()
 
 	return Open(tb, fileIn(VolatileDir(tb)))
 }
 
-// Copies has a database filled once and returns what opens a copy of it each time, as Volatile does. It is for tests that need thousands of
-// databases with the same tables: to make the tables takes much longer than to copy them.
+// Copies fills a database once and returns a function that opens a copy of it, like Volatile. It is for tests that need thousands of
+// databases with the same tables, because copying is much faster than migrating.
 func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
 	tb.Helper()
 
@@ -68,11 +68,11 @@ func fileIn(dir string) storage.Config {
 	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")}
 }
 
-// VolatileDir makes a folder in memory, or on disk where the system has none there. It goes with the test.
+// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. It is removed after the test.
 func VolatileDir(tb testing.TB) string {
 	tb.Helper()
 
-	dir, err := os.MkdirTemp("/dev/shm", "test") //nolint:usetesting // TempDir is on a disk
+	dir, err := os.MkdirTemp("/dev/shm", "test") //nolint:usetesting // TempDir is on disk
 	if err != nil {
 		return tb.TempDir()
 	}
@@ -86,7 +86,7 @@ func VolatileDir(tb testing.TB) string {
 	return dir
 }
 
-// Open opens the database and closes it with the test.
+// Open opens the database and closes it after the test.
 func Open(tb testing.TB, config storage.Config) *storage.DB {
 	tb.Helper()
 
@@ -114,4 +114,29 @@ func Keys(tb testing.TB) *secret.Keyring {
 	}
 
 	return keys
+}
+
+// Fill makes a SQLite database reject growth, as on a full disk, until Empty.
+func Fill(tb testing.TB, db *storage.DB) {
+	tb.Helper()
+	bound(tb, db, `PRAGMA max_page_count = 1`) // the smallest possible limit: the current size
+}
+
+// Empty lifts the limit of Fill.
+func Empty(tb testing.TB, db *storage.DB) {
+	tb.Helper()
+	bound(tb, db, `PRAGMA max_page_count = 1000000`)
+}
+
+func bound(tb testing.TB, db *storage.DB, pragma string) {
+	tb.Helper()
+
+	// The pragma applies to the connection. SQLite has one that writes, which is never closed.
+	if err := db.InTx(tb.Context(), func(tx storage.Tx) error {
+		_, err := storage.Exec(tb.Context(), tx, pragma)
+
+		return err
+	}); err != nil {
+		tb.Fatal(err)
+	}
 }

@@ -73,8 +73,8 @@ func (b *bench) fill(prefix string, count int, keys *secret.Keyring) {
 	}
 }
 
-// resealer returns one whose log and metrics can be looked at.
-func (b *bench) resealer(keys *secret.Keyring) (*keyrotation.Resealer, *prometheus.Registry) {
+// rotator returns a rotator whose log is recorded.
+func (b *bench) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *prometheus.Registry) {
 	logger, hook := logtest.NewNullLogger()
 	registry := prometheus.NewRegistry()
 	b.log = hook
@@ -85,7 +85,7 @@ func (b *bench) resealer(keys *secret.Keyring) (*keyrotation.Resealer, *promethe
 	}), registry
 }
 
-// sealedWith counts the rows by the key that they name, and fails the test if one that is to be readable is not what it was.
+// sealedWith counts the rows by the key that they name, and fails the test if the content of a readable row has changed.
 func (b *bench) sealedWith(keys *secret.Keyring) map[string]int {
 	b.Helper()
 
@@ -112,8 +112,8 @@ func (b *bench) sealedWith(keys *secret.Keyring) map[string]int {
 	return counts
 }
 
-// told lists what the log says, with the key that it says it of.
-func (b *bench) told() []string {
+// logged lists the log messages, with the key that they name.
+func (b *bench) logged() []string {
 	lines := []string{}
 	for _, entry := range b.log.AllEntries() {
 		lines = append(lines, strings.TrimSpace(fmt.Sprint(entry.Data["key"], ": ", entry.Message)))
@@ -123,11 +123,11 @@ func (b *bench) told() []string {
 }
 
 const (
-	resealedRows = "environment_broker_rows_resealed_total"
-	leftRows     = "environment_broker_rows_not_resealed"
+	reencryptedRows = "environment_broker_reencrypted_rows_total"
+	unreadableRows  = "environment_broker_unreadable_rows"
 )
 
-// measured tells the metrics of the one table.
+// measured returns the metrics of the table.
 func (b *bench) measured(registry *prometheus.Registry) map[string]float64 {
 	b.Helper()
 
@@ -161,39 +161,39 @@ func ring(t *testing.T, keys ...secret.String) *secret.Keyring {
 }
 
 const (
-	free = ": no row is sealed with this key: when no replica seals with it, it may be removed"
-	anew = "<nil>: rows are sealed anew with the first key"
+	removable   = ": no row is sealed with this key: it may be removed once no replica seals with it"
+	reencrypted = "<nil>: re-encrypted rows with the first key"
 )
 
-// TestAKeyIsExchanged follows the steps that the operator's guide tells.
-func TestAKeyIsExchanged(t *testing.T) {
+// TestRotation follows the steps of docs/operator/keys.md.
+func TestRotation(t *testing.T) {
 	each(t, func(b *bench) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		b.fill("a", many, ring(b.T, former))
 
-		// First every replica is given the new key behind the old one.
+		// First every replica gets the new key after the old one.
 		behind := ring(b.T, former, next)
-		resealer, _ := b.resealer(behind)
+		rotator, _ := b.rotator(behind)
 
-		if err := resealer.Rotate(b.Context()); err != nil {
+		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
 		if diff := cmp.Diff(map[string]int{"k1": many}, b.sealedWith(behind)); diff != "" {
-			b.Errorf("a key that only opens changes nothing: -want +got\n%s", diff)
+			b.Errorf("a second key changes nothing: -want +got\n%s", diff)
 		}
 
-		// Then it comes to the front. A row that a replica seals with the old one meanwhile is found too.
+		// Then it becomes the first. A row that a replica seals with the old key meanwhile is found, too.
 		front := ring(b.T, next, former)
-		resealer, registry := b.resealer(front)
+		rotator, registry := b.rotator(front)
 
-		if err := resealer.Rotate(b.Context()); err != nil {
+		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
 		b.fill("late", 1, behind)
 
-		if err := resealer.Rotate(b.Context()); err != nil {
+		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
@@ -201,25 +201,25 @@ func TestAKeyIsExchanged(t *testing.T) {
 			b.Errorf("every row is sealed with the first key: -want +got\n%s", diff)
 		}
 
-		if diff := cmp.Diff([]string{anew, "k1" + free, anew, "k1" + free}, b.told()); diff != "" {
+		if diff := cmp.Diff([]string{reencrypted, "k1" + removable, reencrypted, "k1" + removable}, b.logged()); diff != "" {
 			b.Errorf("log: -want +got\n%s", diff)
 		}
 
-		if diff := cmp.Diff(map[string]float64{resealedRows: many + 1, leftRows: 0}, b.measured(registry)); diff != "" {
+		if diff := cmp.Diff(map[string]float64{reencryptedRows: many + 1, unreadableRows: 0}, b.measured(registry)); diff != "" {
 			b.Errorf("metrics: -want +got\n%s", diff)
 		}
 
-		// At last the old one is removed: whatever is there opens without it.
+		// At last the old key is removed, and every row opens without it.
 		alone := ring(b.T, next)
-		resealer, _ = b.resealer(alone)
+		rotator, _ = b.rotator(alone)
 
-		if err := resealer.Rotate(b.Context()); err != nil || len(b.told()) != 0 {
-			b.Errorf("with one key there is nothing to do or to tell: %v, %v", err, b.told())
+		if err := rotator.Rotate(b.Context()); err != nil || len(b.logged()) != 0 {
+			b.Errorf("with one key there is nothing to do or to log: %v, %v", err, b.logged())
 		}
 	})
 }
 
-func TestARowThatCannotBeOpenedIsToldAndPassedBy(t *testing.T) {
+func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 	each(t, func(b *bench) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		b.fill("lost", 2, ring(b.T, secret.NewKey("k0")))
@@ -227,9 +227,9 @@ func TestARowThatCannotBeOpenedIsToldAndPassedBy(t *testing.T) {
 		b.execute(`INSERT INTO texts VALUES ('moved', ?)`, ring(b.T, former).Seal([]byte("x"), place("elsewhere")))
 
 		keys := ring(b.T, next, former)
-		resealer, registry := b.resealer(keys)
+		rotator, registry := b.rotator(keys)
 
-		if err := resealer.Rotate(b.Context()); err != nil {
+		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
@@ -237,22 +237,22 @@ func TestARowThatCannotBeOpenedIsToldAndPassedBy(t *testing.T) {
 			b.Errorf("-want +got\n%s", diff)
 		}
 
-		if diff := cmp.Diff(map[string]float64{resealedRows: 3, leftRows: 3}, b.measured(registry)); diff != "" {
+		if diff := cmp.Diff(map[string]float64{reencryptedRows: 3, unreadableRows: 3}, b.measured(registry)); diff != "" {
 			b.Errorf("metrics: -want +got\n%s", diff)
 		}
 
 		last := b.log.LastEntry()
-		if last.Message != "rows are sealed with a former key, it has to stay" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
-			b.Errorf("that the former key is needed still is not told: %v", last)
+		if last.Message != "former key is still needed" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
+			b.Errorf("the log does not say that the former key is still needed: %v", last)
 		}
 
 		if shown := fmt.Sprint(b.log.AllEntries()[1].Data); !strings.Contains(shown, `key "k0" is not configured`) {
-			b.Errorf("why rows cannot be opened is not told: %s", shown)
+			b.Errorf("the log does not say why rows cannot be opened: %s", shown)
 		}
 	})
 }
 
-func TestReplicasAndWritersDoNotDisturbEachOther(t *testing.T) {
+func TestConcurrentReplicasAndWriters(t *testing.T) {
 	const writes = 300
 
 	each(t, func(b *bench) {
@@ -274,11 +274,11 @@ func TestReplicasAndWritersDoNotDisturbEachOther(t *testing.T) {
 		})
 
 		for range 2 {
-			resealer, _ := b.resealer(front)
+			rotator, _ := b.rotator(front)
 
 			replicas.Go(func() {
-				// It ends once the writer is slower for a moment, or when it is told to.
-				if err := resealer.Rotate(ctx); err != nil && ctx.Err() == nil {
+				// It ends once the writer is slower for a moment, or when the context ends.
+				if err := rotator.Rotate(ctx); err != nil && ctx.Err() == nil {
 					b.Error(err)
 				}
 			})
@@ -287,8 +287,8 @@ func TestReplicasAndWritersDoNotDisturbEachOther(t *testing.T) {
 		writer.Wait()
 		replicas.Wait()
 
-		resealer, _ := b.resealer(front)
-		if err := resealer.Rotate(b.Context()); err != nil {
+		rotator, _ := b.rotator(front)
+		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 

@@ -7,14 +7,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// trailCalls are the audit trail, with a value that many rows have and one that none has.
-func (s stores) trailCalls() map[string]call {
+// auditlogCalls are the calls on the audit log, with a frequent and an absent value.
+func (s stores) auditlogCalls() map[string]call {
 	calls := map[string]call{
-		"trail.Insert": func(ctx context.Context) error {
-			return s.trail.Insert(ctx, s.db.Writer(), auditlog.Entry{ID: "new", Action: auditlog.ActionAccess, At: filledAt})
+		"auditlog.Insert": func(ctx context.Context) error {
+			return s.auditlog.Insert(ctx, s.db.Writer(), auditlog.Entry{ID: "new", Action: auditlog.ActionAccess, At: filledAt})
 		},
-		"trail.Remove": func(ctx context.Context) error {
-			_, err := s.trail.Remove(ctx, filledAt.AddDate(-1, 0, 0), page)
+		"auditlog.Remove": func(ctx context.Context) error {
+			_, err := s.auditlog.Remove(ctx, filledAt.AddDate(-1, 0, 0), page)
 
 			return err
 		},
@@ -32,8 +32,8 @@ func (s stores) trailCalls() map[string]call {
 		"behind a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
 	} {
 		filter.Limit = page
-		calls["trail.List "+name] = func(ctx context.Context) error {
-			_, err := s.trail.List(ctx, filter)
+		calls["auditlog.List "+name] = func(ctx context.Context) error {
+			_, err := s.auditlog.List(ctx, filter)
 
 			return err
 		}

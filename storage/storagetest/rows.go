@@ -1,15 +1,17 @@
 package storagetest
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims what an engine with these kinds would: what is due again, and what is pending.
+// Claim claims the operations of the kinds, as an engine does: those due again, and pending ones.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 
@@ -31,7 +33,7 @@ func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...stri
 	return all
 }
 
-// Hold accepts an operation of the instance and claims it, as what a step writes has to be under a lease.
+// Hold accepts an operation of the instance and claims it, because steps write under a lease.
 func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instanceID string) process.Record {
 	tb.Helper()
 
@@ -52,4 +54,19 @@ func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instance
 	}
 
 	return claimed[0].Record
+}
+
+// Insertions is implemented by the store of instances.
+type Insertions interface {
+	Insertion(instance environment.Instance) (storage.Statement, error)
+}
+
+// Insert adds an instance without an operation.
+func Insert(ctx context.Context, tx storage.Tx, store Insertions, instance environment.Instance) error {
+	insertion, err := store.Insertion(instance)
+	if err != nil {
+		return err
+	}
+
+	return storage.Apply(ctx, tx, insertion)
 }

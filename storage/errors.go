@@ -14,10 +14,30 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// IsUnavailable reports whether err comes from a database that does not answer for now: the same call may succeed later.
+// ErrNotFound reports that no row matches.
+var ErrNotFound = errors.New("not found")
+
+// uniqueViolation is PostgreSQL's code for a duplicate key.
+const uniqueViolation = "23505"
+
+// IsDuplicate reports whether err is the violation of a primary key or a unique index.
+func IsDuplicate(err error) bool {
+	if known, ok := errors.AsType[*pq.Error](err); ok {
+		return known.Code == uniqueViolation
+	}
+
+	if known, ok := errors.AsType[*sqlite.Error](err); ok {
+		return known.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || known.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+
+	return false
+}
+
+// IsUnavailable reports whether err says that the database is unavailable for now: the same call may succeed later. A canceled context is
+// not such an error.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
-		return false // nobody waits for the answer
+		return false // the caller gave up
 	}
 
 	if known, ok := errors.AsType[*pq.Error](err); ok {
@@ -48,10 +68,10 @@ func IsUnavailable(err error) bool {
 	return false
 }
 
-// unavailableCode tells PostgreSQL's codes of a server that is away, full, about to stop, too slow by limits of its own, or not the one
-// that writes any more, and of a transaction that has to be tried again.
+// unavailableCode reports whether the PostgreSQL code means a server that is down, full, shutting down, over a time limit of its own, or
+// read-only, or a transaction that must be retried.
 func unavailableCode(code string) bool {
-	// Connection, resources, operator intervention, time-outs (idle in a transaction, of it, of a lock, of a statement), deadlock.
+	// Connection, resources, operator intervention, timeouts (idle in transaction, transaction, lock, statement), serialization or deadlock.
 	for _, class := range []string{"08", "53", "57P", "25P03", "25P04", "55P03", "57014", codeReadOnly, "40"} {
 		if strings.HasPrefix(code, class) {
 			return true

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// timeLayout is the one form in which times are stored: UTC, microseconds, as text it sorts like the time.
+// timeLayout is the stored form of times: UTC with microseconds, so that texts sort like times.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Time is a time as the databases store it. The zero time is NULL.
+// Time is a time column. The zero time is stored as NULL.
 type Time struct{ time.Time }
 
-// At returns the time as it will be read back: UTC, to the microsecond.
+// At returns the time as it will be read back: in UTC, truncated to microseconds.
 func At(moment time.Time) Time {
 	return Time{moment.UTC().Truncate(time.Microsecond)}
 }
 
-// Value returns the stored form.
+// Value implements driver.Valuer.
 func (t Time) Value() (driver.Value, error) {
 	if t.IsZero() {
 		return nil, nil
@@ -26,7 +26,7 @@ func (t Time) Value() (driver.Value, error) {
 	return t.UTC().Format(timeLayout), nil
 }
 
-// Scan reads the stored form: text from SQLite, a time from PostgreSQL.
+// Scan implements sql.Scanner, for a text of SQLite and a time of PostgreSQL.
 func (t *Time) Scan(source any) error {
 	switch value := source.(type) {
 	case nil:
@@ -41,8 +41,16 @@ func (t *Time) Scan(source any) error {
 
 		*t = Time{moment}
 	default:
-		return fmt.Errorf("reading a stored time: it is a %T", source)
+		return fmt.Errorf("reading a stored time: unexpected type %T", source)
 	}
 
 	return nil
+}
+
+// SealedColumn is a column of envelopes of package secret.
+type SealedColumn struct {
+	// Table must have a primary key named id.
+	Table, Column string
+	// Place returns the context to which the envelope of a row is bound.
+	Place func(id string) string
 }

@@ -1,0 +1,222 @@
+package keyrotation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	// interval is the time between two rotations. Another replica may have sealed rows with a former key meanwhile.
+	interval = time.Hour
+	// readBatch is the number of rows that a query reads, writeBatch that of one transaction: short enough for other writers not to notice.
+	readBatch  = 500
+	writeBatch = 25
+	// pause follows each query and leaves the database to others.
+	pause = 20 * time.Millisecond
+)
+
+// Options configures a Rotator.
+type Options struct {
+	DB      *storage.DB
+	Keys    *secret.Keyring
+	Columns []storage.SealedColumn
+	Clock   clock.WithTicker
+	Log     logrus.FieldLogger
+	// Metrics registers the metrics. Each registry can have one Rotator.
+	Metrics prometheus.Registerer
+}
+
+// Rotator re-encrypts rows that are sealed with a former key.
+type Rotator struct {
+	Options
+
+	unreadable  *prometheus.GaugeVec
+	reencrypted *prometheus.CounterVec
+}
+
+// New registers the metrics and returns a rotator, which needs its Part.
+func New(options Options) *Rotator {
+	r := &Rotator{
+		Options: options,
+		unreadable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "environment_broker_unreadable_rows",
+			Help: "Sealed rows that no key of APP_DATABASE_SECRET_KEYS opens.",
+		}, []string{"table"}),
+		reencrypted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "environment_broker_reencrypted_rows_total",
+			Help: "Rows that this replica has re-encrypted with the first key of APP_DATABASE_SECRET_KEYS.",
+		}, []string{"table"}),
+	}
+	options.Metrics.MustRegister(r.unreadable, r.reencrypted)
+
+	return r
+}
+
+// Part returns the background part, which rotates every hour.
+func (r *Rotator) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
+}
+
+// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed.
+func (r *Rotator) Rotate(ctx context.Context) error {
+	for {
+		moved := false
+		needed := map[string]int{}
+
+		for _, column := range r.Columns {
+			result, err := r.scan(ctx, column)
+			if err != nil {
+				return err
+			}
+
+			r.reportTable(column.Table, result)
+
+			moved = moved || result.reencrypted+result.overtaken > 0
+
+			for key, count := range result.unreadable {
+				needed[key] += count
+			}
+		}
+
+		if !moved {
+			r.reportKeys(needed)
+
+			return nil
+		}
+	}
+}
+
+// reportTable updates the metrics and logs the result of a scan.
+func (r *Rotator) reportTable(table string, result scanResult) {
+	log := r.Log.WithField("table", table)
+
+	unreadable := 0
+	for _, count := range result.unreadable {
+		unreadable += count
+	}
+
+	r.unreadable.WithLabelValues(table).Set(float64(unreadable))
+	r.reencrypted.WithLabelValues(table).Add(float64(result.reencrypted))
+
+	if result.reencrypted > 0 {
+		log.WithField("rows", result.reencrypted).Info("re-encrypted rows with the first key")
+	}
+
+	if unreadable > 0 {
+		log.WithError(result.firstError).WithField("rows", unreadable).
+			Error("no key of APP_DATABASE_SECRET_KEYS opens some rows; the error is that of the first")
+	}
+}
+
+// reportKeys logs for each former key whether it may be removed.
+func (r *Rotator) reportKeys(needed map[string]int) {
+	for _, key := range r.Keys.Former() {
+		log := r.Log.WithField("key", key)
+
+		if rows := needed[key]; rows > 0 {
+			log.WithField("rows", rows).Warn("former key is still needed")
+		} else {
+			log.Info("no row is sealed with this key: it may be removed once no replica seals with it")
+		}
+	}
+}
+
+// scanResult counts the rows of a table.
+type scanResult struct {
+	reencrypted int
+	// overtaken counts rows that another writer changed between the read and the write.
+	overtaken int
+	// unreadable counts the rows that no key opens, by the key that they name. The scan does not fail for them: the key may be gone.
+	unreadable map[string]int
+	firstError error
+}
+
+// sealedRow is a row with its envelope, which is empty if it is sealed with the first key.
+type sealedRow struct {
+	ID       string `db:"id"`
+	Envelope string `db:"envelope"`
+}
+
+// scan reads a table once, in the order of its primary key, and re-encrypts what it can.
+func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanResult, error) {
+	result := scanResult{unreadable: map[string]int{}}
+	prefix := r.Keys.Prefix()
+	query := fmt.Sprintf(`SELECT id, CASE WHEN substr(%[2]s, 1, ?) = ? THEN '' ELSE %[2]s END AS envelope
+		FROM %[1]s WHERE id > ? ORDER BY id LIMIT ?`, column.Table, column.Column)
+
+	for after := ""; ; {
+		rows, err := storage.Select[sealedRow](ctx, r.DB.Reader(), query, utf8.RuneCountInString(prefix), prefix, after, readBatch)
+		if err != nil {
+			return result, fmt.Errorf("finding rows of %s that are sealed with a former key: %w", column.Table, err)
+		}
+
+		last := len(rows) < readBatch
+		if len(rows) > 0 {
+			after = rows[len(rows)-1].ID
+		}
+
+		rows = slices.DeleteFunc(rows, func(row sealedRow) bool { return row.Envelope == "" })
+		for batch := range slices.Chunk(rows, writeBatch) {
+			if err := r.reencrypt(ctx, column, batch, &result); err != nil {
+				return result, err
+			}
+		}
+
+		if last {
+			return result, nil
+		}
+
+		if err := lifecycle.Pause(ctx, r.Clock, pause); err != nil {
+			return result, err
+		}
+	}
+}
+
+// reencrypt updates the rows in the order of their ids, like every statement on several rows. A row that changed since it was read stays as
+// it is.
+func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
+	statement := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = ? WHERE id = ? AND %[2]s = ?`, column.Table, column.Column)
+	tried, reencrypted := 0, 0
+
+	err := r.DB.InTx(ctx, func(tx storage.Tx) error {
+		for _, row := range rows {
+			envelope, err := r.Keys.Reencrypt(row.Envelope, column.Place(row.ID))
+			if err != nil {
+				result.unreadable[secret.KeyOf(row.Envelope)]++
+				result.firstError = cmp.Or(result.firstError, err)
+
+				continue
+			}
+
+			changed, err := storage.Exec(ctx, tx, statement, envelope, row.ID, row.Envelope)
+			if err != nil {
+				return fmt.Errorf("re-encrypting row %s of %s: %w", row.ID, column.Table, err)
+			}
+
+			tried++
+			reencrypted += int(changed)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	result.reencrypted += reencrypted
+	result.overtaken += tried - reencrypted
+
+	return nil
+}

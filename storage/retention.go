@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+)
+
+const (
+	retentionInterval = time.Hour
+	// retentionPause follows each full batch and leaves the database to others.
+	retentionPause = 50 * time.Millisecond
+)
+
+// Retention removes old rows in batches, in the background.
+type Retention struct {
+	// Name names the background part.
+	Name string
+	// Rows names the removed rows in the log, in the plural.
+	Rows string
+	// Remove removes at most limit rows that are too old at the time now, and returns how many.
+	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
+	// Batch is the limit of one call of Remove, which is one transaction.
+	Batch int
+	Clock clock.WithTicker
+	Log   logrus.FieldLogger
+}
+
+// Part returns the background part, which sweeps every hour.
+func (r Retention) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
+}
+
+// Sweep removes everything that is too old now.
+func (r Retention) Sweep(ctx context.Context) error {
+	total := 0
+
+	for {
+		removed, err := r.Remove(ctx, r.Clock.Now(), r.Batch)
+		if err != nil {
+			return err
+		}
+
+		total += removed
+
+		if removed < r.Batch {
+			break
+		}
+
+		if err := lifecycle.Pause(ctx, r.Clock, retentionPause); err != nil {
+			return err
+		}
+	}
+
+	if total > 0 {
+		r.Log.WithField("rows", total).Infof("removed %s that exceed the retention period", r.Rows)
+	}
+
+	return nil
+}
