@@ -197,7 +197,7 @@ func TestARefusalIsAnsweredThoughItCannotBeWrittenDown(t *testing.T) {
 }
 
 func TestWhoCannotBeCheckedComesBackLater(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.Gate = auth.NewGate(away{}) })
+	b := newBench(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(away{}) })
 	b.faulty = true
 
 	got := b.want("that is not the client's fault", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)

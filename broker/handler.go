@@ -51,8 +51,8 @@ type Options struct {
 	Log   logrus.FieldLogger
 	// Trail records rejected changes.
 	Trail *audit.Recorder
-	// Gate admits users with the role osb.
-	Gate *auth.Gate
+	// Authorizer admits users with the role osb.
+	Authorizer *auth.Authorizer
 	// DefaultRegion is the platform region of requests without one in the path.
 	DefaultRegion string
 	// Strict requires organization_guid and space_guid.
@@ -80,7 +80,7 @@ func NewHandler(options Options) http.Handler {
 		httpserver.Deadline(requestLimit),
 		audit.Introduce,
 		options.Trail.Refusals(auditTarget),
-		options.Gate.Require(auth.RoleOSB),
+		options.Authorizer.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
 		httpserver.Limit(largestBody),

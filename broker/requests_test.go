@@ -60,7 +60,7 @@ func TestA1A2A3OnlyUsersGetIn(t *testing.T) {
 }
 
 func TestWithoutUsersEverybodyGetsIn(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.Gate = auth.NewGate(auth.Everybody{}) })
+	b := newBench(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
 	b.want("a service on the loopback may do without", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
 }
 

@@ -128,7 +128,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	}
 
 	options := operator.Options{
-		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Gate: auth.NewGate(users), Entries: entries, Clock: b.clock, Log: logger,
+		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
 		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},

@@ -71,8 +71,8 @@ type Options struct {
 	// Trail is where changes are written down, Entries what is in it.
 	Trail   *audit.Recorder
 	Entries *auditlog.Store
-	// Gate lets users in by their roles.
-	Gate        *auth.Gate
+	// Authorizer checks the roles of users.
+	Authorizer  *auth.Authorizer
 	Clock       clock.PassiveClock
 	Log         logrus.FieldLogger
 	Kubeconfigs Kubeconfigs
@@ -135,16 +135,16 @@ func (a *api) routes() map[string]httpserver.Methods {
 		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionCancel, "canceled", withoutStep(a.cancelOperation)))},
 		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionRetry, "retried", a.retryOperation))},
 		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionSkip, "made to skip a step", a.skipStep))},
-		"/kubeconfig/{instance_id}":              {http.MethodGet: a.Gate.Public(coded(a.kubeconfig))},
+		"/kubeconfig/{instance_id}":              {http.MethodGet: a.Authorizer.Public(coded(a.kubeconfig))},
 		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
-		"/openapi.yaml":                          {http.MethodGet: a.Gate.Public(coded(describe))},
+		"/openapi.yaml":                          {http.MethodGet: a.Authorizer.Public(coded(describe))},
 		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
 	}
 }
 
 // only lets users with the role pass.
 func (a *api) only(role auth.Role, endpoint httpserver.Endpoint) http.Handler {
-	return httpserver.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Gate.Require(role), identify)
+	return httpserver.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Authorizer.Require(role), identify)
 }
 
 // identify tells the log who makes the request.

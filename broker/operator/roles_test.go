@@ -47,7 +47,7 @@ func TestRoles(t *testing.T) {
 }
 
 func TestWithoutUsersEverybodyIsAdmin(t *testing.T) {
-	b := newBench(t, func(options *operator.Options) { options.Gate = auth.NewGate(auth.Everybody{}) })
+	b := newBench(t, func(options *operator.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
 	b.want("a service on the loopback may do without", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
 }
 

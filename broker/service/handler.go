@@ -25,16 +25,16 @@ const lookEvery = 100 * time.Millisecond
 
 // handlerParts are what the handlers work with.
 type handlerParts struct {
-	stores    stores
-	expirer   expiry.Expirer
-	trail     *audit.Recorder
-	catalog   *catalog.Catalog
-	gate      *auth.Gate
-	access    runtimeaccess.Access
-	processes []process.Process[environment.Data]
-	systems   []*upstream.System
-	log       logrus.FieldLogger
-	engine    operator.Processes
+	stores     stores
+	expirer    expiry.Expirer
+	trail      *audit.Recorder
+	catalog    *catalog.Catalog
+	authorizer *auth.Authorizer
+	access     runtimeaccess.Access
+	processes  []process.Process[environment.Data]
+	systems    []*upstream.System
+	log        logrus.FieldLogger
+	engine     operator.Processes
 	// former reports whether the Provisioner is one of the former system.
 	former func() bool
 	wake   func()
@@ -54,7 +54,7 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Bindings:    parts.stores.bindings,
 		Trail:       parts.trail,
 		Entries:     parts.stores.entries,
-		Gate:        parts.gate,
+		Authorizer:  parts.authorizer,
 		Clock:       clock.RealClock{},
 		Log:         parts.log,
 		Kubeconfigs: parts.access,
@@ -82,7 +82,7 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
 		Trail:         parts.trail,
-		Gate:          parts.gate,
+		Authorizer:    parts.authorizer,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,
 		DashboardURL:  config.DashboardURL,

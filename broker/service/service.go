@@ -159,7 +159,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	}
 
 	options := brokerOptions(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, trail: kept, gate: s.Access.Gate, access: access, processes: processes, engine: engine,
+		stores: stores, catalog: offer, expirer: expirer, trail: kept, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
 		systems: []*upstream.System{system},
 		former:  func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		log:     s.Log, wake: wake,

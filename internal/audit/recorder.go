@@ -79,7 +79,7 @@ type Target struct {
 func (r *Recorder) Refusals(of func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-			ctx, identity := auth.Witness(request.Context())
+			ctx, identity := auth.CaptureIdentity(request.Context())
 			response := &httpserver.ResponseRecorder{ResponseWriter: w, KeepError: maxRefusalBody}
 
 			next.ServeHTTP(response, request.WithContext(ctx))

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,11 +16,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Options are what access is built of.
+// Options are the settings and dependencies of New.
 type Options struct {
-	// Address is where the service listens. Beyond the loopback somebody has to be known.
+	// Address is where the service listens. Beyond the loopback it requires authentication.
 	Address string
-	// Users are those of APP_AUTH_BASIC_USERS.
+	// Users is the value of APP_AUTH_BASIC_USERS.
 	Users   secret.String
 	Config  Config
 	Clock   clock.WithTicker
@@ -27,18 +28,18 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Access is how clients come in.
+// Access authenticates and authorizes the clients of a service.
 type Access struct {
-	Gate *Gate
-	// TLS is nil where the service speaks none.
+	Authorizer *Authorizer
+	// TLS is nil for plain HTTP.
 	TLS *tls.Config
-	// Files follows files. Other parts of the service may add theirs before it runs.
+	// Files watches all files of the service. Other parts may add theirs before it runs.
 	Files *reload.Watcher
-	// Parts run beside the service.
+	// Parts is the background work: watching files, refreshing the keys of the token issuer.
 	Parts []lifecycle.Part
 }
 
-// New builds access. Its errors name the variables that have to be changed.
+// New returns the access that the options describe. Its error lists all invalid variables by name.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
 	access := &Access{Files: files}
@@ -48,11 +49,11 @@ func New(options Options) (*Access, error) {
 
 	access.TLS, wrong[0] = access.serverTLS(options.Config.TLS)
 
-	mechanisms := AnyOf{}
-	for i, mechanism := range []func(Options) (Mechanism, error){access.users, access.tokens, certificates} {
-		made, err := mechanism(options)
-		if wrong[i+1] = err; err == nil && made != nil {
-			mechanisms = append(mechanisms, made)
+	authenticators := AnyOf{}
+	for i, build := range []func(Options) (Authenticator, error){access.users, access.tokens, certificates} {
+		built, err := build(options)
+		if wrong[i+1] = err; err == nil && built != nil {
+			authenticators = append(authenticators, built)
 		}
 	}
 
@@ -65,27 +66,27 @@ func New(options Options) (*Access, error) {
 		return nil, err
 	}
 
-	access.Gate = &Gate{Mechanism: mechanisms, Limits: limits, Refused: count(options.Metrics)}
-	if len(mechanisms) == 0 {
-		access.Gate.Mechanism = Everybody{}
+	access.Authorizer = &Authorizer{Authenticator: authenticators, Limits: limits, Refused: count(options.Metrics)}
+	if len(authenticators) == 0 {
+		access.Authorizer.Authenticator = NoAuthentication{}
 	}
 
-	return access, CheckExposure(options.Address, access.Gate.Mechanism)
+	return access, CheckAddress(options.Address, access.Authorizer.Authenticator)
 }
 
 func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
-	made, err := reload.ServerTLS{
+	server, err := reload.ServerTLS{
 		CertFile: config.CertFile, KeyFile: config.KeyFile, ClientCAFile: config.ClientCAFile,
 	}.Config(a.Files)
 	if err != nil {
 		return nil, fmt.Errorf("APP_TLS_CERT_FILE, APP_TLS_KEY_FILE, APP_TLS_CLIENT_CA_FILE: %w", err)
 	}
 
-	return made, nil
+	return server, nil
 }
 
-// users are those of the variable, together with those of the file.
-func (a *Access) users(options Options) (Mechanism, error) {
+// users returns the users of the variable and the file together, or nil if there are none.
+func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
 	switch {
@@ -111,10 +112,10 @@ func (a *Access) users(options Options) (Mechanism, error) {
 
 	reload.Watch(a.Files, all, nil)
 
-	return Changing(all.Get), nil
+	return ReloadedUsers(all.Get), nil
 }
 
-func (a *Access) tokens(options Options) (Mechanism, error) {
+func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {
 		return nil, nil
@@ -143,7 +144,7 @@ func (a *Access) tokens(options Options) (Mechanism, error) {
 	return tokens, nil
 }
 
-func certificates(options Options) (Mechanism, error) {
+func certificates(options Options) (Authenticator, error) {
 	rules, err := ParseRules(options.Config.CertificateRoles)
 	if err == nil {
 		err = CheckCertificateRules(rules)
@@ -155,7 +156,7 @@ func certificates(options Options) (Mechanism, error) {
 	case err != nil:
 		return nil, fmt.Errorf("APP_AUTH_CERTIFICATE_ROLES: %w", err)
 	case authorities != (len(rules) > 0):
-		return nil, errors.New("APP_TLS_CLIENT_CA_FILE, APP_AUTH_CERTIFICATE_ROLES: one of them is of no use without the other, set both or neither")
+		return nil, errors.New("APP_TLS_CLIENT_CA_FILE, APP_AUTH_CERTIFICATE_ROLES: set both or neither, each is useless without the other")
 	case !authorities:
 		return nil, nil
 	default:
@@ -163,13 +164,40 @@ func certificates(options Options) (Mechanism, error) {
 	}
 }
 
-// count counts the requests that are not let in.
-func count(metrics prometheus.Registerer) func(why string) {
+// count returns a function that counts rejected requests.
+func count(metrics prometheus.Registerer) func(reason string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
 		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified).",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 
-	return func(why string) { refused.WithLabelValues(why).Inc() }
+	return func(reason string) { refused.WithLabelValues(reason).Inc() }
+}
+
+// BeyondLoopback reports whether other machines may reach a listener on the address (host:port). It returns true for host names other than
+// localhost and for invalid addresses.
+func BeyondLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true
+	}
+
+	if host == "localhost" {
+		return false
+	}
+
+	ip := net.ParseIP(host)
+
+	return ip == nil || !ip.IsLoopback()
+}
+
+// CheckAddress rejects an address beyond the loopback without authentication.
+func CheckAddress(address string, authenticator Authenticator) error {
+	if _, open := authenticator.(NoAuthentication); open && BeyondLoopback(address) {
+		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+
+			"set APP_AUTH_BASIC_USERS, APP_AUTH_BASIC_USERS_FILE, APP_AUTH_OIDC_ISSUER_URL or APP_TLS_CLIENT_CA_FILE", address)
+	}
+
+	return nil
 }

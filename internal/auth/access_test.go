@@ -24,7 +24,7 @@ func build(address string, change func(*auth.Options)) (*auth.Access, error) {
 	return auth.New(options)
 }
 
-func TestRefusedConfiguration(t *testing.T) {
+func TestInvalidConfiguration(t *testing.T) {
 	const everywhere, here = "0.0.0.0:1", "127.0.0.1:1"
 
 	file := filepath.Join(t.TempDir(), "users")
@@ -38,19 +38,19 @@ func TestRefusedConfiguration(t *testing.T) {
 		change  func(*auth.Options)
 		want    string
 	}{
-		"Exposed":      {"whoever reaches it could do everything", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
-		"Limited":      {"a limit is no authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
-		"Users":        {"a user that cannot be read could not log in", here, func(o *auth.Options) { o.Users = "hush" }, "APP_AUTH_BASIC_USERS:"},
-		"File":         {"the same of a file", here, func(o *auth.Options) { o.Config.UsersFile = file }, "APP_AUTH_BASIC_USERS_FILE: line 1"},
-		"MissingFile":  {"a file that is named is there", here, func(o *auth.Options) { o.Config.UsersFile = file + "x" }, "APP_AUTH_BASIC_USERS_FILE"},
-		"Issuer":       {"an issuer has an address", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL = "x" }, "APP_AUTH_OIDC_"},
-		"Rules":        {"a role that is not known helps nobody", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.Roles = "https://i", "x=y:z" }, "APP_AUTH_OIDC_ROLES"},
-		"IssuerCA":     {"an authority that is named is there", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.CAFile = "https://i", file+"x" }, "APP_AUTH_OIDC_CA_FILE"},
-		"NoRules":      {"certificates give nothing without rules", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=cn:a" }, "set both or neither"},
+		"Exposed":      {"anybody who reaches it could do everything", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
+		"Limited":      {"a rate limit is no authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
+		"Users":        {"an invalid user could not log in", here, func(o *auth.Options) { o.Users = "hush" }, "APP_AUTH_BASIC_USERS:"},
+		"File":         {"an invalid user in the file could not log in either", here, func(o *auth.Options) { o.Config.UsersFile = file }, "APP_AUTH_BASIC_USERS_FILE: line 1"},
+		"MissingFile":  {"a named file must exist", here, func(o *auth.Options) { o.Config.UsersFile = file + "x" }, "APP_AUTH_BASIC_USERS_FILE"},
+		"Issuer":       {"an issuer has a URL", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL = "x" }, "APP_AUTH_OIDC_"},
+		"Rules":        {"an unknown role grants nothing", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.Roles = "https://i", "x=y:z" }, "APP_AUTH_OIDC_ROLES"},
+		"IssuerCA":     {"a named file must exist", here, func(o *auth.Options) { o.Config.OIDC.IssuerURL, o.Config.OIDC.CAFile = "https://i", file+"x" }, "APP_AUTH_OIDC_CA_FILE"},
+		"NoRules":      {"rules need client authorities", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=cn:a" }, "set both or neither"},
 		"Part":         {"certificates have no scopes", here, func(o *auth.Options) { o.Config.CertificateRoles = "osb=scope:a" }, "APP_AUTH_CERTIFICATE_ROLES"},
-		"HalfTLS":      {"a certificate has a key", here, func(o *auth.Options) { o.Config.TLS.CertFile = file }, "APP_TLS_KEY_FILE"},
-		"NegativeRate": {"nobody can be refused more than everything", here, func(o *auth.Options) { o.Config.RateLimit = -1 }, "APP_RATE_LIMIT"},
-		"Everything": {"every error is told at once", here, func(o *auth.Options) {
+		"HalfTLS":      {"a certificate needs a key", here, func(o *auth.Options) { o.Config.TLS.CertFile = file }, "APP_TLS_KEY_FILE"},
+		"NegativeRate": {"a rate cannot be negative", here, func(o *auth.Options) { o.Config.RateLimit = -1 }, "APP_RATE_LIMIT"},
+		"Everything": {"the error lists all invalid variables", here, func(o *auth.Options) {
 			o.Users, o.Config.RateLimit, o.Config.TLS.KeyFile = "hush", -1, file
 		}, "APP_TLS_KEY_FILE"},
 	} {
@@ -65,7 +65,7 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-func TestEachMechanismAlone(t *testing.T) {
+func TestEachAuthenticatorAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
 	if err := os.WriteFile(file, []byte("alice:a:viewer\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,9 +76,9 @@ func TestEachMechanismAlone(t *testing.T) {
 		change    func(*auth.Options)
 		challenge string
 	}{
-		"Variable": {"users of the variable are enough", func(o *auth.Options) { o.Users = "alice:a" }, "Basic"},
-		"File":     {"users of the file are enough", func(o *auth.Options) { o.Config.UsersFile = file }, "Basic"},
-		"Issuer": {"an issuer is enough, also while it is away", func(o *auth.Options) {
+		"Variable": {"users of the variable suffice", func(o *auth.Options) { o.Users = "alice:a" }, "Basic"},
+		"File":     {"users of the file suffice", func(o *auth.Options) { o.Config.UsersFile = file }, "Basic"},
+		"Issuer": {"an issuer suffices, even while it does not answer", func(o *auth.Options) {
 			o.Config.OIDC.IssuerURL, o.Config.OIDC.Audience = "https://issuer.example.com", []string{"broker"}
 		}, "Bearer"},
 	} {
@@ -90,11 +90,11 @@ func TestEachMechanismAlone(t *testing.T) {
 		}
 
 		recorder := httptest.NewRecorder()
-		built.Gate.Require(auth.RoleOSB)(http.NotFoundHandler()).ServeHTTP(recorder,
+		built.Authorizer.Require(auth.RoleOSB)(http.NotFoundHandler()).ServeHTTP(recorder,
 			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
 
 		if got := recorder.Header().Get("WWW-Authenticate"); recorder.Code != http.StatusUnauthorized || !strings.HasPrefix(got, test.challenge+" ") {
-			t.Errorf("%s: a stranger gets %d and %q", name, recorder.Code, got)
+			t.Errorf("%s: a request without credentials gets %d and %q", name, recorder.Code, got)
 		}
 	}
 
@@ -103,7 +103,7 @@ func TestEachMechanismAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, everybody := open.Gate.Mechanism.(auth.Everybody); !everybody {
-		t.Error("on the loopback nobody is asked unless somebody is known")
+	if _, none := open.Authorizer.Authenticator.(auth.NoAuthentication); !none {
+		t.Error("a service on the loopback without users requires authentication")
 	}
 }

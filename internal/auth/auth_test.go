@@ -69,7 +69,7 @@ func TestParseUsers(t *testing.T) {
 	}
 }
 
-func TestParseUsersReportsEveryError(t *testing.T) {
+func TestParseUsersReportsAllErrors(t *testing.T) {
 	t.Parallel()
 
 	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:1,:empty,who:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d,good:2:viewer")
@@ -78,14 +78,14 @@ func TestParseUsersReportsEveryError(t *testing.T) {
 	}
 
 	want := strings.Join([]string{
-		"user 2: is not written as user:password[:role+role]",
-		"user 4: the same user with the same password stands before it",
-		"user 5: name or password is empty",
-		"user 6: its role is not known: use osb, viewer, operator or admin, and write `,:+%` in a name or a password percent-encoded",
-		"user 7: the percent-encoding of name or password is broken",
-		"user 8: a name with a colon cannot be sent",
-		"user 9: is not written as user:password[:role+role]",
-		"user 10: the same user stands before it with other roles: every password of a user has the same",
+		"user 2: the form is user:password[:role+role]",
+		"user 4: the user and password are listed twice",
+		"user 5: the name or the password is empty",
+		"user 6: the role is unknown: use osb, viewer, operator or admin, and percent-encode `,:+%` in names and passwords",
+		"user 7: the percent-encoding of the name or the password is invalid",
+		"user 8: a name cannot contain a colon in HTTP Basic authentication",
+		"user 9: the form is user:password[:role+role]",
+		"user 10: the user is listed with other roles before: all passwords of a user have the same roles",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors: -want +got\n%s", diff)
@@ -163,7 +163,7 @@ func TestRequire(t *testing.T) {
 
 			var got answer
 
-			handler := auth.NewGate(users).Require(auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			handler := auth.NewAuthorizer(users).Require(auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got.User = auth.FromContext(r.Context()).Name
 			}))
 
@@ -190,7 +190,7 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-func TestCheckExposure(t *testing.T) {
+func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]bool{ // address: whether other machines can reach it
@@ -199,8 +199,8 @@ func TestCheckExposure(t *testing.T) {
 	}
 
 	for address, want := range cases {
-		if got := auth.CheckExposure(address, auth.Everybody{}) != nil; got != want {
-			t.Errorf("%s where nobody is asked: refused is %t, want %t", address, got, want)
+		if got := auth.CheckAddress(address, auth.NoAuthentication{}) != nil; got != want {
+			t.Errorf("%s without authentication: rejected is %t, want %t", address, got, want)
 		}
 
 		users, err := auth.ParseUsers("a:1")
@@ -208,7 +208,7 @@ func TestCheckExposure(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := auth.CheckExposure(address, users); err != nil {
+		if err := auth.CheckAddress(address, users); err != nil {
 			t.Errorf("%s with users: %v", address, err)
 		}
 	}

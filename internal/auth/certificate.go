@@ -11,34 +11,33 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Certificates knows clients by the certificates that they showed when they connected. The server has checked them against its client
-// authorities.
+// Certificates authenticates clients by their TLS certificates, which the server has verified against its client authorities.
 type Certificates struct {
-	// Rules give roles by cn, o, ou, dns, email or uri of the certificate.
+	// Rules grant roles by cn, o, ou, dns, email or uri of the certificate.
 	Rules Rules
 	Clock clock.PassiveClock
 }
 
-// Authenticate implements Mechanism.
+// Authenticate implements Authenticator.
 func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Identity{}, ErrNoCredentials
 	}
 
-	shown := r.TLS.VerifiedChains[0][0]
-	if c.Clock.Now().After(shown.NotAfter) { // a connection may last longer than its certificate
+	presented := r.TLS.VerifiedChains[0][0]
+	if c.Clock.Now().After(presented.NotAfter) { // a connection may last longer than its certificate
 		return Identity{}, reject("The certificate of the client has expired.")
 	}
 
-	attributes := attributesOf(shown)
+	attributes := attributesOf(presented)
 
-	return Identity{Name: nameIn(shown, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes)}, nil
+	return Identity{Name: nameIn(presented, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes)}, nil
 }
 
-// Challenge implements Mechanism: HTTP knows no challenge for certificates.
+// Challenge implements Authenticator: HTTP defines no challenge for certificates.
 func (Certificates) Challenge() string { return "" }
 
-// certificateAttributes are what rules for certificates may ask for.
+// certificateAttributes returns the attributes that rules for certificates may name.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
 func attributesOf(certificate *x509.Certificate) map[string][]string {
@@ -58,7 +57,7 @@ func attributesOf(certificate *x509.Certificate) map[string][]string {
 	return attributes
 }
 
-// nameIn returns by what the client is called: its common name, else its first alternative name, else the certificate's number.
+// nameIn returns the client's name: the common name, else the first alternative name, else the serial number of the certificate.
 func nameIn(certificate *x509.Certificate, attributes map[string][]string) string {
 	for _, attribute := range []string{"cn", "uri", "dns", "email"} {
 		if values := attributes[attribute]; len(values) > 0 {
@@ -69,11 +68,11 @@ func nameIn(certificate *x509.Certificate, attributes map[string][]string) strin
 	return cmp.Or(certificate.SerialNumber.Text(16), "certificate")
 }
 
-// CheckCertificateRules refuses rules that ask for what certificates do not have.
+// CheckCertificateRules rejects rules with attributes that certificates do not have.
 func CheckCertificateRules(rules Rules) error {
 	for _, rule := range rules {
 		if !slices.Contains(certificateAttributes(), rule.Attribute) {
-			return fmt.Errorf("certificates have no part %q: use %s", rule.Attribute, strings.Join(certificateAttributes(), ", "))
+			return fmt.Errorf("certificates have no attribute %q: use %s", rule.Attribute, strings.Join(certificateAttributes(), ", "))
 		}
 	}
 

@@ -1,34 +1,33 @@
-// Package auth builds what stands between a service and its clients: TLS, who they are, what they may do, and how often.
 package auth
 
-// Config is how clients come in, beside the users of APP_AUTH_BASIC_USERS.
+// Config sets how clients authenticate, besides the users of APP_AUTH_BASIC_USERS, and how many requests they may send.
 type Config struct {
-	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with further users, one user:password[:role+role] a line; it is read anew when it changes"`
+	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with further users, one user:password[:role+role] per line; it is read again when it changes"`
 	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
-	CertificateRoles string  `env:"AUTH_CERTIFICATE_ROLES" help:"role=part:value,… for the certificates of clients; parts are cn, o, ou, dns, email, uri"`
+	CertificateRoles string  `env:"AUTH_CERTIFICATE_ROLES" help:"role=attribute:value,… for client certificates; attributes are cn, o, ou, dns, email and uri"`
 	TLS              TLS     `envPrefix:"TLS_"`
-	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests a second that each client may send to a replica; 0 is no limit"`
-	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"how many of them may come at once"`
+	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
+	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send at once"`
 }
 
-// OIDC is an OpenID Connect issuer whose tokens are accepted.
+// OIDC names the OpenID Connect issuer whose tokens are accepted.
 type OIDC struct {
-	IssuerURL  string   `env:"ISSUER_URL" help:"issuer of the tokens that are accepted; empty for none"`
-	Audience   []string `env:"AUDIENCE"   help:"audiences of which a token has to name one, comma-separated"`
-	Roles      string   `env:"ROLES"      help:"role=claim:value,… by which tokens give roles; the claim scope stands for scope and scp"`
-	NameClaim  string   `env:"NAME_CLAIM" help:"claim that holds the name of whoever has the token"`
-	Algorithms []string `env:"ALGORITHMS" help:"algorithms by which tokens may be signed, comma-separated"`
-	CAFile     string   `env:"CA_FILE"    help:"authorities of the issuer's certificate; empty for those of the system"`
+	IssuerURL  string   `env:"ISSUER_URL" help:"issuer of accepted tokens; empty for none"`
+	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name one"`
+	Roles      string   `env:"ROLES"      help:"role=claim:value,… that grant roles to tokens; the claim scope stands for scope and scp"`
+	NameClaim  string   `env:"NAME_CLAIM" help:"claim that holds the name of the client"`
+	Algorithms []string `env:"ALGORITHMS" help:"accepted signature algorithms, comma-separated"`
+	CAFile     string   `env:"CA_FILE"    help:"file with the authorities of the issuer's certificate; empty for those of the system"`
 }
 
-// TLS names the files of the server's side.
+// TLS names the certificate files of the server.
 type TLS struct {
-	CertFile     string `env:"CERT_FILE"      help:"certificate of the server, with intermediate ones behind it; empty for no TLS. It is read anew when it changes"`
-	KeyFile      string `env:"KEY_FILE"       help:"key of the certificate"`
-	ClientCAFile string `env:"CLIENT_CA_FILE" help:"authorities of the certificates of clients; empty for not asking for any"`
+	CertFile     string `env:"CERT_FILE"      help:"file with the certificate of the server and its intermediates; empty for plain HTTP. It is read again when it changes"`
+	KeyFile      string `env:"KEY_FILE"       help:"file with the key of the certificate"`
+	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the authorities of client certificates; empty to accept none"`
 }
 
-// Default returns the defaults: nothing beside the users, and no limit.
+// Default returns the defaults: no authentication besides the users, and no rate limit.
 func Default() Config {
 	return Config{
 		OIDC: OIDC{

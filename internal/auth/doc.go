@@ -1,2 +1,9 @@
-// Package auth finds out who makes a request, by a password, a token or a certificate, and lets those pass who have the role for it.
+// Package auth authenticates and authorizes the clients of a service: TLS, users with passwords, OpenID Connect tokens, client
+// certificates, roles and rate limits.
+//
+// New builds an Access from the configuration; its Authorizer wraps endpoints. An Authenticator identifies clients by one kind of
+// credentials. Wrong credentials are never ignored in favor of others: the first kind that a request carries decides. A service that
+// listens beyond the loopback does not start without authentication. Passwords, tokens and their contents never appear in errors and logs.
+//
+// A new kind of credentials is an Authenticator and a method of access.go that builds it from the configuration.
 package auth

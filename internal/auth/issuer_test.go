@@ -20,10 +20,10 @@ type issuer struct {
 	*httptest.Server
 
 	keys atomic.Pointer[jose.JSONWebKeySet]
-	// asked counts the questions for keys; away has it answer with 503.
+	// asked counts fetches of the configuration; while away is set, every response is 503.
 	asked atomic.Int64
 	away  atomic.Bool
-	// claimed is what it says that its URL is; empty for the truth.
+	// claimed is the issuer URL in the configuration; empty for the real one.
 	claimed string
 }
 
@@ -60,7 +60,7 @@ func newIssuer(t *testing.T, keys ...jose.JSONWebKey) *issuer {
 	return made
 }
 
-// publish has the issuer tell the public halves of these keys.
+// publish replaces the published keys.
 func (i *issuer) publish(keys ...jose.JSONWebKey) {
 	set := &jose.JSONWebKeySet{}
 	for _, key := range keys {
@@ -81,7 +81,7 @@ func newKey(t *testing.T, id string) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: key, KeyID: id, Algorithm: "ES256", Use: "sig"}
 }
 
-// sign makes a token.
+// sign returns a signed token.
 func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 

@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// keysEvery is how often the issuer is asked for its keys: what it has withdrawn is not accepted for longer.
+	// keysEvery is how often the keys are fetched. It bounds how long a withdrawn key is accepted.
 	keysEvery = 5 * time.Minute
-	// keysPause is how soon it is asked again because of a token that names a key that is not known.
+	// keysPause is the shortest time between two fetches. It keeps tokens with unknown key ids from flooding the issuer.
 	keysPause = 10 * time.Second
-	// keysTimeout bounds one question.
+	// keysTimeout bounds one fetch.
 	keysTimeout = 5 * time.Second
-	// largestKeys bounds the issuer's answers, in bytes, mostKeys what is kept of them.
-	largestKeys = 1 << 20
-	mostKeys    = 64
+	// maxKeysBytes bounds the issuer's responses, maxKeys the keys in them.
+	maxKeysBytes = 1 << 20
+	maxKeys      = 64
 )
 
-// keysError tells that a token could not be checked, because the issuer did not tell its keys.
+// keysError reports that a token could not be verified, because the keys of the issuer are unknown.
 type keysError struct{ cause error }
 
 func (k *keysError) Error() string {
-	return "the keys of the token issuer cannot be had: " + k.cause.Error()
+	return "fetching the keys of the token issuer: " + k.cause.Error()
 }
 
 func (k *keysError) Unwrap() error { return k.cause }
 
-// keys are those of an issuer. While the issuer is away, those that are known go on.
+// keys caches the public keys of an issuer. While the issuer does not answer, the known keys stay valid.
 type keys struct {
 	issuer     string
 	client     *http.Client
 	clock      clock.PassiveClock
 	algorithms []jose.SignatureAlgorithm
 
-	// asking is held by whoever asks the issuer because of a token.
-	asking chan struct{}
+	// fetching is a lock, of one token in the channel, that a request holds while it fetches keys.
+	fetching chan struct{}
 
 	mutex sync.Mutex
 	known []jose.JSONWebKey
-	asked time.Time
-	// failed is why the issuer was asked last without success.
-	failed error
+	// fetched is the time of the last fetch, failed its error.
+	fetched time.Time
+	failed  error
 }
 
 func newKeys(options TokenOptions) *keys {
-	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, asking: make(chan struct{}, 1)}
+	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, fetching: make(chan struct{}, 1)}
 	for _, algorithm := range options.Algorithms {
 		made.algorithms = append(made.algorithms, jose.SignatureAlgorithm(algorithm))
 	}
@@ -63,44 +63,44 @@ func newKeys(options TokenOptions) *keys {
 	return made
 }
 
-// verify returns what a key of the issuer has signed. Its error is a *keysError where the issuer does not tell its keys.
+// verify returns the payload of a token with a valid signature. Its error is a *keysError if the keys of the issuer are unknown.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	signed, err := jose.ParseSigned(token, k.algorithms)
 	if err != nil || len(signed.Signatures) != 1 {
-		return nil, errors.Join(errors.New("the token cannot be read"), err)
+		return nil, errors.Join(errors.New("parsing the token"), err)
 	}
 
-	fitting, err := k.fitting(ctx, signed.Signatures[0].Header)
+	matching, err := k.matching(ctx, signed.Signatures[0].Header)
 	if err != nil {
 		return nil, err
 	}
 
-	for _, key := range fitting {
+	for _, key := range matching {
 		if payload, err := signed.Verify(key.Key); err == nil {
 			return payload, nil
 		}
 	}
 
-	return nil, errors.New("no key of the issuer has signed the token")
+	return nil, errors.New("the token is not signed by a key of the issuer")
 }
 
-// fitting returns the keys by which a token with the header may be signed. Where none is known the issuer is asked, seldom.
-func (k *keys) fitting(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
-	if found, _ := k.look(header); len(found) > 0 {
+// matching returns the keys that may have signed a token with the header. It fetches the keys if none matches, at most every keysPause.
+func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
+	if found, _ := k.lookUp(header); len(found) > 0 {
 		return found, nil
 	}
 
 	select {
-	case k.asking <- struct{}{}:
-		defer func() { <-k.asking }()
+	case k.fetching <- struct{}{}:
+		defer func() { <-k.fetching }()
 	case <-ctx.Done():
 		return nil, &keysError{cause: ctx.Err()}
 	}
 
-	found, due := k.look(header) // somebody else may have asked meanwhile
+	found, due := k.lookUp(header) // another request may have fetched meanwhile
 	if len(found) == 0 && due {
 		if err := k.refresh(ctx); err == nil {
-			found, _ = k.look(header)
+			found, _ = k.lookUp(header)
 		}
 	}
 
@@ -114,8 +114,8 @@ func (k *keys) fitting(ctx context.Context, header jose.Header) ([]jose.JSONWebK
 	return found, nil
 }
 
-// look returns the keys that are known, and whether the issuer may be asked for others.
-func (k *keys) look(header jose.Header) (fitting []jose.JSONWebKey, due bool) {
+// lookUp returns the known keys that match, and whether it is time to fetch again.
+func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
@@ -124,25 +124,25 @@ func (k *keys) look(header jose.Header) (fitting []jose.JSONWebKey, due bool) {
 		sameAlgorithm := key.Algorithm == "" || key.Algorithm == header.Algorithm
 
 		if sameID && sameAlgorithm {
-			fitting = append(fitting, key)
+			matching = append(matching, key)
 		}
 	}
 
-	return fitting, k.clock.Since(k.asked) >= keysPause
+	return matching, k.clock.Since(k.fetched) >= keysPause
 }
 
-// refresh asks the issuer for its keys.
+// refresh fetches the keys.
 func (k *keys) refresh(ctx context.Context) error {
-	// The question does not end with the request that was its cause: others need the answer too.
+	// The fetch outlives the request that triggered it, because other requests need the keys too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
 	defer cancel()
 
-	known, err := k.ask(ctx)
+	known, err := k.fetch(ctx)
 
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
-	k.asked, k.failed = k.clock.Now(), err
+	k.fetched, k.failed = k.clock.Now(), err
 	if err == nil {
 		k.known = known
 	}
@@ -150,13 +150,13 @@ func (k *keys) refresh(ctx context.Context) error {
 	return err
 }
 
-func (k *keys) ask(ctx context.Context) ([]jose.JSONWebKey, error) {
+func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	client := *k.client
 	client.Transport = bounded{client.Transport}
 
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &client), k.issuer)
 	if err != nil {
-		return nil, fmt.Errorf("asking the issuer about itself: %w", err)
+		return nil, fmt.Errorf("fetching the configuration of the issuer: %w", err)
 	}
 
 	var described struct {
@@ -164,27 +164,27 @@ func (k *keys) ask(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 
 	if err := provider.Claims(&described); err != nil {
-		return nil, fmt.Errorf("reading what the issuer tells of itself: %w", err)
+		return nil, fmt.Errorf("reading the configuration of the issuer: %w", err)
 	}
 
 	address, err := url.Parse(described.Keys)
 	if err != nil || !safe(address) {
-		return nil, errors.New("the issuer does not tell its keys over https")
+		return nil, errors.New("the keys of the issuer are not served over https")
 	}
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, described.Keys, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("asking the issuer for its keys: %w", err)
+		return nil, fmt.Errorf("fetching the keys: %w", err)
 	}
 
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the issuer for its keys: %w", err)
+		return nil, fmt.Errorf("fetching the keys: %w", err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // read to the end
 
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the issuer answers with status %d for its keys", response.StatusCode)
+		return nil, fmt.Errorf("fetching the keys: status %d", response.StatusCode)
 	}
 
 	var set struct {
@@ -192,13 +192,13 @@ func (k *keys) ask(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 
 	if err := json.NewDecoder(response.Body).Decode(&set); err != nil {
-		return nil, fmt.Errorf("reading the issuer's keys: %w", err)
+		return nil, fmt.Errorf("reading the keys: %w", err)
 	}
 
 	return usable(set.Keys)
 }
 
-// usable returns the public keys for signatures. Keys of a kind that is not known are passed by: an issuer may have some.
+// usable returns the public signature keys. It skips unknown kinds of keys, which an issuer may have.
 func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 
@@ -211,14 +211,14 @@ func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 		keys = append(keys, key)
 	}
 
-	if len(keys) == 0 || len(keys) > mostKeys {
-		return nil, fmt.Errorf("the issuer has %d keys that could be used, there have to be 1 to %d", len(keys), mostKeys)
+	if len(keys) == 0 || len(keys) > maxKeys {
+		return nil, fmt.Errorf("the issuer has %d usable keys, want 1 to %d", len(keys), maxKeys)
 	}
 
 	return keys, nil
 }
 
-// bounded cuts answers that are too long.
+// bounded cuts off long responses.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -233,7 +233,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(response.Body, largestKeys), response.Body}
+		}{io.LimitReader(response.Body, maxKeysBytes), response.Body}
 	}
 
 	return response, err

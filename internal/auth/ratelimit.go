@@ -1,4 +1,3 @@
-// Package auth bounds how many requests each client sends.
 package auth
 
 import (
@@ -13,11 +12,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// clients bounds how many are remembered. The one that was silent for longest is forgotten first: its bucket was full again, or a
-// stranger plays many.
-const clients = 10_000
+// maxClients bounds the buckets in memory. The client that was silent for longest is evicted first: its bucket is full again, or an
+// unauthenticated client forges addresses.
+const maxClients = 10_000
 
-// Limiter has a bucket of requests for each client.
+// Limiter keeps a token bucket for each client.
 type Limiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -27,26 +26,26 @@ type Limiter struct {
 	buckets *simplelru.LRU[string, *rate.Limiter]
 }
 
-// NewLimiter returns a limiter: so many requests a second, and so many at once. Without a rate it returns nil, which limits nothing.
+// NewLimiter returns a limiter of requests per second and of requests at once. With the rate 0 it returns nil, which limits nothing.
 func NewLimiter(perSecond float64, burst int, clock clock.PassiveClock) (*Limiter, error) {
 	switch {
 	case perSecond < 0:
-		return nil, errors.New("the rate cannot be negative, 0 is no limit")
+		return nil, errors.New("the rate must not be negative; 0 means no limit")
 	case perSecond == 0:
 		return nil, nil
 	case burst < 1:
-		return nil, errors.New("at least one request at once has to be allowed")
+		return nil, errors.New("the burst must be at least 1")
 	}
 
-	buckets, err := simplelru.NewLRU[string, *rate.Limiter](clients, nil)
+	buckets, err := simplelru.NewLRU[string, *rate.Limiter](maxClients, nil)
 	if err != nil {
-		return nil, fmt.Errorf("keeping buckets: %w", err)
+		return nil, fmt.Errorf("creating the buckets: %w", err)
 	}
 
 	return &Limiter{perSecond: rate.Limit(perSecond), burst: burst, clock: clock, buckets: buckets}, nil
 }
 
-// Take takes a request out of the client's bucket. Where that is empty it takes nothing, and returns when there will be one.
+// Take removes a token from the client's bucket and returns 0. If the bucket is empty it returns when the next token is due.
 func (l *Limiter) Take(client string) (wait time.Duration) {
 	if l == nil {
 		return 0
@@ -71,14 +70,13 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 	return wait
 }
 
-// Network names where a request comes from, by the address of its connection: an address of IPv4, or the 64 bits of IPv6 that one site
-// has for itself.
-func Network(remote string) string {
+// ClientNetwork returns the network of a remote address: an IPv4 address, or the 64-bit prefix that one IPv6 site owns.
+func ClientNetwork(remote string) string {
 	const site = 64
 
 	place, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return "elsewhere"
+		return "unknown"
 	}
 
 	address := place.Addr().Unmap().WithZone("")

@@ -8,11 +8,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestNew(t *testing.T) {
+func TestNewLimiter(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 
 	if limiter, err := NewLimiter(0, 0, clock); limiter != nil || err != nil {
-		t.Errorf("a rate of 0 is no limit: got %v, %v", limiter, err)
+		t.Errorf("a rate of 0 means no limit: got %v, %v", limiter, err)
 	}
 
 	if (*Limiter)(nil).Take("anybody") != 0 {
@@ -35,25 +35,25 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for i := range 3 * clients {
+	for i := range 3 * maxClients {
 		limiter.Take(strconv.Itoa(i))
 	}
 
-	if kept := limiter.buckets.Len(); kept != clients {
-		t.Errorf("%d clients are remembered, want %d", kept, clients)
+	if kept := limiter.buckets.Len(); kept != maxClients {
+		t.Errorf("%d clients are remembered, want %d", kept, maxClients)
 	}
 
-	if limiter.Take(strconv.Itoa(3*clients-1)) == 0 {
+	if limiter.Take(strconv.Itoa(3*maxClients-1)) == 0 {
 		t.Error("the client that was seen last is forgotten")
 	}
 }
 
-func TestNetwork(t *testing.T) {
+func TestClientNetwork(t *testing.T) {
 	for remote, want := range map[string]string{
 		"10.1.2.3:4": "10.1.2.3", "[::ffff:10.1.2.3]:4": "10.1.2.3", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
-		"[2001:db8:1:2:ffff::]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64", "pipe": "elsewhere",
+		"[2001:db8:1:2:ffff::]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64", "pipe": "unknown",
 	} {
-		if got := Network(remote); got != want {
+		if got := ClientNetwork(remote); got != want {
 			t.Errorf("%s: want %s, got %s", remote, want, got)
 		}
 	}

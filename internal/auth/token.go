@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	// longestToken bounds what is parsed of a stranger's token, in bytes.
-	longestToken = 16 << 10
-	// skew is how far clocks of the issuer and of this service may differ.
+	// maxToken bounds the tokens that are parsed, in bytes.
+	maxToken = 16 << 10
+	// skew is how far the clocks of the issuer and of this service may differ.
 	skew = time.Minute
 )
 
-// TokenOptions say which tokens are accepted.
+// TokenOptions set which tokens are accepted.
 type TokenOptions struct {
-	// Issuer is the URL of the OpenID Connect issuer. It is asked for its keys.
+	// Issuer is the URL of the OpenID Connect issuer, with https except on the loopback.
 	Issuer string
-	// Audiences are those of which a token has to name one.
+	// Audiences are the accepted audiences. A token must name one of them.
 	Audiences []string
-	// Algorithms are those by which tokens may be signed.
+	// Algorithms are the accepted signature algorithms.
 	Algorithms []string
-	// Rules give roles by claims. The attribute scope stands for the claims scope and scp.
+	// Rules grant roles by claims. The attribute scope stands for the claims scope and scp.
 	Rules Rules
-	// NameClaim holds the name of whoever has the token.
+	// NameClaim is the claim with the name of the client.
 	NameClaim string
 	Client    *http.Client
 	Clock     clock.Clock
 }
 
-// Tokens knows clients by JSON Web Tokens that an OpenID Connect issuer has signed.
+// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer.
 type Tokens struct {
 	options TokenOptions
 	keys    *keys
 	rules   *oidc.Config
 }
 
-// NewTokens checks the options. The issuer is asked later: the service starts, and goes on, while it is away.
+// NewTokens returns an authenticator, or an error for invalid options. It does not call the issuer: a service starts and works while the
+// issuer does not answer.
 func NewTokens(options TokenOptions) (*Tokens, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -66,15 +67,15 @@ func NewTokens(options TokenOptions) (*Tokens, error) {
 func (o TokenOptions) check() error {
 	address, err := url.Parse(o.Issuer)
 	if err != nil || address.Host == "" || !safe(address) {
-		return errors.New("the issuer has to be an https URL")
+		return errors.New("the issuer must be an https URL")
 	}
 
 	if len(o.Audiences) == 0 {
-		return errors.New("an audience is missing: without one, tokens that were made for others would be accepted")
+		return errors.New("an audience is missing: without one, tokens for other services would be accepted")
 	}
 
 	if o.NameClaim == "" {
-		return errors.New("the claim that holds the name is missing")
+		return errors.New("the name claim is missing")
 	}
 
 	known := []string{
@@ -83,7 +84,7 @@ func (o TokenOptions) check() error {
 
 	for _, algorithm := range o.Algorithms {
 		if !slices.Contains(known, algorithm) {
-			return fmt.Errorf("the algorithm %q is not accepted: use %s", algorithm, strings.Join(known, ", "))
+			return fmt.Errorf("the algorithm %q is not supported: use %s", algorithm, strings.Join(known, ", "))
 		}
 	}
 
@@ -94,22 +95,22 @@ func (o TokenOptions) check() error {
 	return nil
 }
 
-// safe tells whether what comes from an address comes from there: over TLS, or from this machine.
+// safe reports whether responses of the address can be trusted: over TLS, or from this machine.
 func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }
 
-// Part keeps the issuer's keys up to date.
+// Part refreshes the keys of the issuer in the background.
 func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysEvery, t.keys.refresh
 
 	return periodic.Part()
 }
 
-// Challenge implements Mechanism.
+// Challenge implements Authenticator.
 func (*Tokens) Challenge() string { return `Bearer realm="environment broker"` }
 
-// Authenticate implements Mechanism.
+// Authenticate implements Authenticator.
 func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -117,8 +118,8 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	}
 
 	token = strings.TrimSpace(token)
-	if len(token) > longestToken {
-		return Identity{}, reject(fmt.Sprintf("The token is longer than %d bytes.", longestToken))
+	if len(token) > maxToken {
+		return Identity{}, reject(fmt.Sprintf("The token is longer than %d bytes.", maxToken))
 	}
 
 	verified, err := t.verify(r.Context(), token)
@@ -127,7 +128,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	}
 
 	if !slices.ContainsFunc(t.options.Audiences, func(ours string) bool { return slices.Contains(verified.Audience, ours) }) {
-		return Identity{}, reject("The token is meant for another audience.")
+		return Identity{}, reject("The token is for another audience.")
 	}
 
 	claims := map[string]any{}
@@ -158,14 +159,14 @@ func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error
 	return verified, nil
 }
 
-// signed is the payload of a token whose signature was checked. It is not left to the verifier, whose errors do not tell a wrong
-// signature from keys that cannot be had.
+// signed is the payload of a token whose signature was verified. The verifier of go-oidc does not do that, because its errors do not
+// distinguish an invalid signature from unknown keys.
 type signed []byte
 
 // VerifySignature implements oidc.KeySet.
 func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
 
-// rejected says why a token is not accepted, without telling what is in it.
+// rejected returns the error for the client, without contents of the token.
 func rejected(err error) error {
 	if _, unknown := errors.AsType[*keysError](err); unknown {
 		return err
@@ -175,11 +176,11 @@ func rejected(err error) error {
 		return reject("The token has expired.")
 	}
 
-	return reject("The token is not one of the issuer's, is not valid yet, or is signed in a way that is not accepted.")
+	return reject("The token is from another issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the claims that are texts or lists of texts. Scopes are written in one claim or the other, as a list or with spaces
-// between them.
+// textsIn returns the claims that are strings or lists of strings. Issuers put scopes into scope or scp, as a list or separated by spaces;
+// both end up in scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
 

@@ -47,19 +47,19 @@ func tokens(t *testing.T, issuer *issuer, change ...func(*auth.TokenOptions)) (*
 }
 
 // show makes a request with the token.
-func show(t *testing.T, mechanism auth.Mechanism, token string) (auth.Identity, error) {
+func show(t *testing.T, authenticator auth.Authenticator, token string) (auth.Identity, error) {
 	t.Helper()
 
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	request.Header.Set("Authorization", "Bearer "+token)
 
-	return mechanism.Authenticate(request)
+	return authenticator.Authenticate(request)
 }
 
 func TestTokens(t *testing.T) {
-	key, stranger := newKey(t, "k1"), newKey(t, "k1")
+	key, other := newKey(t, "k1"), newKey(t, "k1")
 	issuer := newIssuer(t, key)
-	mechanism, _ := tokens(t, issuer)
+	authenticator, _ := tokens(t, issuer)
 
 	// claims are those of a good token, changed.
 	claims := func(changes map[string]any) map[string]any {
@@ -85,20 +85,20 @@ func TestTokens(t *testing.T) {
 		wrong  string
 	}{
 		"Scope": {
-			reason: "a scope in a text gives a role", token: signed(nil),
+			reason: "a scope in a string grants a role", token: signed(nil),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
 		"ScopeList": {
-			reason: "some issuers call it scp and write a list", token: signed(map[string]any{"scope": nil, "scp": []string{"broker:write"}}),
+			reason: "some issuers send a list named scp", token: signed(map[string]any{"scope": nil, "scp": []string{"broker:write"}}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
 		"Groups": {
-			reason: "several groups give several roles, those that are not known none",
+			reason: "known groups grant roles, unknown groups none",
 			token:  signed(map[string]any{"scope": nil, "groups": []any{"runtimeAdmin", "others", 7, "runtimeViewer"}}),
 			want:   auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleViewer, auth.RoleAdmin}},
 		},
 		"NoRole": {
-			reason: "somebody without a role is known all the same", token: signed(map[string]any{"scope": "openid"}),
+			reason: "a client without a role is authenticated", token: signed(map[string]any{"scope": "openid"}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken},
 		},
 		"AudienceList": {
@@ -109,24 +109,24 @@ func TestTokens(t *testing.T) {
 			reason: "the clocks may differ", token: signed(map[string]any{"exp": now.Add(-30 * time.Second).Unix()}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
-		"Expired":       {reason: "a token ends", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wrong: "expired"},
-		"NoExpiry":      {reason: "a token that never ends is not accepted", token: signed(map[string]any{"exp": nil}), wrong: "expired"},
-		"NotYet":        {reason: "a token has a begin", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wrong: "not valid yet"},
-		"OtherIssuer":   {reason: "another issuer's tokens are not ours", token: signed(map[string]any{"iss": "https://evil.example.com"}), wrong: "not one of the issuer's"},
-		"OtherAudience": {reason: "a token for somebody else is not replayed here", token: signed(map[string]any{"aud": "somebody"}), wrong: "audience"},
-		"NoAudience":    {reason: "a token for nobody is for nobody", token: signed(map[string]any{"aud": nil}), wrong: "audience"},
-		"NoName":        {reason: "somebody has to have done it", token: signed(map[string]any{"sub": nil}), wrong: `no claim "sub"`},
-		"OtherKey":      {reason: "the same id does not make the same key", token: sign(t, jose.ES256, stranger, claims(nil)), wrong: "not one of the issuer's"},
-		"NoAlgorithm":   {reason: "an unsigned token is nobody's", token: unsigned(`{"alg":"none"}`), wrong: "not accepted"},
-		"Symmetric":     {reason: "a public key is no password", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "not accepted"},
-		"Rubbish":       {reason: "what is no token is told so", token: "rubbish", wrong: "not accepted"},
-		"Empty":         {reason: "nothing is no token", token: "", wrong: "not accepted"},
-		"TooLong":       {reason: "a stranger's text is not parsed without bound", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
+		"Expired":       {reason: "a token expires", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wrong: "expired"},
+		"NoExpiry":      {reason: "a token without an expiry is rejected", token: signed(map[string]any{"exp": nil}), wrong: "expired"},
+		"NotYet":        {reason: "a token is not valid yet", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wrong: "not valid yet"},
+		"OtherIssuer":   {reason: "a token of another issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wrong: "from another issuer"},
+		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wrong: "audience"},
+		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wrong: "audience"},
+		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wrong: `no claim "sub"`},
+		"OtherKey":      {reason: "a key id proves nothing", token: sign(t, jose.ES256, other, claims(nil)), wrong: "from another issuer"},
+		"NoAlgorithm":   {reason: "an unsigned token is rejected", token: unsigned(`{"alg":"none"}`), wrong: "no valid signature"},
+		"Symmetric":     {reason: "a public key is no shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "no valid signature"},
+		"Rubbish":       {reason: "rubbish is rejected", token: "rubbish", wrong: "no valid signature"},
+		"Empty":         {reason: "an empty token is rejected", token: "", wrong: "no valid signature"},
+		"TooLong":       {reason: "the parsed length is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := show(t, mechanism, test.token)
+			got, err := show(t, authenticator, test.token)
 
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("\n%s\nidentity: -want +got\n%s", test.reason, diff)
@@ -138,7 +138,7 @@ func TestTokens(t *testing.T) {
 			}
 
 			if rejected && strings.Contains(rejection.Why, "evil") {
-				t.Errorf("\n%s\nthe rejection repeats what the token says: %s", test.reason, rejection.Why)
+				t.Errorf("\n%s\nthe rejection repeats contents of the token: %s", test.reason, rejection.Why)
 			}
 		})
 	}
@@ -149,14 +149,14 @@ func TestKeysAreExchangedAndKept(t *testing.T) {
 	issuer := newIssuer(t, first)
 	issuer.away.Store(true)
 
-	mechanism, clock := tokens(t, issuer)
+	authenticator, clock := tokens(t, issuer)
 	token := func(key jose.JSONWebKey) string {
 		return sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL, "aud": audience, "sub": "alice", "exp": now.Add(time.Hour).Unix()})
 	}
 	step := func(reason, token string, unchecked, rejected bool) {
 		t.Helper()
 
-		_, err := show(t, mechanism, token)
+		_, err := show(t, authenticator, token)
 		_, wrong := errors.AsType[*auth.Rejection](err)
 
 		if (err != nil && !wrong) != unchecked || wrong != rejected {
@@ -164,30 +164,30 @@ func TestKeysAreExchangedAndKept(t *testing.T) {
 		}
 	}
 
-	step("without keys a token cannot be checked, which is not the token's fault", token(first), true, false)
-	step("the issuer is not asked again at once", token(first), true, false)
+	step("without keys a token cannot be verified", token(first), true, false)
+	step("the keys are not fetched again at once", token(first), true, false)
 	issuer.away.Store(false)
 	clock.Step(11 * time.Second)
-	step("the issuer has come back", token(first), false, false)
+	step("the issuer answers again", token(first), false, false)
 
 	asked := issuer.asked.Load()
 
 	for range 20 {
-		step("a key that is not known", token(newKey(t, "k9")), false, true)
+		step("an unknown key", token(newKey(t, "k9")), false, true)
 	}
 
 	if again := issuer.asked.Load() - asked; again != 0 {
-		t.Errorf("the issuer was asked %d times within 10 s because of keys that are not known", again)
+		t.Errorf("unknown keys caused %d fetches within 10 s", again)
 	}
 
 	issuer.publish(second)
 	clock.Step(11 * time.Second)
 	step("a new key is fetched when a token names it", token(second), false, false)
-	step("what the issuer has withdrawn is not accepted any more", token(first), false, true)
+	step("a withdrawn key is rejected", token(first), false, true)
 	issuer.away.Store(true)
 	clock.Step(time.Hour / 2)
-	step("known keys go on while the issuer is away", token(second), false, false)
-	step("other ones cannot be checked", token(first), true, false)
+	step("known keys stay valid while the issuer does not answer", token(second), false, false)
+	step("tokens with other keys cannot be verified", token(first), true, false)
 }
 
 func TestIssuerThatSaysToBeAnother(t *testing.T) {
@@ -195,10 +195,10 @@ func TestIssuerThatSaysToBeAnother(t *testing.T) {
 	issuer := newIssuer(t, key)
 	issuer.claimed = "https://other.example.com"
 
-	mechanism, _ := tokens(t, issuer)
+	authenticator, _ := tokens(t, issuer)
 
-	if _, err := show(t, mechanism, sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL})); err == nil {
-		t.Error("the keys of an issuer count that says to be another one")
+	if _, err := show(t, authenticator, sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL})); err == nil {
+		t.Error("keys of an issuer with another name are accepted")
 	}
 }
 
@@ -207,13 +207,13 @@ func TestRefusedTokenOptions(t *testing.T) {
 		reason string
 		change func(*auth.TokenOptions)
 	}{
-		"Plain":      {"keys that came unprotected are anybody's", func(o *auth.TokenOptions) { o.Issuer = "http://issuer.example.com" }},
-		"NoURL":      {"an issuer has an address", func(o *auth.TokenOptions) { o.Issuer = "issuer" }},
+		"Plain":      {"keys without TLS may be forged", func(o *auth.TokenOptions) { o.Issuer = "http://issuer.example.com" }},
+		"NoURL":      {"an issuer has a URL", func(o *auth.TokenOptions) { o.Issuer = "issuer" }},
 		"NoAudience": {"tokens for others would be accepted", func(o *auth.TokenOptions) { o.Audiences = nil }},
-		"None":       {"unsigned tokens are nobody's", func(o *auth.TokenOptions) { o.Algorithms = []string{"none"} }},
-		"HS256":      {"there is no secret that both sides know", func(o *auth.TokenOptions) { o.Algorithms = []string{"RS256", "HS256"} }},
+		"None":       {"unsigned tokens prove nothing", func(o *auth.TokenOptions) { o.Algorithms = []string{"none"} }},
+		"HS256":      {"no secret is shared with the issuer", func(o *auth.TokenOptions) { o.Algorithms = []string{"RS256", "HS256"} }},
 		"NoAlg":      {"nothing would be accepted", func(o *auth.TokenOptions) { o.Algorithms = nil }},
-		"NoName":     {"nobody would have a name", func(o *auth.TokenOptions) { o.NameClaim = "" }},
+		"NoName":     {"clients would have no name", func(o *auth.TokenOptions) { o.NameClaim = "" }},
 	}
 
 	for name, test := range cases {

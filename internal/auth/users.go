@@ -13,20 +13,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Users are those who are known by a password. A user may have several, so that one can be exchanged for another: both are good
-// until the old one is taken away.
+// Users authenticates clients by HTTP Basic authentication. A user may have several passwords, so that a password is replaced without an
+// interruption: add the new one, then remove the old one.
 type Users struct {
 	known []user
 }
 
-// user keeps digests only, so that comparing takes the same time whatever the length of what was sent.
+// user keeps digests, so that a comparison takes the same time for inputs of any length.
 type user struct {
 	identity       Identity
 	name, password [sha256.Size]byte
 }
 
-// ParseUsers reads `user:password[:role+role]`, comma-separated, each part percent-encoded where it holds one of `,:+%`. Without a
-// role a user has RoleOSB. Every error is reported at once, by the place of the entry: nothing of its text is repeated.
+// ParseUsers parses `user:password[:role+role]`, comma-separated. Each part is percent-encoded if it contains one of `,:+%`. A user
+// without a role gets RoleOSB. The error lists all invalid entries by their position and repeats nothing of their text.
 func ParseUsers(text secret.String) (Users, error) {
 	if strings.TrimSpace(text.Reveal()) == "" {
 		return Users{}, nil
@@ -35,12 +35,12 @@ func ParseUsers(text secret.String) (Users, error) {
 	return parseUsers("user", strings.Split(text.Reveal(), ","))
 }
 
-// ParseUserFile reads users as ParseUsers does, one a line. Empty lines, and those that begin with #, do not count. A file without any
-// user is an error: it may have been read while somebody writes it, and would lock everybody out.
+// ParseUserFile parses users as ParseUsers does, one per line. It skips empty lines and lines that start with #. A file without users is an
+// error: it may be half written, and would lock out all users.
 func ParseUserFile(content []byte) (Users, error) {
 	users, err := parseUsers("line", strings.Split(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n"))
 	if err == nil && users.None() {
-		err = errors.New("there is no user in it")
+		err = errors.New("the file has no users")
 	}
 
 	return users, err
@@ -71,15 +71,15 @@ func parseUsers(place string, entries []string) (Users, error) {
 	return users, errors.Join(errs...)
 }
 
-// add adds a user, or another password of one that is there.
+// add adds a user, or another password of a known one.
 func (u *Users) add(added user) error {
 	for _, known := range u.known {
 		switch {
 		case known.name != added.name:
 		case known.password == added.password:
-			return errors.New("the same user with the same password stands before it")
+			return errors.New("the user and password are listed twice")
 		case !sameRoles(known.identity, added.identity):
-			return errors.New("the same user stands before it with other roles: every password of a user has the same")
+			return errors.New("the user is listed with other roles before: all passwords of a user have the same roles")
 		}
 	}
 
@@ -96,7 +96,7 @@ func sameRoles(one, other Identity) bool {
 	return within(one.Roles, other.Roles) && within(other.Roles, one.Roles)
 }
 
-// And returns these users and others. Their names may meet, as passwords of the same user.
+// And returns both lists together. A name in both is one user with several passwords.
 func (u Users) And(others Users) (Users, error) {
 	both := Users{known: slices.Clone(u.known)}
 
@@ -114,7 +114,7 @@ func parseUser(entry string) (user, error) {
 
 	parts := strings.Split(entry, ":")
 	if len(parts) < 2 || len(parts) > most {
-		return user{}, errors.New("is not written as user:password[:role+role]")
+		return user{}, errors.New("the form is user:password[:role+role]")
 	}
 
 	name, nameErr := url.PathUnescape(parts[0])
@@ -122,11 +122,11 @@ func parseUser(entry string) (user, error) {
 
 	switch {
 	case nameErr != nil || passwordErr != nil:
-		return user{}, errors.New("the percent-encoding of name or password is broken")
+		return user{}, errors.New("the percent-encoding of the name or the password is invalid")
 	case name == "" || password == "":
-		return user{}, errors.New("name or password is empty")
+		return user{}, errors.New("the name or the password is empty")
 	case strings.Contains(name, ":"):
-		return user{}, errors.New("a name with a colon cannot be sent")
+		return user{}, errors.New("a name cannot contain a colon in HTTP Basic authentication")
 	}
 
 	roles := []Role{RoleOSB}
@@ -137,9 +137,9 @@ func parseUser(entry string) (user, error) {
 		for text := range strings.SplitSeq(parts[2], "+") {
 			role := Role(text)
 			if !role.known() {
-				// Its text is not repeated: where a password holds a colon it is part of that.
-				return user{}, errors.New("its role is not known: use " + knownRoles +
-					", and write `,:+%` in a name or a password percent-encoded")
+				// The error does not repeat the text: it is part of a password that contains a colon.
+				return user{}, errors.New("the role is unknown: use " + knownRoles +
+					", and percent-encode `,:+%` in names and passwords")
 			}
 
 			roles = append(roles, role)
@@ -153,10 +153,10 @@ func parseUser(entry string) (user, error) {
 	}, nil
 }
 
-// None reports whether no user is known.
+// None reports whether the list is empty.
 func (u Users) None() bool { return len(u.known) == 0 }
 
-// Find returns the user with the name and the password. It takes the same time for every failure.
+// Find returns the user with the name and the password. Every failure takes the same time.
 func (u Users) Find(name, password string) (Identity, bool) {
 	var (
 		found        Identity
@@ -176,7 +176,7 @@ func (u Users) Find(name, password string) (Identity, bool) {
 	return found, known
 }
 
-// Authenticate implements Mechanism: HTTP Basic authentication.
+// Authenticate implements Authenticator.
 func (u Users) Authenticate(r *http.Request) (Identity, error) {
 	name, password, sent := r.BasicAuth()
 	if !sent {
@@ -191,14 +191,14 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 	return identity, nil
 }
 
-// Challenge implements Mechanism.
+// Challenge implements Authenticator.
 func (Users) Challenge() string { return `Basic realm="environment broker", charset="UTF-8"` }
 
-// Changing are users that may be others at every request: those of a file that is read anew.
-type Changing func() Users
+// ReloadedUsers returns the present users of a file that is reloaded.
+type ReloadedUsers func() Users
 
-// Authenticate implements Mechanism.
-func (c Changing) Authenticate(r *http.Request) (Identity, error) { return c().Authenticate(r) }
+// Authenticate implements Authenticator.
+func (c ReloadedUsers) Authenticate(r *http.Request) (Identity, error) { return c().Authenticate(r) }
 
-// Challenge implements Mechanism.
-func (c Changing) Challenge() string { return Users{}.Challenge() }
+// Challenge implements Authenticator.
+func (c ReloadedUsers) Challenge() string { return Users{}.Challenge() }

@@ -176,7 +176,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	return s.Serve(ctx, handler, background...)
 }
 
-// handler is the API behind its gate.
+// handler returns the API with authentication.
 func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
 	kept := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	build := shootBuilder(config, parts.Landscape)
@@ -203,7 +203,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 
 	// What is no mutation changes nothing; of those the API itself tells the trail.
 	return httpserver.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
-		s.Access.Gate.Require(auth.RoleOSB, auth.RoleOperator))
+		s.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }
 
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {

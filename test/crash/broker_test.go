@@ -75,7 +75,7 @@ func newBroker(t *testing.T, db *storage.DB, ground ground, offer *catalog.Catal
 	w.api = broker.NewHandler(broker.Options{
 		DB: db, Instances: w.instances, Operations: w.operations, Bindings: w.bindings, BindingLimit: 10, Catalog: offer,
 		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		Trail: audit.NewRecorder(w.trail, db, clock.RealClock{}, logging.Discard()), Gate: auth.NewGate(auth.Everybody{}),
+		Trail: audit.NewRecorder(w.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 

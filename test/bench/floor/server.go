@@ -74,7 +74,7 @@ func newHandler(config Config, rows rows) (http.Handler, error) {
 
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+ReadyPath, func(http.ResponseWriter, *http.Request) {})
-	all.Handle("/v2/", httpserver.Wrap(served, httpserver.Log(log, clock.RealClock{}), auth.NewGate(users).Require(auth.RoleOSB)))
+	all.Handle("/v2/", httpserver.Wrap(served, httpserver.Log(log, clock.RealClock{}), auth.NewAuthorizer(users).Require(auth.RoleOSB)))
 
 	return all, nil
 }

@@ -38,12 +38,12 @@ func TestRotation(t *testing.T) {
 	for _, pair := range []string{"cf old", "cf new", "watcher w", "admin a"} {
 		name, password, _ := strings.Cut(pair, " ")
 		if identity, known := all.Find(name, password); !known || identity.Name != name {
-			t.Errorf("%s does not get in", pair)
+			t.Errorf("%s is rejected", pair)
 		}
 	}
 
 	if _, known := fixed.Find("cf", "new"); known {
-		t.Error("users that are put together change those that they are made of")
+		t.Error("And changes its receiver")
 	}
 
 	other, err := auth.ParseUserFile([]byte("cf:third:admin"))
@@ -52,19 +52,19 @@ func TestRotation(t *testing.T) {
 	}
 
 	if _, err := fixed.And(other); err == nil {
-		t.Error("a second password gives a user other roles")
+		t.Error("a second password changes the roles of a user")
 	}
 
 	if _, err := auth.ParseUserFile([]byte("# nobody\n")); err == nil {
-		t.Error("a file without users locks everybody out")
+		t.Error("a file without users is accepted")
 	}
 
 	if _, err := auth.ParseUserFile([]byte("good:1\n# comment\nhush")); err == nil || !strings.Contains(err.Error(), "line 3") {
-		t.Errorf("a wrong line is not told by its number: %v", err)
+		t.Errorf("the error does not name the line: %v", err)
 	}
 }
 
-// certificate is one that a client showed.
+// certificate returns the certificate of a client.
 func certificate(t *testing.T) *x509.Certificate {
 	t.Helper()
 
@@ -87,7 +87,7 @@ func TestCertificates(t *testing.T) {
 		wrong  bool
 	}{
 		"Parts": {
-			reason: "parts of the certificate give roles", change: func(*x509.Certificate) {},
+			reason: "attributes of the certificate grant roles", change: func(*x509.Certificate) {},
 			want: auth.Identity{Name: "cf", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleOSB, auth.RoleOperator, auth.RoleViewer}},
 		},
 		"Other": {
@@ -95,11 +95,11 @@ func TestCertificates(t *testing.T) {
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{CommonName: "other"}, nil },
 		},
 		"NoCommonName": {
-			reason: "workloads are named by URIs", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
+			reason: "a workload has a URI for a name", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
 			change: func(c *x509.Certificate) { c.Subject = pkix.Name{} },
 		},
 		"NoName": {
-			reason: "a certificate always has a number", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
+			reason: "the serial number is the last resort", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{}, nil },
 		},
 		"Expired": {
@@ -113,7 +113,7 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mechanism := auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}
+	authenticator := auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}
 
 	for name, test := range cases {
 		shown := certificate(t)
@@ -122,13 +122,13 @@ func TestCertificates(t *testing.T) {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}}
 
-		if _, err := mechanism.Authenticate(request); !errors.Is(err, auth.ErrNoCredentials) {
-			t.Errorf("%s: a certificate that was not verified counts: %v", name, err)
+		if _, err := authenticator.Authenticate(request); !errors.Is(err, auth.ErrNoCredentials) {
+			t.Errorf("%s: an unverified certificate is accepted: %v", name, err)
 		}
 
 		request.TLS.VerifiedChains = [][]*x509.Certificate{{shown}}
 
-		got, err := mechanism.Authenticate(request)
+		got, err := authenticator.Authenticate(request)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
 		}
@@ -139,43 +139,43 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-func TestParseRulesReportsEveryError(t *testing.T) {
+func TestParseRulesReportsAllErrors(t *testing.T) {
 	_, err := auth.ParseRules("osb=cn:a,boss=cn:a,osb=cn,osb,osb=cn:%zz")
 	if err == nil {
 		t.Fatal("want errors, got none")
 	}
 
 	want := strings.Join([]string{
-		`rule 2: the role "boss" is not known: use osb, viewer, operator or admin`,
-		"rule 3: is not written as role=attribute:value",
-		"rule 4: is not written as role=attribute:value",
-		"rule 5: the percent-encoding of its value is broken",
+		`rule 2: the role "boss" is unknown: use osb, viewer, operator or admin`,
+		"rule 3: the form is role=attribute:value",
+		"rule 4: the form is role=attribute:value",
+		"rule 5: the percent-encoding of the value is invalid",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors: -want +got\n%s", diff)
 	}
 
 	if err := auth.CheckCertificateRules(auth.Rules{{Role: auth.RoleOSB, Attribute: "scope", Value: "a"}}); err == nil {
-		t.Error("a certificate has no scopes")
+		t.Error("a rule for scopes of certificates is accepted")
 	}
 }
 
-func TestAHeaderCountsMoreThanACertificate(t *testing.T) {
+func TestHeaderTakesPrecedenceOverCertificate(t *testing.T) {
 	users, err := auth.ParseUsers("admin:a:admin")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	rules := auth.Rules{{Role: auth.RoleOSB, Attribute: "cn", Value: "cf"}}
-	mechanism := auth.AnyOf{users, auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}}
+	authenticator := auth.AnyOf{users, auth.Certificates{Rules: rules, Clock: clocktesting.NewFakePassiveClock(now)}}
 
 	cases := map[string]struct {
 		reason, password, want string
 		rejected               bool
 	}{
-		"NoHeader": {reason: "without a header the certificate tells who it is", want: "cf"},
-		"Right":    {reason: "who sends a password wants to be that user", password: "a", want: "admin"},
-		"Wrong":    {reason: "a wrong password is not covered up by a certificate", password: "b", rejected: true},
+		"NoHeader": {reason: "without a header the certificate identifies the client", want: "cf"},
+		"Right":    {reason: "a password identifies its user", password: "a", want: "admin"},
+		"Wrong":    {reason: "a certificate does not make up for a wrong password", password: "b", rejected: true},
 	}
 
 	for name, test := range cases {
@@ -186,7 +186,7 @@ func TestAHeaderCountsMoreThanACertificate(t *testing.T) {
 			request.SetBasicAuth("admin", test.password)
 		}
 
-		identity, err := mechanism.Authenticate(request)
+		identity, err := authenticator.Authenticate(request)
 		if _, rejected := errors.AsType[*auth.Rejection](err); identity.Name != test.want || rejected != test.rejected {
 			t.Errorf("%s: %s: got %q, %v", name, test.reason, identity.Name, err)
 		}
@@ -207,9 +207,9 @@ func TestLimits(t *testing.T) {
 	}
 
 	refused := map[string]int{}
-	gate := &auth.Gate{Mechanism: users, Limits: limits, Refused: func(why string) { refused[why]++ }}
+	authorizer := &auth.Authorizer{Authenticator: users, Limits: limits, Refused: func(why string) { refused[why]++ }}
 	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	protected, public := gate.Require(auth.RoleViewer)(answer), gate.Public(answer)
+	protected, public := authorizer.Require(auth.RoleViewer)(answer), authorizer.Public(answer)
 
 	ask := func(handler http.Handler, user, password, address string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
@@ -235,13 +235,13 @@ func TestLimits(t *testing.T) {
 		{"the first", protected, "one", "1", "10.0.0.1:1", 0, 200},
 		{"the burst, from another address: the user counts", protected, "one", "1", "10.0.0.2:1", 0, 200},
 		{"too many", protected, "one", "1", "10.0.0.1:1", 0, 429},
-		{"what was refused has taken nothing", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
+		{"a rejected request takes no token", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
 		{"another user has a bucket of its own", protected, "other", "2", "10.0.0.1:1", 0, 200},
-		{"strangers are told apart by their addresses", public, "", "", "10.0.0.1:1", 0, 200},
+		{"clients without an identity are distinguished by address", public, "", "", "10.0.0.1:1", 0, 200},
 		{"whatever the port", public, "", "", "10.0.0.1:2", 0, 200},
-		{"too many of an address", public, "", "", "10.0.0.1:3", 0, 429},
-		{"a wrong password costs nobody else anything", protected, "other", "9", "10.0.0.1:1", 0, 401},
-		{"the other user goes on", protected, "other", "2", "10.0.0.1:1", 0, 200},
+		{"too many from one address", public, "", "", "10.0.0.1:3", 0, 429},
+		{"a wrong password takes no token of the user", protected, "other", "9", "10.0.0.1:1", 0, 401},
+		{"the other user is not affected", protected, "other", "2", "10.0.0.1:1", 0, 200},
 	} {
 		clock.SetTime(clock.Now().Add(test.pass))
 
