@@ -75,7 +75,7 @@ type Options struct {
 // NewHandler returns the handler of the Open Service Broker API in its three path forms.
 func NewHandler(options Options) http.Handler {
 	osb := httpserver.Wrap((&api{Options: options}).router(),
-		httpserver.Echo,
+		httpserver.EchoRequestIdentity,
 		httpserver.Log(options.Log, options.Clock),
 		httpserver.Deadline(requestLimit),
 		audit.Introduce,
@@ -83,12 +83,12 @@ func NewHandler(options Options) http.Handler {
 		options.Authorizer.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
-		httpserver.Limit(largestBody),
+		httpserver.LimitBody(largestBody),
 	)
 
 	otherwise := options.Otherwise
 	if otherwise == nil {
-		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.Echo, httpserver.Log(options.Log, options.Clock))
+		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.EchoRequestIdentity, httpserver.Log(options.Log, options.Clock))
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func (a *api) router() http.Handler {
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
-	router.Use(httpserver.Traced)
+	router.Use(httpserver.Trace)
 
 	for _, prefix := range []string{"/v2", "/oauth/v2", "/oauth/{region}/v2"} {
 		for path, methods := range paths {

@@ -234,7 +234,7 @@ func TestMethodsAreNamed(t *testing.T) {
 
 func TestPathsOutsideOfTheProtocol(t *testing.T) {
 	b := newBench(t, func(options *broker.Options) {
-		options.Otherwise = httpserver.Echo(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
+		options.Otherwise = httpserver.EchoRequestIdentity(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
 	})
 
 	b.want("another handler answers them", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)

@@ -100,7 +100,7 @@ func NewHandler(options Options) http.Handler {
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
-	router.Use(httpserver.Traced)
+	router.Use(httpserver.Trace)
 
 	if options.Otherwise != nil {
 		router.NotFoundHandler = options.Otherwise
@@ -111,10 +111,10 @@ func NewHandler(options Options) http.Handler {
 	}
 
 	return httpserver.Wrap(router,
-		httpserver.Echo,
+		httpserver.EchoRequestIdentity,
 		httpserver.Log(options.Log, options.Clock),
 		httpserver.Deadline(requestLimit),
-		httpserver.Limit(largestBody),
+		httpserver.LimitBody(largestBody),
 	)
 }
 

@@ -1,30 +1,35 @@
 package httpserver
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// Endpoint answers a request, or returns an error that RefusalOf turns into an answer.
+// Endpoint handles a request. It returns a response, or an error that RefusalOf converts.
 type Endpoint func(r *http.Request) (Answer, error)
 
-// ServeHTTP answers the request. The cause of a refusal goes to the request's log line.
+// ServeHTTP implements http.Handler. The cause of a refusal goes to the log line of the request only.
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := e(r)
 	if err != nil {
 		refusal := RefusalOf(err)
-		note(r.Context(), refusal)
+		noteCause(r.Context(), refusal)
 		answer = refusal.answer()
 	}
 
 	answer.Write(w)
 }
 
-// Methods are the endpoints of one path, by method. HEAD is answered like GET, what is missing with 405 and Allow.
+// Methods are the endpoints of one path by HTTP method. HEAD uses the endpoint of GET. Other methods get 405 and the header Allow.
 type Methods map[string]http.Handler
 
-// ServeHTTP calls the endpoint of the request's method.
+// ServeHTTP implements http.Handler.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -37,24 +42,79 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	allowed := make([]string, 0, len(m))
-	for method := range m {
-		allowed = append(allowed, method)
-	}
-
-	sort.Strings(allowed)
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(m)), ", "))
 
 	refusal := Refusal{
 		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
-		Description: "This path does not know the method " + r.Method + ".",
+		Description: "This path does not support the method " + r.Method + ".",
 	}
 	refusal.answer().Write(w)
 }
 
-// NotFound answers a path that does not exist.
+// NotFound is the endpoint of unknown paths.
 func NotFound(_ *http.Request) (Answer, error) {
 	return Answer{}, &Refusal{
 		Status: http.StatusNotFound, Code: "NotFound", Description: "There is nothing at this path.",
 	}
+}
+
+// Answer is the response of an endpoint.
+type Answer struct {
+	Status int
+	// Body is encoded as JSON; a []byte is sent unchanged, nil sends no body.
+	Body any
+	// Header has additional headers. Without a Content-Type a body is application/json.
+	Header http.Header
+}
+
+// OK returns a response with status 200 and the body.
+func OK(body any) Answer { return Answer{Status: http.StatusOK, Body: body} }
+
+// RetryAfter sets the header Retry-After: the wait rounded to whole seconds, at least one.
+func (a Answer) RetryAfter(wait time.Duration) Answer {
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+
+	a.Header.Set("Retry-After", strconv.Itoa(max(1, int(wait.Round(time.Second)/time.Second))))
+
+	return a
+}
+
+// Write sends the response. A body that cannot be encoded becomes an internal error.
+func (a Answer) Write(w http.ResponseWriter) {
+	body, err := encode(a.Body)
+	if err != nil {
+		a, body = Answer{Status: http.StatusInternalServerError}, []byte(`{"description":"`+internalText+`"}`)
+	}
+
+	header := w.Header()
+	maps.Copy(header, a.Header)
+
+	if body != nil && header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(body) // an error means that the client is gone
+}
+
+func encode(body any) ([]byte, error) {
+	switch body := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return body, nil
+	}
+
+	var buffer bytes.Buffer
+
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+
+	if err := encoder.Encode(body); err != nil {
+		return nil, err
+	}
+
+	return buffer.Bytes(), nil
 }

@@ -1,4 +1,3 @@
-// Package httpserver serves a service's liveness, readiness and metrics on an address of their own.
 package httpserver
 
 import (
@@ -16,26 +15,26 @@ import (
 // checkTimeout bounds a readiness check.
 const checkTimeout = 2 * time.Second
 
-// Health answers /healthz, /readyz and /metrics.
+// Health serves /healthz, /readyz and /metrics.
 type Health struct {
 	check    func(context.Context) error
 	log      logrus.FieldLogger
 	registry *prometheus.Registry
-	leaving  atomic.Bool
+	stopping atomic.Bool
 }
 
-// New returns the health of a service that is ready when the check passes.
-func New(check func(context.Context) error, log logrus.FieldLogger) *Health {
+// NewHealth returns the health of a service that is ready while the check passes.
+func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Health {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	return &Health{check: check, log: log, registry: registry}
 }
 
-// Registry is where the service registers its metrics.
+// Registry returns the registry for the metrics of the service.
 func (h *Health) Registry() *prometheus.Registry { return h.registry }
 
-// Handler serves the three paths.
+// Handler returns the handler of the three paths.
 func (h *Health) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "ok") })
@@ -46,7 +45,7 @@ func (h *Health) Handler() http.Handler {
 }
 
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
-	if h.leaving.Load() {
+	if h.stopping.Load() {
 		write(w, http.StatusServiceUnavailable, "stopping")
 
 		return
@@ -68,13 +67,13 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 func write(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the client is gone if this fails
+	_, _ = w.Write([]byte(text + "\n")) // an error means that the client is gone
 }
 
-// Run waits for the context to end and then makes the service not ready: as the last part of a service it stops first.
+// Run waits until the context ends and then makes the service not ready. It has to be the last part of a service, so that it stops first.
 func (h *Health) Run(ctx context.Context) error {
 	<-ctx.Done()
-	h.leaving.Store(true)
+	h.stopping.Store(true)
 
 	return nil
 }

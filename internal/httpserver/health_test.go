@@ -33,7 +33,7 @@ func TestReadiness(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		check      func(context.Context) error
-		leaving    bool
+		stopping   bool
 		wantStatus int
 		wantBody   string
 	}{
@@ -42,21 +42,21 @@ func TestReadiness(t *testing.T) {
 			wantStatus: http.StatusOK, wantBody: "ok\n",
 		},
 		"database away": {
-			reason:     "requests would fail; who asks learns no more than that",
+			reason:     "requests would fail; the details stay in the log",
 			check:      func(context.Context) error { return errors.New("dial 10.0.0.1: password hush") },
 			wantStatus: http.StatusServiceUnavailable, wantBody: "the database does not answer\n",
 		},
-		"leaving": {
-			reason: "a service that stops gets no new requests, however well its database is", check: passes, leaving: true,
+		"stopping": {
+			reason: "a stopping service gets no new requests", check: passes, stopping: true,
 			wantStatus: http.StatusServiceUnavailable, wantBody: "stopping\n",
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := httpserver.New(c.check, logging.Discard())
+			h := httpserver.NewHealth(c.check, logging.Discard())
 
-			if c.leaving {
+			if c.stopping {
 				ended, end := context.WithCancel(t.Context())
 				end()
 
@@ -70,7 +70,7 @@ func TestReadiness(t *testing.T) {
 			}
 
 			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\n" {
-				t.Errorf("%s: a process that runs need not be started again, but /healthz says %d %q", c.reason, status, body)
+				t.Errorf("%s: a running process is alive, but /healthz says %d %q", c.reason, status, body)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestReadiness(t *testing.T) {
 
 func TestServiceIsReadyUntilItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := httpserver.New(passes, logging.Discard())
+		h := httpserver.NewHealth(passes, logging.Discard())
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 
@@ -102,22 +102,22 @@ func TestServiceIsReadyUntilItStops(t *testing.T) {
 	})
 }
 
-func TestCheckThatHangsIsCutOff(t *testing.T) {
+func TestHangingCheckIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		h := httpserver.New(func(ctx context.Context) error {
+		h := httpserver.NewHealth(func(ctx context.Context) error {
 			<-ctx.Done()
 
 			return ctx.Err()
 		}, logging.Discard())
 
 		if status, _ := get(t, h, "/readyz"); status != http.StatusServiceUnavailable || time.Since(began) != 2*time.Second {
-			t.Errorf("got %d after %s, want not ready after 2s: whoever probes does not wait longer", status, time.Since(began))
+			t.Errorf("got %d after %s, want not ready after 2s, when probes time out", status, time.Since(began))
 		}
 	})
 }
 
-func TestWhyItIsNotReadyIsLogged(t *testing.T) {
+func TestFailedCheckIsLogged(t *testing.T) {
 	var lines bytes.Buffer
 
 	log, err := logging.New("broker", "info", &lines)
@@ -125,7 +125,7 @@ func TestWhyItIsNotReadyIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	get(t, httpserver.New(func(context.Context) error { return errors.New("no route to the database") }, log), "/readyz")
+	get(t, httpserver.NewHealth(func(context.Context) error { return errors.New("no route to the database") }, log), "/readyz")
 
 	if !strings.Contains(lines.String(), "no route to the database") {
 		t.Errorf("the log says %q", lines.String())
@@ -133,7 +133,7 @@ func TestWhyItIsNotReadyIsLogged(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	h := httpserver.New(passes, logging.Discard())
+	h := httpserver.NewHealth(passes, logging.Discard())
 	own := prometheus.NewCounter(prometheus.CounterOpts{Name: "tests_total", Help: "Tests."})
 	h.Registry().MustRegister(own)
 	own.Inc()

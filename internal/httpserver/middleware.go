@@ -6,21 +6,24 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/gorilla/mux"
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// RequestIdentity is the header by which a request is known to both sides. Every answer repeats it.
+// RequestIdentity is the header with the id that a platform gives a request. Every response repeats it.
 const RequestIdentity = "X-Broker-API-Request-Identity"
 
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
 
-// Wrap puts the middlewares around a handler; the first one sees a request first.
+// Wrap returns the handler inside the middlewares. The first one sees a request first.
 func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	for _, wrap := range slices.Backward(middlewares) {
 		handler = wrap(handler)
@@ -29,8 +32,8 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	return handler
 }
 
-// Echo repeats the identity of the request in the answer.
-func Echo(next http.Handler) http.Handler {
+// EchoRequestIdentity is a middleware that repeats the request identity in the response.
+func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if identity := r.Header.Get(RequestIdentity); identity != "" {
 			w.Header().Set(RequestIdentity, identity)
@@ -40,8 +43,8 @@ func Echo(next http.Handler) http.Handler {
 	})
 }
 
-// Limit refuses a body that is longer than the limit in bytes.
-func Limit(bytes int64) Middleware {
+// LimitBody returns a middleware that rejects bodies of more bytes than the limit with 413.
+func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength > bytes {
@@ -58,7 +61,8 @@ func Limit(bytes int64) Middleware {
 	}
 }
 
-// Deadline bounds the work of a request, and frees it from the client: one that hangs up does not tear the work in two.
+// Deadline returns a middleware that bounds the handling of a request, and detaches it from the connection: a client that hangs up does
+// not interrupt a change half way.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +76,7 @@ func Deadline(limit time.Duration) Middleware {
 
 var errPanic = errors.New("the handler panicked")
 
-// Log writes a line about each request, without its body and its query, and turns a panic into an answer.
+// Log returns a middleware that logs one line for each request, without its body and query, and responds 500 to a panic.
 func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,6 +110,69 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 			next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), notesKey{}, line)))
 		})
 	}
+}
+
+// notes collects the fields of the log line of a request.
+type notes struct {
+	fields logrus.Fields
+	cause  error
+}
+
+type notesKey struct{}
+
+// Note adds a field to the log line of the request. Only the goroutine that serves the request may call it.
+func Note(ctx context.Context, field string, value any) {
+	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
+		line.fields[field] = value
+	}
+}
+
+// noteCause adds the cause of a refusal to the log line.
+func noteCause(ctx context.Context, refusal *Refusal) {
+	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
+		line.cause = refusal.Cause
+	}
+}
+
+// write logs the line: as an error for a status of 500 or more, else as information.
+func (n *notes) write(log logrus.FieldLogger, status int) {
+	entry := log.WithFields(n.fields)
+	if n.cause != nil {
+		entry = entry.WithError(n.cause)
+	}
+
+	if status >= http.StatusInternalServerError {
+		entry.Error("request failed")
+	} else {
+		entry.Info("request answered")
+	}
+}
+
+// Trace is a middleware for routers of gorilla/mux. It creates a span for the request, named by its route and not by its path, which
+// contains ids.
+func Trace(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.Method
+		if path, err := mux.CurrentRoute(r).GetPathTemplate(); err == nil {
+			name += " " + path
+		}
+
+		ctx, end := tracing.Begin(r.Context(), name, r.Method != http.MethodGet && r.Method != http.MethodHead)
+		recorder := &ResponseRecorder{ResponseWriter: w}
+
+		defer func() { end(problem(recorder.Status)) }()
+
+		next.ServeHTTP(recorder, r.WithContext(ctx))
+	})
+}
+
+// problem returns the text of an error status, or empty.
+func problem(status int) string {
+	if status < http.StatusBadRequest {
+		return ""
+	}
+
+	return strings.ToLower(http.StatusText(status))
 }
 
 // ResponseRecorder is a ResponseWriter that remembers the status of the response.

@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// longestText is how much platforms show of a description, in characters.
-	longestText = 255
-	// unavailableWait is when to come back after the database, or something else, was away.
+	// maxText is how much platforms show of a description, in characters.
+	maxText = 255
+	// unavailableWait is the Retry-After of requests that failed for a transient cause.
 	unavailableWait = 5 * time.Second
 
-	internalText    = "The broker failed. Its log tells why."
+	internalText    = "The broker failed. Its log says why."
 	unavailableText = "The broker's database does not answer. Try again later."
 	tooLargeText    = "The body of the request is too large."
 )
 
-// Refusal is an answer that is no success, as an error.
+// Refusal is an error response.
 type Refusal struct {
 	Status int
-	// Code is a single CamelCase word for machines, or empty where the protocol names none.
+	// Code is the CamelCase error code, or empty if the protocol defines none.
 	Code string
-	// Description is for people. More than 255 characters are cut.
+	// Description is for people. It is cut to 255 characters.
 	Description string
-	// RetryAfter, if positive, tells when the same request may succeed.
+	// RetryAfter, if positive, is when the same request may succeed.
 	RetryAfter time.Duration
-	// InstanceUsable and UpdateRepeatable are for refused updates: whether the instance can still be used, and whether the same update
-	// may succeed later. Nil is not told.
+	// InstanceUsable and UpdateRepeatable are for rejected updates: whether the instance still works, and whether the same update may
+	// succeed later. Nil leaves the field out.
 	InstanceUsable, UpdateRepeatable *bool
-	// Cause is for the log.
+	// Cause is logged and never sent.
 	Cause error
 }
 
-// Refuse returns a refusal with a description and without a code.
+// Refuse returns a refusal without a code.
 func Refuse(status int, description string) *Refusal {
 	return &Refusal{Status: status, Description: description}
 }
@@ -55,7 +55,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// answer returns the body that the Open Service Broker API prescribes; the operator API has the same.
+// answer returns the response with the error body of the Open Service Broker API, which the operator API shares.
 func (r *Refusal) answer() Answer {
 	answer := Answer{Status: r.Status, Body: struct {
 		Code             string `json:"error,omitempty"`
@@ -71,8 +71,8 @@ func (r *Refusal) answer() Answer {
 	return answer
 }
 
-// RefusalOf turns any error into a refusal: what a failure means over HTTP, 413 for a body beyond the limit, 503 for a database
-// that does not answer, and 500 for the rest, whose text stays in the log. A failure is worth more than its cause.
+// RefusalOf converts any error to a refusal: a failure by its kind, 413 for a body beyond the limit, 503 if the database does not answer, and
+// 500 otherwise, with the text of the error in the log only. A failure takes precedence over its cause.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal
@@ -106,11 +106,11 @@ func refusalOf(known *failure.Error) *Refusal {
 	return refusal
 }
 
-// Shorten cuts a text to what platforms show.
+// Shorten cuts a text to the 255 characters that platforms show.
 func Shorten(text string) string {
-	if utf8.RuneCountInString(text) <= longestText {
+	if utf8.RuneCountInString(text) <= maxText {
 		return text
 	}
 
-	return string([]rune(text)[:longestText-1]) + "…"
+	return string([]rune(text)[:maxText-1]) + "…"
 }

@@ -46,7 +46,7 @@ type Replica struct {
 // New checks the configuration and opens the database. Errors name the variable that has to be changed.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
-	replica.health = httpserver.New(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
+	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
 
 	var err error
 
@@ -91,7 +91,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 		return err
 	}
 
-	r.api.Secure(r.Access.TLS, r.Log)
+	r.api.UseTLS(r.Access.TLS, r.Log)
 
 	if r.status, err = httpserver.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
 		return err

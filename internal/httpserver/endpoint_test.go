@@ -23,7 +23,7 @@ import (
 
 func TestRefusalOf(t *testing.T) {
 	const (
-		inside  = "The broker failed. Its log tells why."
+		inside  = "The broker failed. Its log says why."
 		patient = "The broker's database does not answer. Try again later."
 	)
 
@@ -34,15 +34,15 @@ func TestRefusalOf(t *testing.T) {
 		err    error
 		want   httpserver.Refusal
 	}{
-		"Refusal":    {"a refusal stays what it is, however it is wrapped", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
-		"Plain":      {"the text of an error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: inside}},
+		"Refusal":    {"a wrapped refusal is unchanged", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
+		"Plain":      {"the text of an internal error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: inside}},
 		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
-		"Network":    {"a database that cannot be reached", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
-		"Connection": {"a database that hung up", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
-		"Deadline":   {"a database that takes too long", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
-		"Invalid":    {"a failure brings its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
-		"Transient":  {"one that passes brings a hint", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
-		"Internal":   {"an internal failure keeps its text", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: inside}},
+		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Invalid":    {"a failure keeps its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
+		"Transient":  {"a transient failure has a Retry-After", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
+		"Internal":   {"the text of an internal failure is for the log", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: inside}},
 	}
 
 	for name, test := range cases {
@@ -65,25 +65,25 @@ func TestAnswers(t *testing.T) {
 		endpoint httpserver.Endpoint
 		want     string
 	}{
-		"JSON": {"bodies are JSON, as they are", func(*http.Request) (httpserver.Answer, error) {
+		"JSON": {"bodies are JSON, without escaped HTML", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.OK(map[string]string{"a": "<&>"}), nil
 		}, `200 application/json {"a":"<&>"}`},
-		"Bytes": {"bytes are sent as they are", func(*http.Request) (httpserver.Answer, error) {
+		"Bytes": {"bytes are sent unchanged", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.Answer{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
 		}, `200 application/yaml x: y`},
 		"Empty": {"no body has no type", func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{Status: 304}, nil }, `304  `},
-		"Retry": {"waits are whole seconds, and some", func(*http.Request) (httpserver.Answer, error) {
+		"Retry": {"waits are whole seconds, at least one", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.OK(nil).RetryAfter(time.Millisecond), nil
 		}, `200  1`},
-		"Refusal": {"a code where there is one", func(*http.Request) (httpserver.Answer, error) {
+		"Refusal": {"a refusal with a code", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.Answer{}, &httpserver.Refusal{Status: 422, Code: "AsyncRequired", Description: "no", RetryAfter: 90 * time.Second}
 		}, `422 application/json {"error":"AsyncRequired","description":"no"}90`},
 		"Long": {"descriptions are cut", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.Answer{}, httpserver.Refuse(400, strings.Repeat("ü", 256))
 		}, `400 application/json {"description":"` + strings.Repeat("ü", 254) + `…"}`},
-		"Impossible": {"what cannot be encoded is a fault of ours", func(*http.Request) (httpserver.Answer, error) {
+		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.OK(func() {}), nil
-		}, `500 application/json {"description":"The broker failed. Its log tells why."}`},
+		}, `500 application/json {"description":"The broker failed. Its log says why."}`},
 	}
 
 	for name, test := range cases {
@@ -100,7 +100,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestLogTellsWhatFailed(t *testing.T) {
+func TestLogLevels(t *testing.T) {
 	logger, hook := logtest.NewNullLogger()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 
@@ -110,14 +110,14 @@ func TestLogTellsWhatFailed(t *testing.T) {
 		level   string
 		status  int
 	}{
-		"Fine": {"an answer is information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
+		"Fine": {"a success is logged as information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
 		"Refused": {"so is a refusal", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
 			return httpserver.Answer{}, httpserver.Refuse(404, "x")
 		}).ServeHTTP, "info", 404},
-		"Failed":     {"a fault is an error", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, errors.New("x") }).ServeHTTP, "error", 500},
+		"Failed":     {"an internal error is logged as an error", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, errors.New("x") }).ServeHTTP, "error", 500},
 		"Panic":      {"so is a panic", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
-		"LatePanic":  {"even when the answer has begun", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
-		"NoDeadline": {"the work goes on when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
+		"LatePanic":  {"even after the response has started", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
+		"NoDeadline": {"the work continues when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
 	}
 
 	for name, test := range cases {
@@ -126,7 +126,7 @@ func TestLogTellsWhatFailed(t *testing.T) {
 			hangUp()
 
 			recorder := httptest.NewRecorder()
-			httpserver.Wrap(test.handler, httpserver.Echo, httpserver.Log(logger, clock)).
+			httpserver.Wrap(test.handler, httpserver.EchoRequestIdentity, httpserver.Log(logger, clock)).
 				ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/x?secret=1", nil))
 
 			line := hook.LastEntry()

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener without a network, so that a bubble's time passes for its connections.
+// pipes is a listener without a network, so that its connections use the fake time of synctest.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -109,7 +109,7 @@ func (r running) send(text string) *bufio.Reader {
 	return bufio.NewReader(conn)
 }
 
-// answer is what came of a request.
+// answer is the outcome of a request.
 type answer struct {
 	status int
 	body   string
@@ -117,7 +117,7 @@ type answer struct {
 	after  time.Duration
 }
 
-// ask sends a request and reads the answer, which takes its time.
+// ask sends a request and reads the response in the background.
 func (r running) ask(text string) <-chan answer {
 	r.Helper()
 
@@ -136,12 +136,12 @@ func (r running) ask(text string) <-chan answer {
 		got <- read
 	}()
 
-	synctest.Wait() // the request is under way
+	synctest.Wait() // the request is in progress
 
 	return got
 }
 
-// end stops the server and tells how long that took.
+// end stops the server and returns how long that took.
 func (r running) end() (time.Duration, error) {
 	r.Helper()
 
@@ -157,7 +157,7 @@ func (r running) end() (time.Duration, error) {
 const get = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 func TestStop(t *testing.T) {
-	const grain = time.Second // the server looks whether its connections are idle at growing intervals
+	const grain = time.Second // the server polls for idle connections at growing intervals
 
 	cases := map[string]struct {
 		reason   string
@@ -167,11 +167,11 @@ func TestStop(t *testing.T) {
 		wantErr  string
 	}{
 		"idle": {
-			reason: "nothing is under way", wantBody: "done",
+			reason: "no request is in progress", wantBody: "done",
 			handle: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") },
 		},
-		"answer under way": {
-			reason: "a request that was taken is answered", wantBody: "done", wantTook: 4 * time.Second,
+		"request in progress": {
+			reason: "a request in progress is completed", wantBody: "done", wantTook: 4 * time.Second,
 			handle: func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(4 * time.Second) // fake time
 
@@ -179,7 +179,7 @@ func TestStop(t *testing.T) {
 			},
 		},
 		"long poll": {
-			reason: "whoever holds a request open is told at once, and answers", wantBody: "nothing new",
+			reason: "a long poll learns of the stop at once, and responds", wantBody: "nothing new",
 			handle: func(w http.ResponseWriter, r *http.Request) {
 				<-Draining(r.Context())
 
@@ -187,15 +187,15 @@ func TestStop(t *testing.T) {
 			},
 		},
 		"long work": {
-			reason: "a handler that waits for something else is told, and can answer", wantBody: "nothing new", wantTook: 5 * time.Second,
+			reason: "the context of a slow handler ends in time for a response", wantBody: "nothing new", wantTook: 5 * time.Second,
 			handle: func(w http.ResponseWriter, r *http.Request) {
 				<-r.Context().Done()
 
 				_, _ = io.WriteString(w, "nothing new")
 			},
 		},
-		"deaf handler": {
-			reason: "a stop has an end", wantErr: "deadline exceeded", wantTook: 10 * time.Second,
+		"stuck handler": {
+			reason: "the stop is bounded", wantErr: "deadline exceeded", wantTook: 10 * time.Second,
 			handle: func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Second) }, // fake time
 		},
 	}
@@ -222,7 +222,7 @@ func TestStop(t *testing.T) {
 					r.Errorf("%s: the address is still bound: %v", c.reason, err)
 				}
 
-				time.Sleep(time.Minute) // fake time: what was left behind ends, or the bubble would
+				time.Sleep(time.Minute) // fake time: the remaining goroutines end, as synctest requires
 			})
 		})
 	}
@@ -243,7 +243,7 @@ func TestConnectionsWithoutARequestDoNotHoldUpTheStop(t *testing.T) {
 			},
 		},
 		"unused": {
-			reason: "clients open some in advance", within: time.Second,
+			reason: "clients open connections in advance", within: time.Second,
 			use: func(r running) { r.pipes.dial(r.T) },
 		},
 	}
@@ -278,7 +278,7 @@ func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
 
 		during, err := http.ReadResponse(r.send(request), nil)
 		if err != nil || !during.Close {
-			r.Fatalf("got %+v, %v, want an answer that sends the client to another replica", during, err)
+			r.Fatalf("got %+v, %v, want a response that closes the connection", during, err)
 		}
 
 		select {
@@ -288,14 +288,14 @@ func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
 		}
 
 		if took, err := r.end(); err != nil || took != time.Second {
-			r.Errorf("the stop took another %s, want what is left of the delay; error %v", took, err)
+			r.Errorf("the stop took another %s, want the rest of the delay; error %v", took, err)
 		}
 	})
 }
 
-func TestNobodyLeavesOutsideOfAServer(t *testing.T) {
+func TestNoDrainingOutsideOfAServer(t *testing.T) {
 	if Draining(t.Context()) != nil {
-		t.Error("a request that no server got is told that its server leaves")
+		t.Error("a request without a server is draining")
 	}
 }
 
@@ -319,16 +319,16 @@ func TestLimits(t *testing.T) {
 		wantAfter  time.Duration
 	}{
 		"slow header": {
-			reason: "half a request must not hold a connection for ever",
+			reason: "half a request must not hold a connection forever",
 			handle: echo, request: strings.TrimSuffix(get, "\r\n"), wantAfter: 10 * time.Second,
 		},
 		"slow body": {
-			reason: "half a body must not hold a handler for ever",
+			reason: "half a body must not hold a handler forever",
 			handle: echo, request: "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nhalf",
 			wantStatus: http.StatusRequestTimeout, wantAfter: 30 * time.Second,
 		},
 		"long header": {
-			reason: "what is read before anybody is asked for a password is bounded",
+			reason: "headers are read before authentication, so they are bounded",
 			handle: echo, request: "GET / HTTP/1.1\r\nHost: here\r\nX-Long: " + strings.Repeat("x", 80<<10) + "\r\n\r\n",
 			wantStatus: http.StatusRequestHeaderFieldsTooLarge,
 		},
@@ -338,12 +338,12 @@ func TestLimits(t *testing.T) {
 			wantStatus: http.StatusOK,
 		},
 		"long poll": {
-			reason:  "the longest poll is answered in time",
+			reason:  "the longest poll fits",
 			handle:  func(http.ResponseWriter, *http.Request) { time.Sleep(40 * time.Second) }, // fake time
 			request: get, wantStatus: http.StatusOK, wantAfter: 40 * time.Second,
 		},
 		"slow answer": {
-			reason: "an answer that nobody reads must not hold a handler for ever",
+			reason: "an unread response must not hold a handler forever",
 			handle: func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(61 * time.Second) // fake time
 
