@@ -25,7 +25,7 @@ run: ## Build and start the sandbox: broker, provisioner, a garden in memory, SQ
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
 
 .PHONY: run-garden
-run-garden: garden ## The same with the real garden: etcd, kube-apiserver and gardener-apiserver as processes.
+run-garden: garden ## The same with the local garden: etcd, kube-apiserver and gardener-apiserver as processes.
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
 
 .PHONY: build
@@ -33,7 +33,7 @@ build: ## Put the binaries into bin/.
 	$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(BINARIES))
 
 .PHONY: garden
-garden: ## Build the parts of the real garden into .bin/ (some minutes the first time).
+garden: ## Build the parts of the local garden into .bin/ (some minutes the first time).
 	@$(GARDEN)/build.sh
 
 # Those that take longest begin first. They wait for much, so more of them run at a time than the smallest machine has cores: three
@@ -49,11 +49,11 @@ test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 .PHONY: test-unit
-test-unit: postgres ## Run the fast tests: everything but the real garden.
+test-unit: postgres ## Run the fast tests: everything but the local garden.
 	go test ./...
 
 .PHONY: test-garden
-test-garden: postgres garden ## Run the end-to-end tests, on the real garden and over real processes.
+test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
 	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-garden-module
 
 # What runs side by side. go test prints a package's lines together, when it has ended, so these do not mix; a failure of either is one of

@@ -51,9 +51,9 @@ func underTest(memory *fakegarden.Memory) conformance.Garden {
 	}
 }
 
-func TestStory(t *testing.T) {
+func TestLifecycle(t *testing.T) {
 	memory, _ := start(t, t.TempDir(), time.Second)
-	conformance.Story(t, underTest(memory))
+	conformance.Lifecycle(t, underTest(memory))
 }
 
 func TestFaults(t *testing.T) {

@@ -89,7 +89,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 
 func TestRuntimesComeBack(t *testing.T) {
 	dir := t.TempDir()
-	conformance.Settle(t, filepath.Join(dir, "runtimes"))
+	conformance.KeepPort(t, filepath.Join(dir, "runtimes"))
 	memory, stop := start(t, dir, 0)
 	shoot := conformance.Shoot(memory.Namespace(), "c-1")
 	if err := memory.Client().Create(t.Context(), shoot); err != nil {

@@ -1,4 +1,4 @@
-// Package freeport finds ports for servers of tests that are started, ended and started again.
+// Package freeport finds ports for servers of tests that are started, stopped and started again at the same address.
 package freeport
 
 import (
@@ -11,60 +11,57 @@ import (
 )
 
 const (
-	// lowest and highest bound the ports. They lie below those that operating systems give to outgoing connections: one of these could
-	// take the port while its server is down. The real garden has those above for itself.
-	lowest  = 10000
-	highest = 19999
-	// block is how many ports a process takes at a time.
+	// minPort and maxPort are below the ports of outgoing connections, which could take a port while its server is down. The local
+	// garden has the ports above for itself.
+	minPort = 10000
+	maxPort = 19999
+	// block is the number of ports that a process claims at a time.
 	block = 20
-	// draws is how many blocks are tried before the search is given up.
-	draws = 1000
+	// attempts is the number of blocks that are tried.
+	attempts = 1000
 )
 
-// ours are the ports of this process. A port is nobody's between its draw and the start of its server, and while that is down, so each
-// process draws from blocks of its own: it listens on the first port of a block for as long as it lives.
-var ours struct { //nolint:gochecknoglobals // which ports are taken is a fact of the process, as its listeners are
+// claimed has the ports of this process. A port is unused between its draw and the start of its server, and while the server is down, so
+// each process draws from blocks of its own: it listens on the first port of a block as long as it lives.
+var claimed struct { //nolint:gochecknoglobals // listeners belong to the process
 	sync.Mutex
 
 	next, end int
-	claims    []net.Listener // held, or they would be closed once nothing refers to them
+	listeners []net.Listener // referenced, or the runtime closes them
 }
 
-// Draw returns a port of the loopback that nobody listens on at this moment, and that no other call returns, in whichever process.
+// Draw returns a port of the loopback that is free now and that no other call returns, in this process or another one.
 func Draw(ctx context.Context) (int, error) {
-	ours.Lock()
-	defer ours.Unlock()
-
-	for range draws {
-		for ours.next < ours.end {
-			port := ours.next
-			ours.next++
-
-			if free(ctx, port) {
+	claimed.Lock()
+	defer claimed.Unlock()
+	for range attempts {
+		for claimed.next < claimed.end {
+			port := claimed.next
+			claimed.next++
+			if Check(ctx, port) == nil {
 				return port, nil
 			}
 		}
-
-		first := lowest + block*rand.IntN((highest-lowest+1)/block)
-
-		claim, err := listen(ctx, first)
+		first := minPort + block*rand.IntN((maxPort-minPort+1)/block)
+		listener, err := listen(ctx, first)
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("looking for a free port: %w", ctx.Err())
 		}
-
 		if err == nil {
-			ours.claims = append(ours.claims, claim)
-			ours.next, ours.end = first+1, first+block
+			claimed.listeners = append(claimed.listeners, listener)
+			claimed.next, claimed.end = first+1, first+block
 		}
 	}
-
-	return 0, fmt.Errorf("none of the ports between %d and %d that were tried is free", lowest, highest)
+	return 0, fmt.Errorf("no port between %d and %d is free", minPort, maxPort)
 }
 
-func free(ctx context.Context, port int) bool {
+// Check returns an error if a server cannot listen on the port now.
+func Check(ctx context.Context, port int) error {
 	listener, err := listen(ctx, port)
-
-	return err == nil && listener.Close() == nil
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 func listen(ctx context.Context, port int) (net.Listener, error) {
@@ -72,9 +69,8 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on port %d: %w", port, err)
 	}
-
 	return listener, nil
 }
 
-// Address is that of a port on the loopback.
+// Address returns the address of a port on the loopback.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

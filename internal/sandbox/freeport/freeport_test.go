@@ -2,7 +2,7 @@ package freeport
 
 import "testing"
 
-// many are more than a process takes at a time.
+// many is more than a process claims at a time.
 const many = 2*block + 1
 
 func TestDraw(t *testing.T) {
@@ -14,8 +14,8 @@ func TestDraw(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if port < lowest || port > highest {
-			t.Errorf("port %d is for others", port)
+		if port < minPort || port > maxPort {
+			t.Errorf("port %d is out of range", port)
 		}
 
 		if drawn[port] {
@@ -26,21 +26,21 @@ func TestDraw(t *testing.T) {
 
 		listener, err := listen(t.Context(), port)
 		if err != nil {
-			t.Fatalf("a port that was drawn cannot be listened on: %v", err)
+			t.Fatalf("listening on a drawn port: %v", err)
 		}
 
 		if err := listener.Close(); err != nil {
 			t.Error(err)
 		}
 
-		if stranger, err := listen(t.Context(), ours.end-block); err == nil {
-			t.Errorf("another process could take the block of port %d for its own", port)
-			_ = stranger.Close()
+		if other, err := listen(t.Context(), claimed.end-block); err == nil {
+			t.Errorf("another process can claim the block of port %d", port)
+			_ = other.Close()
 		}
 	}
 }
 
-func TestDrawPassesOverPortsInUse(t *testing.T) {
+func TestDrawSkipsPortsInUse(t *testing.T) {
 	port, err := Draw(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestDrawPassesOverPortsInUse(t *testing.T) {
 	}
 	defer listener.Close()
 
-	ours.next = port // as if it were still to be drawn
+	claimed.next = port // draw it again
 
 	if got, err := Draw(t.Context()); err != nil || got == port {
 		t.Errorf("port %d is drawn, %v; %d is in use", got, err, port)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,30 +15,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
 const (
-	// fieldManager is the one under which the provisioner writes Shoots.
+	// fieldManager is the field manager of the Provisioner.
 	fieldManager = "provisioner"
 
 	kubernetesVersion = "1.35.4"
 	provider          = "aws"
 	region            = "eu-central-1"
-	worker            = "cpu-worker-0"
 )
 
-// Garden is a garden under test: its objects are those of package seed, and a gardenlet works in it.
+// Garden is a garden under test. It has the seed of fakegarden and a running gardenlet.
 type Garden struct {
-	// Client sees the garden as an operator does, who is a system administrator of the runtimes.
+	// Client has the rights of an operator of the garden.
 	Client    client.WithWatch
 	Namespace string
 	Project   string
-	// Patience is how long a Shoot may take for one operation.
+	// Patience limits the duration of an operation of a Shoot.
 	Patience time.Duration
 }
 
-// Shoot returns a Shoot that every garden accepts; its name and that of the project have at most 21 characters together.
+// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have 21 characters together.
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -50,7 +53,7 @@ func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 			Provider: gardencorev1beta1.Provider{
 				Type: provider,
 				Workers: []gardencorev1beta1.Worker{{
-					Name:    worker,
+					Name:    "cpu-worker-0",
 					Machine: gardencorev1beta1.Machine{Type: "m6i.large"},
 					Volume:  &gardencorev1beta1.Volume{Type: new("gp3"), VolumeSize: "50Gi"},
 					Minimum: 1,
@@ -62,24 +65,20 @@ func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	}
 }
 
-// apply writes a Shoot by server-side apply, as the provisioner does.
+// apply writes a Shoot by server-side apply, as the Provisioner does.
 func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
-	kind, err := apiutil.GVKForObject(shoot, g.Client.Scheme())
-	if err != nil {
-		t.Fatalf("find the kind of a shoot: %v", err)
-	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shoot)
 	if err != nil {
-		t.Fatalf("convert the shoot: %v", err)
+		t.Fatalf("converting the shoot: %v", err)
 	}
 	configuration := &unstructured.Unstructured{Object: content}
-	configuration.SetGroupVersionKind(kind)
+	configuration.SetGroupVersionKind(gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	unstructured.RemoveNestedField(configuration.Object, "status")
 	unstructured.RemoveNestedField(configuration.Object, "metadata", "creationTimestamp")
 	err = g.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(fieldManager), client.ForceOwnership)
 	if err != nil {
-		t.Fatalf("apply the shoot: %v", err)
+		t.Fatalf("applying the shoot: %v", err)
 	}
 }
 
@@ -88,61 +87,56 @@ func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, shoot); err != nil {
-		t.Fatalf("read the shoot %s: %v", name, err)
+		t.Fatalf("reading the shoot %s: %v", name, err)
 	}
 	return shoot
 }
 
-// confirmDeletion sets the annotation without which no Shoot is deleted.
-func (g Garden) confirmDeletion(ctx context.Context, t *testing.T, name string) {
+// remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe, unless that is nil.
+func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
 	t.Helper()
 	shoot := g.get(ctx, t, name)
 	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
 	if err := g.Client.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-		t.Fatalf("confirm the deletion of %s: %v", name, err)
+		t.Fatalf("confirming the deletion of %s: %v", name, err)
 	}
-}
-
-// remove deletes a Shoot and waits until it is gone. Every state on the way is shown to observe.
-func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
-	t.Helper()
-	g.confirmDeletion(ctx, t, name)
 	g.watch(ctx, t, name, "it is gone", func() {
 		if err := g.Client.Delete(ctx, Shoot(g.Namespace, name)); err != nil {
-			t.Fatalf("delete the shoot %s: %v", name, err)
+			t.Fatalf("deleting the shoot %s: %v", name, err)
 		}
 	}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
-		observe(shoot)
+		if observe != nil {
+			observe(shoot)
+		}
 		return event == watch.Deleted
 	})
 }
 
-// unobserved is for whom it is enough that something comes to its end.
-func unobserved(*gardencorev1beta1.Shoot) {}
-
-// await waits until a Shoot is as it should be and returns it. Every state on the way is shown to observe.
+// await waits until a Shoot has reached a state and returns it. It passes every state to observe, unless that is nil.
 func (g Garden) await(
-	ctx context.Context, t *testing.T, name, what string,
+	ctx context.Context, t *testing.T, name, condition string,
 	observe func(*gardencorev1beta1.Shoot), reached func(*gardencorev1beta1.Shoot) bool,
 ) *gardencorev1beta1.Shoot {
 	t.Helper()
 	var found *gardencorev1beta1.Shoot
-	g.watch(ctx, t, name, what, func() {}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
+	g.watch(ctx, t, name, condition, func() {}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
 		if event == watch.Deleted {
-			t.Fatalf("the shoot %s is gone, while waiting until %s", name, what)
+			t.Fatalf("the shoot %s is gone, while waiting until %s", name, condition)
 		}
-		observe(shoot)
+		if observe != nil {
+			observe(shoot)
+		}
 		found = shoot
 		return reached(shoot)
 	})
 	return found
 }
 
-// watch shows the states of a Shoot to done, beginning with the present one, until that is true or patience is at its end. It acts only
-// once it watches: what follows may be over in no time.
+// watch passes the states of a Shoot to done, starting with the present one, until that returns true. It calls act once the watch is open, so
+// that it misses none of the states that follow.
 func (g Garden) watch(
-	ctx context.Context, t *testing.T, name, what string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
+	ctx context.Context, t *testing.T, name, condition string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
 ) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, g.Patience)
@@ -150,7 +144,7 @@ func (g Garden) watch(
 	watching, err := g.Client.Watch(ctx, &gardencorev1beta1.ShootList{},
 		client.InNamespace(g.Namespace), client.MatchingFields{"metadata.name": name})
 	if err != nil {
-		t.Fatalf("watch the shoot %s: %v", name, err)
+		t.Fatalf("watching the shoot %s: %v", name, err)
 	}
 	defer watching.Stop()
 	act()
@@ -158,17 +152,17 @@ func (g Garden) watch(
 	for event := range watching.ResultChan() {
 		shoot, ok := event.Object.(*gardencorev1beta1.Shoot)
 		if !ok {
-			t.Fatalf("watch the shoot %s: unexpected event %v", name, event)
+			t.Fatalf("watching the shoot %s: unexpected event %v", name, event)
 		}
 		last = shoot.Status.LastOperation
 		if done(event.Type, shoot) {
 			return
 		}
 	}
-	t.Fatalf("waited for the shoot %s until %s, in vain; its last operation is %+v", name, what, last)
+	t.Fatalf("waited in vain for the shoot %s until %s; its last operation is %+v", name, condition, last)
 }
 
-// succeeded says that the present generation of a Shoot is what its runtime is.
+// succeeded returns whether an operation on the present generation of a Shoot has succeeded.
 func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1beta1.Shoot) bool {
 	return func(shoot *gardencorev1beta1.Shoot) bool {
 		last := shoot.Status.LastOperation
@@ -177,16 +171,29 @@ func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1
 	}
 }
 
-// orderFault has the gardenlet make trouble for a Shoot of that name.
-func (g Garden) orderFault(ctx context.Context, t *testing.T, configMap, shoot, fault string) {
+// injectFault makes the gardenlet inject a fault into the operations of a Shoot.
+func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fault gardenlet.Fault) {
 	t.Helper()
-	order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: configMap}}
-	if err := g.Client.Create(ctx, order); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatalf("create the config map of faults: %v", err)
+	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: gardenlet.FaultsConfigMap}}
+	if err := g.Client.Create(ctx, faults); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("creating the config map of faults: %v", err)
 	}
-	before := order.DeepCopy()
-	order.Data = map[string]string{shoot: fault}
-	if err := g.Client.Patch(ctx, order, client.MergeFrom(before)); err != nil {
-		t.Fatalf("order the fault %s: %v", fault, err)
+	before := faults.DeepCopy()
+	faults.Data = map[string]string{shoot: string(fault)}
+	if err := g.Client.Patch(ctx, faults, client.MergeFrom(before)); err != nil {
+		t.Fatalf("injecting the fault %s: %v", fault, err)
+	}
+}
+
+// KeepPort assigns a port to the runtimes of the server with the folder. Unlike the port that the server would choose, no outgoing connection
+// takes it while the server is down.
+func KeepPort(t *testing.T, dir string) {
+	t.Helper()
+	port, err := freeport.Draw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "address"), []byte(freeport.Address(port))); err != nil {
+		t.Fatal(err)
 	}
 }

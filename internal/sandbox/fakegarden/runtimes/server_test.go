@@ -228,7 +228,7 @@ func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
 
 func TestKubeconfigsOutliveTheServer(t *testing.T) {
 	dir := t.TempDir()
-	conformance.Settle(t, dir)
+	conformance.KeepPort(t, dir)
 	before, stop := serve(t, dir)
 	runtime := startRuntime(t, before, "own")
 	admin := runtime.as(t, runtime.authority, admins, time.Hour)
@@ -254,7 +254,7 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 
 func TestTakenAddressIsLeft(t *testing.T) {
 	dir := t.TempDir()
-	conformance.Settle(t, dir)
+	conformance.KeepPort(t, dir)
 	before, stop := serve(t, dir)
 	address, err := url.Parse(startRuntime(t, before, "own").endpoint.URL)
 	if err != nil {

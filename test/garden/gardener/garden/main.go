@@ -1,6 +1,5 @@
-// Command garden is the real garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback interface,
-// prepares a project and plays the gardenlet, with kube-apiservers, or what plays them, as runtimes. Whoever works with it needs only its
-// kubeconfig.
+// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback interface, seeds
+// a project and simulates the gardenlet. Its users need only the kubeconfig whose path it prints.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/app"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/localgarden"
 )
 
 const (
@@ -26,7 +25,7 @@ func main() {
 }
 
 func run(arguments []string) int {
-	config, err := app.Parse(arguments, os.Stderr)
+	config, err := localgarden.Parse(arguments, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -42,8 +41,8 @@ func run(arguments []string) int {
 		fmt.Fprintln(os.Stderr, "garden:", err)
 		return exitFailure
 	}
-	if err := app.Run(ctx, config, os.Stdout, log); err != nil {
-		log.WithError(err).Error("the garden has ended")
+	if err := localgarden.Run(ctx, config, os.Stdout, log); err != nil {
+		log.WithError(err).Error("the garden failed")
 		return exitFailure
 	}
 	log.Info("the garden has stopped")

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// binaries is where build.sh puts the servers that a garden runs.
+// binaries is the folder of the servers, which build.sh builds.
 const binaries = "../../../../.bin"
 
-// TestMain builds the command of this folder. The servers take minutes to build, so they have to be there.
+// TestMain builds the command in this folder. The servers take minutes to build, so they must exist.
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
@@ -32,8 +32,8 @@ func testMain(m *testing.M) int {
 
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "garden"), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build garden: %v\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build garden: %v\n%s", err, output)
 		return 1
 	}
 	if err := os.Setenv(commandVariable, filepath.Join(folder, "garden")); err != nil {

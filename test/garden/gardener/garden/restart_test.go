@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// TestRestart ends a garden, in order or not, and starts another in its folder: it has to go on where the first was.
+// TestRestart stops or kills a garden and starts another one in its folder, which continues where the first one was.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -24,7 +24,7 @@ func TestRestart(t *testing.T) {
 		"killed, own runtimes":       {"own", syscall.SIGKILL},
 		"killed, shared runtimes":    {"shared", syscall.SIGKILL},
 		"killed, simulated runtimes": {"simulated", syscall.SIGKILL},
-		"stopped in order":           {"own", syscall.SIGTERM},
+		"stopped":                    {"own", syscall.SIGTERM},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRestart(t *testing.T) {
 			garden := first.member(t)
 			runtime := adminOf(t, garden, createShoot(t, garden, "ready"))
 			createNamespace(t, runtime, "hello")
-			if err := garden.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), "under-way")); err != nil {
+			if err := garden.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), "unfinished")); err != nil {
 				t.Fatal(err)
 			}
 
@@ -42,30 +42,30 @@ func TestRestart(t *testing.T) {
 			first.end(t, test.signal)
 			awaitEnd(t, servers)
 
-			// All that was given out before has to go on working: the clients of the garden and those of the runtime.
+			// The clients of the garden and of the runtime, from before the restart, still work.
 			start(t, dir, "--runtimes", test.mode)
 			awaitShoot(t, garden, "ready")
 			eventually(t, "the runtime answers again", func(ctx context.Context) error { return getNamespace(ctx, runtime, "hello") })
-			createNamespace(t, adminOf(t, garden, awaitShoot(t, garden, "under-way")), "world")
+			createNamespace(t, adminOf(t, garden, awaitShoot(t, garden, "unfinished")), "world")
 		})
 	}
 }
 
-// TestSecondGarden starts a garden in the folder of one that runs.
+// TestSecondGarden starts a garden in the folder of a running one.
 func TestSecondGarden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start(t, dir)
 	second, output := launch(t, dir)
 	if output.Scan() {
-		t.Errorf("a second garden in the same folder said %q", output.Text())
+		t.Errorf("a second garden in the same folder printed %q", output.Text())
 	}
-	if err := second.wait(); err == nil || !strings.Contains(second.log.String(), "another garden runs in this folder") {
-		t.Errorf("a second garden in the same folder ended with %v and said %q", err, second.log)
+	if err := second.wait(); err == nil || !strings.Contains(second.log.String(), "another garden uses this folder") {
+		t.Errorf("a second garden in the same folder ended with %v and printed %q", err, second.log)
 	}
 }
 
-// TestLostServer kills one of the servers: a garden that is not whole ends and says what is missing.
+// TestLostServer kills one of the servers: the garden ends and names it.
 func TestLostServer(t *testing.T) {
 	t.Parallel()
 	garden := start(t, t.TempDir())
@@ -79,19 +79,19 @@ func TestLostServer(t *testing.T) {
 		}
 	}
 	if err := garden.wait(); err == nil || !strings.Contains(garden.log.String(), "gardener-apiserver ended: signal: killed") {
-		t.Errorf("without its API server the garden ended with %v and said %q", err, garden.log)
+		t.Errorf("without its API server the garden ended with %v and printed %q", err, garden.log)
 	}
 	awaitEnd(t, servers)
 }
 
-// server is a process that a garden has started.
+// server is a process of a garden.
 type server struct {
 	name string
 	pid  int
 }
 
-// servers returns what the garden has started and what runs now, as Linux tells it.
-func (p *process) servers(t *testing.T) []server {
+// servers returns the running child processes of the garden. It needs Linux.
+func (p *garden) servers(t *testing.T) []server {
 	t.Helper()
 	pattern := fmt.Sprintf("/proc/%d/task/*/children", p.command.Process.Pid)
 	files, err := filepath.Glob(pattern)
@@ -117,12 +117,12 @@ func (p *process) servers(t *testing.T) []server {
 		}
 	}
 	if len(servers) < 3 {
-		t.Fatalf("a garden has three servers at least, %s name %v", pattern, servers)
+		t.Fatalf("a garden has at least three servers, %s lists %v", pattern, servers)
 	}
 	return servers
 }
 
-// awaitEnd waits until servers are gone.
+// awaitEnd waits until servers have ended.
 func awaitEnd(t *testing.T, servers []server) {
 	t.Helper()
 	for _, server := range servers {
@@ -135,7 +135,7 @@ func awaitEnd(t *testing.T, servers []server) {
 	}
 }
 
-// executable returns what a process runs. One that has ended runs nothing, even while nobody has taken note of its end.
+// executable returns the executable of a process. A zombie has none.
 func executable(pid int) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 }

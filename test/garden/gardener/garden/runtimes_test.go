@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestRuntimes uses runtimes as their owners do, with the rights of the project's member in the garden.
+// TestRuntimes uses runtimes with the rights of the project's member.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		// apart says whether runtimes do not see each other's objects.
-		apart bool
+		// isolated is set if runtimes do not see each other's objects.
+		isolated bool
 	}{
-		"own":       {apart: true},
-		"shared":    {apart: false},
-		"simulated": {apart: true},
+		"own":       {isolated: true},
+		"shared":    {isolated: false},
+		"simulated": {isolated: true},
 	}
 	for mode, test := range tests {
 		t.Run(mode, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestRuntimes(t *testing.T) {
 			one, two := adminOf(t, garden, shoot), adminOf(t, garden, createShoot(t, garden, "two"))
 
 			createNamespace(t, one, "hello")
-			if seen := hasNamespace(t, two, "hello"); seen == test.apart {
-				t.Errorf("the other runtime sees the namespace: %t, want %t", seen, !test.apart)
+			if seen := hasNamespace(t, two, "hello"); seen == test.isolated {
+				t.Errorf("the other runtime sees the namespace: %t, want %t", seen, !test.isolated)
 			}
 
 			deleteShoot(t, garden, shoot)
@@ -44,15 +44,15 @@ func TestRuntimes(t *testing.T) {
 			createNamespace(t, two, "still-there")
 
 			again := adminOf(t, garden, createShoot(t, garden, "one"))
-			if kept := hasNamespace(t, again, "hello"); kept == test.apart {
-				t.Errorf("the runtime of a new shoot with the name of a deleted one has its namespace: %t, want %t", kept, !test.apart)
+			if kept := hasNamespace(t, again, "hello"); kept == test.isolated {
+				t.Errorf("the runtime of a new shoot with the name of a deleted one has its namespace: %t, want %t", kept, !test.isolated)
 			}
 		})
 	}
 }
 
-// TestNamespacesGo deletes a namespace with something in it, whose like must not find that again.
-func TestNamespacesGo(t *testing.T) {
+// TestNamespacesAreEmptied deletes a namespace with content, and creates it again: it must be empty.
+func TestNamespacesAreEmptied(t *testing.T) {
 	t.Parallel()
 	garden := start(t, t.TempDir(), "--runtimes", "shared").member(t)
 	runtime := adminOf(t, garden, createShoot(t, garden, "one"))
@@ -65,7 +65,7 @@ func TestNamespacesGo(t *testing.T) {
 	if err := runtime.CoreV1().Namespaces().Delete(t.Context(), "hello", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace goes", func(ctx context.Context) error {
+	eventually(t, "the namespace is gone", func(ctx context.Context) error {
 		if err := getNamespace(ctx, runtime, "hello"); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("it is still there"), err)
 		}
@@ -74,7 +74,7 @@ func TestNamespacesGo(t *testing.T) {
 
 	createNamespace(t, runtime, "hello")
 	if _, err := runtime.CoreV1().ConfigMaps("hello").Get(t.Context(), "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("its content has stayed: %v", err)
+		t.Errorf("its content still exists: %v", err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
 // createShoot creates a Shoot and waits until its runtime is there.
@@ -88,7 +88,7 @@ func eventually(t *testing.T, what string, probe func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := await.Until(ctx, what, probe); err != nil {
+	if err := process.Until(ctx, what, probe); err != nil {
 		t.Fatal(err)
 	}
 }

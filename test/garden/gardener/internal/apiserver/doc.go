@@ -1,2 +1,3 @@
-// Package apiserver starts kube-apiserver, as the garden's own and as the API server of a runtime.
+// Package apiserver starts kube-apiserver: that of the garden and those of the runtimes. It also keeps their certificates and writes their
+// kubeconfigs.
 package apiserver

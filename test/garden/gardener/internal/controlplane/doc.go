@@ -1,2 +1,2 @@
-// Package controlplane starts what a garden is made of: etcd, a kube-apiserver and, behind its aggregation layer, Gardener's API server.
+// Package controlplane starts the servers of the garden: etcd, a kube-apiserver and, behind its aggregation layer, Gardener's API server.
 package controlplane

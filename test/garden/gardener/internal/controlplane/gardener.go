@@ -7,15 +7,14 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/await"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/child"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/kubeconfig"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/port"
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
 const gardenerName = "gardener-apiserver"
 
-// startGardener starts Gardener's API server, with all of its own admission plugins, and registers its groups.
+// startGardener starts Gardener's API server, with its default admission plugins, and registers its groups.
 func (c *ControlPlane) startGardener(ctx context.Context) error {
 	number, err := c.config.Ports.Port(gardenerName)
 	if err != nil {
@@ -25,15 +24,15 @@ func (c *ControlPlane) startGardener(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The file names an administrator, so that Gardener's own roles need not be set up.
+	// With the credentials of an administrator, Gardener's own roles are not needed.
 	kubernetes := filepath.Join(c.config.Dir, gardenerName+".kubeconfig")
-	if err := kubeconfig.Write(kubernetes, c.Kubernetes.Admin, ""); err != nil {
+	if err := apiserver.WriteKubeconfig(kubernetes, c.Kubernetes.Admin, ""); err != nil {
 		return err
 	}
-	if err := port.WaitFree(ctx, number); err != nil {
+	if err := process.WaitFree(ctx, number); err != nil {
 		return err
 	}
-	gardener, err := child.Start(child.Spec{
+	gardener, err := process.Start(process.Spec{
 		Name: gardenerName,
 		Path: filepath.Join(c.config.Binaries, gardenerName),
 		Args: []string{
@@ -59,7 +58,7 @@ func (c *ControlPlane) startGardener(ctx context.Context) error {
 		return err
 	}
 	defer anyone.CloseIdleConnections()
-	if err := gardener.WaitReady(ctx, await.Answer(anyone, "https://"+port.Address(number)+"/readyz")); err != nil {
+	if err := gardener.WaitReady(ctx, process.Answers(anyone, "https://"+freeport.Address(number)+"/readyz")); err != nil {
 		return err
 	}
 	groups, err := newRegistration(c.Kubernetes.Admin, number, c.Certificates.CA())

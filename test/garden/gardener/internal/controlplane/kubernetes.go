@@ -5,19 +5,18 @@ import (
 	"path/filepath"
 
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
-	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/certdir"
 )
 
 const kubernetesName = "kube-apiserver"
 
-// startKubernetes starts the garden's kube-apiserver, which passes requests for Gardener's groups on.
+// startKubernetes starts the kube-apiserver, which forwards requests for Gardener's groups.
 func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 	number, err := c.config.Ports.Port(kubernetesName)
 	if err != nil {
 		return err
 	}
-	// The aggregated server believes the front proxy who a user is, so nobody else may have a certificate of its authority.
-	frontProxy, err := certdir.Open(filepath.Join(c.config.Dir, "front-proxy"), "front-proxy")
+	// The aggregated server trusts the front proxy to name the user, so the authority issues no other certificate.
+	frontProxy, err := apiserver.OpenCertificates(filepath.Join(c.config.Dir, "front-proxy"), "front-proxy")
 	if err != nil {
 		return err
 	}
@@ -46,6 +45,6 @@ func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.add(c.Kubernetes.Child)
+	c.add(c.Kubernetes.Process)
 	return nil
 }

@@ -23,12 +23,12 @@ import (
 const (
 	serviceName      = gardenerName
 	serviceNamespace = metav1.NamespaceSystem
-	// startedAnnotation tells when the server behind the service was started last.
+	// startedAnnotation has the time of the last start of the server behind the service.
 	startedAnnotation = "garden/started"
 	priority          = 100
 )
 
-// registration makes kube-apiserver pass requests for Gardener's groups on to Gardener's API server.
+// registration makes kube-apiserver forward requests for Gardener's groups to Gardener's API server.
 type registration struct {
 	client client.Client
 	port   int32
@@ -39,17 +39,17 @@ func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, er
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiregistrationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register the types of the API registration: %w", err)
+			return nil, fmt.Errorf("registering the kinds of the API registration: %w", err)
 		}
 	}
 	c, err := client.New(admin, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the API registration: %w", err)
+		return nil, fmt.Errorf("creating the client of the API registration: %w", err)
 	}
 	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // A port fits.
 }
 
-// samples are the groups and versions of Gardener's API, each with a resource of it.
+// samples returns the groups and versions of Gardener's API, each with one of its kinds.
 func samples() map[schema.GroupVersion]string {
 	return map[schema.GroupVersion]string{
 		gardencorev1.SchemeGroupVersion:           "ControllerDeployment",
@@ -60,17 +60,17 @@ func samples() map[schema.GroupVersion]string {
 	}
 }
 
-// apply registers the groups. The annotation changes with each start, because kube-apiserver looks again at once whether a group is
-// available when its service changes, and otherwise only after a while if it had looked before the server was up.
+// apply registers the groups. A changed annotation makes kube-apiserver check at once whether the groups are available. Otherwise it would
+// check again only after a while.
 func (r *registration) apply(ctx context.Context) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: serviceNamespace}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.client, service, func() error {
 		service.Annotations = map[string]string{startedAnnotation: time.Now().UTC().Format(time.RFC3339Nano)}
 		service.Spec.Type = corev1.ServiceTypeExternalName
-		service.Spec.ExternalName = "127.0.0.1" // an address and no name: it needs no resolver
+		service.Spec.ExternalName = "127.0.0.1" // an address needs no resolver
 		return nil
 	}); err != nil {
-		return fmt.Errorf("register the service %s: %w", serviceName, err)
+		return fmt.Errorf("registering the service %s: %w", serviceName, err)
 	}
 	for version := range samples() {
 		group := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group}}
@@ -87,19 +87,19 @@ func (r *registration) apply(ctx context.Context) error {
 			}
 			return nil
 		}); err != nil {
-			return fmt.Errorf("register the group %s: %w", version, err)
+			return fmt.Errorf("registering the group %s: %w", version, err)
 		}
 	}
 	return nil
 }
 
-// served returns nil when a resource of each group can be found and listed through kube-apiserver.
+// served returns nil when kube-apiserver lists a kind of each group.
 func (r *registration) served(ctx context.Context) error {
 	for version, kind := range samples() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(version.WithKind(kind + "List"))
 		if err := r.client.List(ctx, list, client.Limit(1)); err != nil {
-			return fmt.Errorf("list one %s of %s: %w", kind, version, err)
+			return fmt.Errorf("listing one %s of %s: %w", kind, version, err)
 		}
 	}
 	return nil

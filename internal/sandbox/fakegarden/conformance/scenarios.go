@@ -1,0 +1,188 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+)
+
+// Lifecycle creates a runtime, uses it, changes it and deletes it.
+func Lifecycle(t *testing.T, g Garden) {
+	ctx := t.Context()
+	shoot := Shoot(g.Namespace, "story")
+	g.apply(ctx, t, shoot)
+	created := g.checkCreation(ctx, t, shoot.Name)
+	access := g.adminAccess(ctx, t, shoot.Name)
+	checkAccess(t, access)
+
+	g.apply(ctx, t, shoot)
+	if again := g.get(ctx, t, shoot.Name); again.Generation != created.Generation {
+		t.Errorf("applying the same shoot again raised its generation from %d to %d", created.Generation, again.Generation)
+	}
+
+	shoot.Spec.Provider.Workers[0].Maximum = 5
+	g.apply(ctx, t, shoot)
+	g.checkChange(ctx, t, shoot.Name, created)
+	checkAccess(t, access)
+
+	if err := g.Client.Delete(ctx, shoot.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Fatalf("an unconfirmed deletion must be forbidden, got: %v", err)
+	}
+	g.checkDeletion(ctx, t, shoot.Name)
+}
+
+// Faults makes the creation of a runtime fail and retries it.
+func Faults(t *testing.T, g Garden) {
+	ctx := t.Context()
+	const name = "faulty"
+	g.injectFault(ctx, t, name, gardenlet.FaultFailOnce)
+	g.apply(ctx, t, Shoot(g.Namespace, name))
+	failed := g.await(ctx, t, name, "its creation has failed", nil, func(shoot *gardencorev1beta1.Shoot) bool {
+		return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed
+	})
+	if len(failed.Status.LastErrors) == 0 {
+		t.Errorf("a failed creation reports no error")
+	}
+	before := failed.DeepCopy()
+	metav1.SetMetaDataAnnotation(&failed.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
+	if err := g.Client.Patch(ctx, failed, client.MergeFrom(before)); err != nil {
+		t.Fatalf("requesting a retry: %v", err)
+	}
+	recovered := g.await(ctx, t, name, "its second creation has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeCreate))
+	if len(recovered.Status.LastErrors) > 0 {
+		t.Errorf("a successful creation still reports errors: %+v", recovered.Status.LastErrors)
+	}
+	g.remove(ctx, t, name, nil)
+}
+
+// checkCreation waits for the creation of the runtime and checks its Shoot.
+func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
+	t.Helper()
+	var progress int32
+	shoot := g.await(ctx, t, name, "its creation has succeeded", func(shoot *gardencorev1beta1.Shoot) {
+		last := shoot.Status.LastOperation
+		if last == nil {
+			return
+		}
+		if last.Type != gardencorev1beta1.LastOperationTypeCreate || last.Progress < progress {
+			t.Errorf("the creation went from %d%% to %+v", progress, last)
+		}
+		progress = last.Progress
+	}, succeeded(gardencorev1beta1.LastOperationTypeCreate))
+	if progress != 100 {
+		t.Errorf("a successful creation is at %d%%", progress)
+	}
+	if wanted := gardenlet.TechnicalID(g.Project, name); shoot.Status.TechnicalID != wanted || shoot.Status.UID == "" {
+		t.Errorf("technical ID %q and UID %q, want %q and any", shoot.Status.TechnicalID, shoot.Status.UID, wanted)
+	}
+	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
+		t.Errorf("the finalizer of the gardenlet is missing: %v", shoot.Finalizers)
+	}
+	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
+		t.Errorf("the runtime has no domain")
+	}
+	if len(shoot.Status.Conditions) == 0 || len(shoot.Status.Constraints) == 0 {
+		t.Errorf("conditions %v or constraints %v are missing", shoot.Status.Conditions, shoot.Status.Constraints)
+	}
+	if image := shoot.Spec.Provider.Workers[0].Machine.Image; image == nil || image.Version == nil {
+		t.Errorf("the machine image has no default: %v", image)
+	}
+	return shoot
+}
+
+// adminAccess requests the admin kubeconfig of a runtime.
+func (g Garden) adminAccess(ctx context.Context, t *testing.T, name string) *rest.Config {
+	t.Helper()
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{
+		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: new(int64(600))},
+	}
+	if err := g.Client.SubResource("adminkubeconfig").Create(ctx, g.get(ctx, t, name), request); err != nil {
+		t.Fatalf("requesting the admin kubeconfig: %v", err)
+	}
+	if left := time.Until(request.Status.ExpirationTimestamp.Time); left < 9*time.Minute || left > 11*time.Minute {
+		t.Errorf("an admin kubeconfig for 10 minutes expires in %s", left)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(request.Status.Kubeconfig)
+	if err != nil {
+		t.Fatalf("loading the admin kubeconfig: %v", err)
+	}
+	return config
+}
+
+// checkAccess uses an admin kubeconfig, with its client certificate and without.
+func checkAccess(t *testing.T, config *rest.Config) {
+	t.Helper()
+	admin := discoverer(t, config)
+	version, err := admin.ServerVersion()
+	if err != nil {
+		t.Fatalf("reading the version of the runtime: %v", err)
+	}
+	if wanted := "v" + kubernetesVersion; version.GitVersion != wanted {
+		t.Errorf("the runtime reports Kubernetes %s, want %s", version.GitVersion, wanted)
+	}
+	if _, err := admin.ServerGroups(); err != nil {
+		t.Errorf("discovering the API of the runtime: %v", err)
+	}
+	err = discoverer(t, rest.AnonymousClientConfig(config)).RESTClient().Get().AbsPath("/api").Do(t.Context()).Error()
+	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		t.Errorf("the runtime must reject requests without a client certificate, got: %v", err)
+	}
+}
+
+func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
+	t.Helper()
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatalf("creating a client of the runtime: %v", err)
+	}
+	return discoverer
+}
+
+// checkChange waits for the change of the workers.
+func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
+	t.Helper()
+	shoot := g.await(ctx, t, name, "its change has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
+	if shoot.Generation != before.Generation+1 {
+		t.Errorf("one change of the spec raised the generation from %d to %d", before.Generation, shoot.Generation)
+	}
+	if workers := shoot.Spec.Provider.Workers; len(workers) != 1 || workers[0].Maximum != 5 {
+		t.Errorf("the change is not in the shoot: %+v", workers)
+	}
+	if now, was := shoot.Spec.Provider.Workers[0].Machine.Image, before.Spec.Provider.Workers[0].Machine.Image; *now.Version != *was.Version {
+		t.Errorf("the machine image changed from %s to %s, though nobody requested it", *was.Version, *now.Version)
+	}
+}
+
+// checkDeletion deletes the runtime and checks that all of its objects are gone.
+func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
+	t.Helper()
+	var last *gardencorev1beta1.LastOperation
+	g.remove(ctx, t, name, func(shoot *gardencorev1beta1.Shoot) { last = shoot.Status.LastOperation })
+	if last == nil || last.Type != gardencorev1beta1.LastOperationTypeDelete {
+		t.Errorf("the last operation of the shoot was %+v, want its deletion", last)
+	}
+	for _, object := range []client.Object{
+		&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name + ".ca-cluster"}},
+		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Name: name + ".ca-client"}},
+	} {
+		key := client.ObjectKey{Namespace: g.Namespace, Name: object.GetName()}
+		if err := g.Client.Get(ctx, key, object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s must be gone with the shoot, got: %v", object, key, err)
+		}
+	}
+}

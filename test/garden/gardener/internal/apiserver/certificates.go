@@ -1,0 +1,106 @@
+package apiserver
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
+)
+
+// clientValidity is long because kubeconfigs are copied and kept.
+const clientValidity = 365 * 24 * time.Hour
+
+// Certificates is a folder with a certificate authority and the certificates that servers read from files. The authority is created once;
+// the certificates are issued at each start.
+type Certificates struct {
+	path      string
+	authority *certificate.Authority
+}
+
+// Files are the paths of a certificate and its private key, both PEM.
+type Files struct {
+	Certificate string
+	Key         string
+}
+
+// OpenCertificates loads the authority of a folder. The first time it creates both.
+func OpenCertificates(path, commonName string) (*Certificates, error) {
+	authority, err := certificate.OpenAuthority(path, commonName)
+	if err != nil {
+		return nil, err
+	}
+	return &Certificates{path: path, authority: authority}, nil
+}
+
+// Path returns the path of a file in the folder.
+func (c *Certificates) Path(name string) string { return filepath.Join(c.path, name) }
+
+// CA returns the certificate of the authority, PEM.
+func (c *Certificates) CA() []byte { return c.authority.CertificatePEM() }
+
+// Authority returns the files of the authority itself.
+func (c *Certificates) Authority() Files { return c.files("ca") }
+
+// Server issues a serving certificate for hosts.
+func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
+	pair, err := c.authority.IssueServer(name, hosts...)
+	if err != nil {
+		return Files{}, err
+	}
+	return c.write(name, pair)
+}
+
+// Client issues a client certificate for a user in groups.
+func (c *Certificates) Client(user string, groups ...string) (Files, error) {
+	pair, err := c.issueClient(user, groups)
+	if err != nil {
+		return Files{}, err
+	}
+	return c.write(user, pair)
+}
+
+// TLS issues a client certificate and returns the configuration of a client of this authority's servers.
+func (c *Certificates) TLS(user string, groups ...string) (rest.TLSClientConfig, error) {
+	pair, err := c.issueClient(user, groups)
+	if err != nil {
+		return rest.TLSClientConfig{}, err
+	}
+	return rest.TLSClientConfig{CAData: c.CA(), CertData: pair.Certificate, KeyData: pair.Key}, nil
+}
+
+func (c *Certificates) issueClient(user string, groups []string) (certificate.Pair, error) {
+	return c.authority.IssueClient(certificate.Client{CommonName: user, Organizations: groups, Validity: clientValidity})
+}
+
+func (c *Certificates) files(name string) Files {
+	return Files{Certificate: c.Path(name + ".crt"), Key: c.Path(name + ".key")}
+}
+
+func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) {
+	files := c.files(name)
+	if err := atomicfile.Write(files.Key, pair.Key); err != nil {
+		return Files{}, err
+	}
+	return files, atomicfile.Write(files.Certificate, pair.Certificate)
+}
+
+// WriteKubeconfig writes a kubeconfig for the server and the user of a configuration. Its context has the namespace.
+func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
+	const name = "garden"
+	file := clientcmdapi.NewConfig()
+	file.CurrentContext = name
+	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	content, err := clientcmd.Write(*file)
+	if err != nil {
+		return fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+	return atomicfile.Write(path, content)
+}

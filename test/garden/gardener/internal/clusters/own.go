@@ -1,0 +1,118 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+)
+
+// Own starts a kube-apiserver for each runtime.
+type Own struct {
+	config Config
+	// starts limits the concurrent starts: each keeps a core busy for some seconds.
+	starts chan struct{}
+
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+// NewOwn returns runtimes that are not started.
+func NewOwn(config Config) *Own {
+	return &Own{config: config, starts: make(chan struct{}, runtime.NumCPU()), hosts: map[string]*host{}}
+}
+
+// Start implements gardenlet.Runtimes.
+func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+	select {
+	case o.starts <- struct{}{}:
+		defer func() { <-o.starts }()
+	case <-ctx.Done():
+		return gardenlet.Endpoint{}, fmt.Errorf("waiting for the start of other runtimes: %w", ctx.Err())
+	}
+	host, err := o.host(technicalID)
+	if err != nil {
+		return gardenlet.Endpoint{}, err
+	}
+	return host.serve(ctx, technicalID, clientCA)
+}
+
+// Stop implements gardenlet.Runtimes. It also removes what an unknown runtime stored: the garden may have died during an earlier Stop.
+func (o *Own) Stop(ctx context.Context, technicalID string) error {
+	o.mu.Lock()
+	host := o.hosts[technicalID]
+	delete(o.hosts, technicalID)
+	o.mu.Unlock()
+	if host != nil {
+		if err := host.stop(); err != nil {
+			return err
+		}
+	}
+	if err := wipe(ctx, o.config.EtcdURL, technicalID); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(o.config.hostDir(technicalID)); err != nil {
+		return fmt.Errorf("removing the certificates of a runtime: %w", err)
+	}
+	return o.config.Ports.Release(technicalID)
+}
+
+// Close stops all API servers. Their objects stay.
+func (o *Own) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var failures []error
+	for _, host := range o.hosts {
+		failures = append(failures, host.stop())
+	}
+	return errors.Join(failures...)
+}
+
+func (o *Own) host(name string) (*host, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known, ok := o.hosts[name]; ok {
+		return known, nil
+	}
+	host, err := openHost(o.config, name)
+	if err != nil {
+		return nil, err
+	}
+	o.hosts[name] = host
+	return host, nil
+}
+
+// sharedName is the name of the shared API server. Technical IDs differ from it: they start with "shoot--".
+const sharedName = "shared"
+
+// Shared starts one kube-apiserver for all runtimes. The users of each see the objects of all, and the objects stay when a runtime is
+// deleted.
+type Shared struct {
+	host *host
+}
+
+// NewShared returns runtimes whose API server is not started.
+func NewShared(config Config) (*Shared, error) {
+	host, err := openHost(config, sharedName)
+	if err != nil {
+		return nil, err
+	}
+	return &Shared{host: host}, nil
+}
+
+// Start implements gardenlet.Runtimes.
+func (s *Shared) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+	return s.host.serve(ctx, technicalID, clientCA)
+}
+
+// Stop implements gardenlet.Runtimes.
+func (s *Shared) Stop(_ context.Context, technicalID string) error {
+	return s.host.forget(technicalID)
+}
+
+// Close stops the API server. Its objects stay.
+func (s *Shared) Close() error { return s.host.stop() }

@@ -1,0 +1,165 @@
+package localgarden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sirupsen/logrus"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/clusters"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/controlplane"
+	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
+)
+
+// closableRuntimes are runtimes whose API servers can be stopped together.
+type closableRuntimes interface {
+	gardenlet.Runtimes
+	Close() error
+}
+
+// Run runs a garden until the context ends, which is not an error. When it is ready it writes "garden ready kubeconfig=<path>" to output.
+func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldLogger) (err error) {
+	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+		return fmt.Errorf("creating the folder of the garden: %w", err)
+	}
+	held, err := process.Lock(ctx, filepath.Join(config.Dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+
+	ports, err := process.OpenPorts(filepath.Join(config.Dir, "ports.json"))
+	if err != nil {
+		return err
+	}
+	log.WithField("dir", config.Dir).Info("the garden is starting")
+	plane, err := controlplane.Start(ctx, controlplane.Config{
+		Dir: config.Dir, Binaries: config.Binaries, Logs: config.logs(), Ports: ports,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plane.Stop(context.WithoutCancel(ctx))) }()
+
+	garden := &garden{Config: config, plane: plane, ports: ports, log: log}
+	return garden.run(ctx, output)
+}
+
+func (c Config) logs() string { return filepath.Join(c.Dir, "logs") }
+
+// garden is a garden with a running control plane.
+type garden struct {
+	Config
+
+	plane *controlplane.ControlPlane
+	ports *process.Ports
+	log   logrus.FieldLogger
+}
+
+func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
+	admin, err := newClient(g.plane.Kubernetes.Admin)
+	if err != nil {
+		return err
+	}
+	if err := prepareProject(ctx, admin, g.Project); err != nil {
+		return err
+	}
+	if err := g.writeKubeconfigs(); err != nil {
+		return err
+	}
+	servers, err := g.runtimes(ctx, admin)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	worker, err := gardenlet.New(gardenlet.Options{
+		Client:    admin,
+		Project:   g.Project,
+		Runtimes:  servers,
+		Creation:  g.Creation,
+		Deletion:  g.Deletion,
+		DNSDomain: fakegarden.Domain,
+		Log:       g.log,
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(output, "garden ready kubeconfig=%s\n", g.Kubeconfig); err != nil {
+		return fmt.Errorf("reporting that the garden is ready: %w", err)
+	}
+	return g.runGardenlet(ctx, worker)
+}
+
+// runGardenlet runs the gardenlet until it, the control plane or the context ends.
+func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-g.plane.Ended():
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+}
+
+// writeKubeconfigs writes the kubeconfig of the project's member, for services, and that of the administrator.
+func (g *garden) writeKubeconfigs() error {
+	config := *g.plane.Kubernetes.Admin
+	credentials, err := g.plane.Certificates.TLS(member)
+	if err != nil {
+		return err
+	}
+	config.TLSClientConfig = credentials
+	if err := apiserver.WriteKubeconfig(g.Kubeconfig, &config, gardenlet.Namespace(g.Project)); err != nil {
+		return err
+	}
+	return apiserver.WriteKubeconfig(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Project))
+}
+
+func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRuntimes, error) {
+	config := clusters.Config{
+		Dir:      filepath.Join(g.Dir, "runtimes"),
+		Binaries: g.Binaries,
+		Logs:     g.logs(),
+		EtcdURL:  g.plane.EtcdURL,
+		Ports:    g.ports,
+		Log:      g.log,
+	}
+	switch g.Runtimes {
+	case RuntimesShared:
+		return clusters.NewShared(config)
+	case RuntimesSimulated:
+		return clusters.NewSimulated(ctx, config, admin, g.Project)
+	default:
+		return clusters.NewOwn(config), nil
+	}
+}
+
+// newClient returns a client for the objects of the garden and for RBAC.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := fakegarden.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering RBAC: %w", err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("creating the client of the garden: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,93 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+)
+
+const (
+	// minPort and maxPort are below the ports of outgoing connections, which could take a port while the garden is down, and above those
+	// of package freeport.
+	minPort = 20000
+	maxPort = 29999
+	// attempts is the number of ports that are tried.
+	attempts = 1000
+)
+
+// Ports assigns ports to servers and keeps them in a file, so that a server has the same address after a restart. It is safe for
+// concurrent use.
+type Ports struct {
+	path string
+
+	mu    sync.Mutex
+	ports map[string]int
+}
+
+// OpenPorts reads the ports from a file. Without the file, none is assigned.
+func OpenPorts(path string) (*Ports, error) {
+	p := &Ports{path: path, ports: map[string]int{}}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return p, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &p.ports)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the ports of the garden from %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Port returns the port of a server. A new server gets one that is free now.
+func (p *Ports) Port(server string) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if port, ok := p.ports[server]; ok {
+		return port, nil
+	}
+	assigned := make(map[int]bool, len(p.ports))
+	for _, port := range p.ports {
+		assigned[port] = true
+	}
+	for range attempts {
+		port := minPort + rand.IntN(maxPort-minPort+1)
+		if !assigned[port] && freeport.Check(context.Background(), port) == nil {
+			p.ports[server] = port
+			return port, p.save()
+		}
+	}
+	return 0, fmt.Errorf("none of %d ports between %d and %d is free for %s", attempts, minPort, maxPort, server)
+}
+
+// Release forgets the port of a server.
+func (p *Ports) Release(server string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.ports[server]; !known {
+		return nil
+	}
+	delete(p.ports, server)
+	return p.save()
+}
+
+func (p *Ports) save() error {
+	content, err := json.MarshalIndent(p.ports, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the ports of the garden: %w", err)
+	}
+	return atomicfile.Write(p.path, content)
+}
+
+// WaitFree waits until a server can listen on the port: the servers of a killed garden need a moment to end.
+func WaitFree(ctx context.Context, port int) error {
+	return Until(ctx, freeport.Address(port)+" is free", func(ctx context.Context) error { return freeport.Check(ctx, port) })
+}

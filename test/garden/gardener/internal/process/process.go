@@ -1,0 +1,152 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+const (
+	// previousLog is the suffix of the log of the previous start.
+	previousLog = ".previous"
+	// tailLines and tailBytes limit the end of a log in an error message.
+	tailLines = 5
+	tailBytes = 4096
+)
+
+// Spec describes a process.
+type Spec struct {
+	// Name is its name in messages.
+	Name string
+	// Path is its executable.
+	Path string
+	Args []string
+	// Env is added to the environment of the garden.
+	Env []string
+	// Log is the file for its output. The log of the previous start is kept, with the suffix .previous.
+	Log string
+}
+
+// Process is a process that was started.
+type Process struct {
+	spec   Spec
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error // why it ended; may be read once exited is closed
+}
+
+// Start starts a process and returns as soon as it runs. WaitReady waits until it is ready.
+func Start(spec Spec) (*Process, error) {
+	log, err := openLog(spec.Log)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
+	}
+	defer log.Close() // the process has its own descriptor
+	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = attributes()
+	p := &Process{spec: spec, cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// run starts the process and waits for it on one thread: Linux sends the death signal of the parent when the thread ends that started
+// the process.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = p.cmd.Wait()
+	close(p.exited)
+}
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Err returns how the process ended, with the end of its log. Call it only after Exited is closed.
+func (p *Process) Err() error {
+	reason := p.err
+	if reason == nil {
+		reason = errors.New("exit status 0")
+	}
+	return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.spec.Name, reason, p.spec.Log, lastLines(p.spec.Log))
+}
+
+// WaitReady calls probe until it returns nil, the process ends or the context does.
+func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-p.exited:
+			cancel(p.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return Until(ctx, p.spec.Name+" is ready (its log is "+p.spec.Log+")", probe)
+}
+
+// Stop sends SIGTERM and waits until the process has ended. If the context ends first, it kills the process.
+func (p *Process) Stop(ctx context.Context) error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+		return p.Kill()
+	}
+}
+
+// Kill sends SIGKILL and waits until the process has ended.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
+}
+
+func (p *Process) signal(signal os.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending %s to %s: %w", signal, p.spec.Name, err)
+	}
+	return nil
+}
+
+func openLog(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(path, path+previousLog); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.Create(path)
+}
+
+// lastLines returns the end of a log for a message.
+func lastLines(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprintf("(the log cannot be read: %v)", err)
+	}
+	content = content[max(0, len(content)-tailBytes):]
+	lines := bytes.Split(bytes.TrimRight(content, "\n"), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-tailLines):], []byte("\n")))
+}

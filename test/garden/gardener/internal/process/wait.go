@@ -1,0 +1,74 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	interval = 50 * time.Millisecond
+	// answerTimeout limits one request of Answers.
+	answerTimeout = 5 * time.Second
+	// lockTimeout is how long Lock waits for a garden that is stopping.
+	lockTimeout = 15 * time.Second
+)
+
+// Until calls probe until it returns nil or the context ends. The condition completes the sentence "waiting until …" of the error.
+func Until(ctx context.Context, condition string, probe func(context.Context) error) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w; last: %w", condition, context.Cause(ctx), err)
+		}
+	}
+}
+
+// Answers returns a probe that succeeds when a GET of the URL returns status 200.
+func Answers(client *http.Client, url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return fmt.Errorf("requesting %s: %w", url, err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return fmt.Errorf("probing a server: %w", err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s returns %s", url, response.Status)
+		}
+		return nil
+	}
+}
+
+// Lock locks a file until the process ends or closes it. If another process holds the lock, Lock waits a moment: that one may be
+// stopping.
+func Lock(ctx context.Context, path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	if err := Until(ctx, path+" is unlocked", func(context.Context) error {
+		return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("another garden uses this folder: %w", err)
+	}
+	return file, nil
+}
