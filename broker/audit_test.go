@@ -18,7 +18,7 @@ import (
 )
 
 // trail is what the audit trail tells, the oldest first: a line an entry.
-func (b *bench) trail() []string {
+func (b *fixture) trail() []string {
 	b.Helper()
 
 	entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 1000})
@@ -42,12 +42,12 @@ func (b *bench) trail() []string {
 }
 
 // later lets time pass, so that entries have an order.
-func (b *bench) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
+func (b *fixture) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
 
 const bert = "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"
 
-func TestTheTrailTellsWhoDidWhat(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestAuditLogRecordsActions(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		send := func(want int, c call) {
 			b.later()
 			b.want("audited", b.do(c), want)
@@ -91,10 +91,10 @@ func TestTheTrailTellsWhoDidWhat(t *testing.T) {
 	})
 }
 
-func TestTheTrailTellsBeforeAndAfterWithoutSecrets(t *testing.T) {
+func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	const marked = "m4rk3d-s3cr3t"
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("an order with a secret", b.put(instanceID, order(with("context", map[string]any{
 		"platform": "sapcp", "globalaccount_id": "ga", "subaccount_id": "sa", "user_id": "alice", "instance_name": "mine",
 		"sm_operator_credentials": map[string]any{"clientid": marked, "clientsecret": marked},
@@ -136,9 +136,9 @@ func TestTheTrailTellsBeforeAndAfterWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestTheTrailTellsWhoMayLogInToAClusterFromNowOn: with the issuer of its identities a cluster can be taken over.
-func TestTheTrailTellsWhoMayLogInToAClusterFromNowOn(t *testing.T) {
-	b := newBench(t)
+// TestAuditLogRecordsChangedIssuer: with the issuer of its identities a cluster can be taken over.
+func TestAuditLogRecordsChangedIssuer(t *testing.T) {
+	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.later()
 	b.want("another issuer", b.patch(instanceID, with("parameters", map[string]any{
@@ -159,8 +159,8 @@ func TestTheTrailTellsWhoMayLogInToAClusterFromNowOn(t *testing.T) {
 	}
 }
 
-func TestTheTrailIsNotFilledByRefusals(t *testing.T) {
-	b := newBench(t)
+func TestAuditLogSamplesRefusals(t *testing.T) {
+	b := newFixture(t)
 
 	for range 150 {
 		b.want("a stranger tries", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
@@ -181,9 +181,9 @@ func TestTheTrailIsNotFilledByRefusals(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAnsweredThoughItCannotBeWrittenDown(t *testing.T) {
+func TestRefusalWithoutAuditLogIsAnswered(t *testing.T) {
 	db := storagetest.SQLite(t)
-	b := benchOn(t, db)
+	b := newFixtureOn(t, db)
 
 	if _, err := storage.Exec(t.Context(), db.Writer(), `CREATE TRIGGER out_of_order BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'out of order'); END`); err != nil {
 		t.Fatal(err)
@@ -196,8 +196,8 @@ func TestARefusalIsAnsweredThoughItCannotBeWrittenDown(t *testing.T) {
 	}
 }
 
-func TestWhoCannotBeCheckedComesBackLater(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(away{}) })
+func TestUncheckedCredentialsAreRetried(t *testing.T) {
+	b := newFixture(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(away{}) })
 	b.faulty = true
 
 	got := b.want("that is not the client's fault", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)

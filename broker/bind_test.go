@@ -20,8 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
-	onRunning(t, func(b *bench) {
+func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
+	onRunning(t, func(b *fixture) {
 		made := b.want("G4: made at once", b.bind("one", role), 201)
 
 		if kubeconfig, _ := made.Body["credentials"].(map[string]any)["kubeconfig"].(string); !strings.HasPrefix(kubeconfig, "kubeconfig 1") {
@@ -74,8 +74,8 @@ func TestG4G10G12G16I1I4ABindingOfAPlatformThatWaits(t *testing.T) {
 	})
 }
 
-func TestC2C14C17G5H4ABindingOfAPlatformThatPolls(t *testing.T) {
-	onRunning(t, func(b *bench) {
+func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
+	onRunning(t, func(b *fixture) {
 		made := b.want("C2: later", b.bindLater("one", role), 202)
 		if len(made.Body) != 1 || made.text("operation") == "" {
 			b.Errorf("G5: the answer is %s", made.Raw)
@@ -157,7 +157,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.runs(instanceID)
 
 			id := instanceID
@@ -185,7 +185,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 }
 
 func TestG6G9AnotherRequestWithTheSameID(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.want("under way", b.bindLater("one", role), 202)
 
 		for _, status := range []int{201, 200} {
@@ -198,7 +198,7 @@ func TestG6G9AnotherRequestWithTheSameID(t *testing.T) {
 }
 
 func TestG20G21InstancesThatCannotBeBound(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
 		b.want("being made", b.bind("one", ""), 422, "ConcurrencyError")
 		b.move(creation, process.Failed)
@@ -207,7 +207,7 @@ func TestG20G21InstancesThatCannotBeBound(t *testing.T) {
 }
 
 func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.want("bound", b.bind("one", ""), 201)
 
 		b.ranOn(instanceID, "")
@@ -232,7 +232,7 @@ func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
 }
 
 func TestTheNumberOfBindingsIsLimited(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		replies := make([]reply, 0, 14)
 		for n := range cap(replies) {
 			replies = append(replies, b.bindLater(fmt.Sprint("b", n), ""))
@@ -261,8 +261,8 @@ func TestTheNumberOfBindingsIsLimited(t *testing.T) {
 	})
 }
 
-func TestManyBindingsAtTheSameMoment(t *testing.T) {
-	onRunning(t, func(b *bench) {
+func TestConcurrentBindings(t *testing.T) {
+	onRunning(t, func(b *fixture) {
 		b.options.BindingLimit = 10
 
 		statuses := map[int]int{}
@@ -285,7 +285,7 @@ func TestManyBindingsAtTheSameMoment(t *testing.T) {
 }
 
 func TestG15Rotation(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.runs("other")
 		b.want("a binding", b.bind("one", role), 201)
 		b.want("one of another instance", b.do(call{method: "PUT", path: bindingOf("other", "foreign"), body: bindOf("")}), 201)
@@ -320,7 +320,7 @@ func TestG15Rotation(t *testing.T) {
 }
 
 func TestG22ExpiredBindingsGo(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		first := b.want("a binding", b.bind("one", ""), 201)
 		b.want("a longer one", b.bind("two", role), 201)
 
@@ -351,8 +351,8 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 	})
 }
 
-func TestARemovalThatFailedIsLeftAloneForAWhile(t *testing.T) {
-	onRunning(t, func(b *bench) {
+func TestFailedRemovalIsRetriedLater(t *testing.T) {
+	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
 		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
@@ -379,8 +379,8 @@ func TestARemovalThatFailedIsLeftAloneForAWhile(t *testing.T) {
 	})
 }
 
-func TestARequestWhoseOperationIsCanceledSaysSo(t *testing.T) {
-	b := newBench(t)
+func TestRequestWithCanceledOperation(t *testing.T) {
+	b := newFixture(t)
 	b.runs(instanceID)
 	b.want("a binding", b.bind("one", ""), 201)
 
@@ -414,7 +414,7 @@ func TestARequestWhoseOperationIsCanceledSaysSo(t *testing.T) {
 }
 
 func TestJ12J15H7BindingsThatFail(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.faulty = true
 		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
 		b.want("a failure is told", b.bind("one", ""), 502)
@@ -461,7 +461,7 @@ func TestJ12J15H7BindingsThatFail(t *testing.T) {
 }
 
 func TestH1H5H7RequestsToUnbind(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.runs("other")
 		b.want("a binding", b.bindLater("one", ""), 202)
 
@@ -485,10 +485,10 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 	})
 }
 
-// TestARemovalBehindOneThatIsCanceled has a platform ask again for a removal that an operator has canceled and that has not yet come to its
+// TestRemovalAfterCanceledRemoval has a platform ask again for a removal that an operator has canceled and that has not yet come to its
 // safe point.
-func TestARemovalBehindOneThatIsCanceled(t *testing.T) {
-	onRunning(t, func(b *bench) {
+func TestRemovalAfterCanceledRemoval(t *testing.T) {
+	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
 
 		first := b.want("a removal", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
@@ -507,7 +507,7 @@ func TestARemovalBehindOneThatIsCanceled(t *testing.T) {
 }
 
 func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.options.Periods = expiry.Periods{"aws": 0}
 		b.restart()
 

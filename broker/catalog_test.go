@@ -6,7 +6,7 @@ import (
 )
 
 func TestB1B26Catalog(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	for _, form := range []string{"/v2", "/oauth/v2", "/oauth/cf-us10/v2"} {
 		got := b.want("every path form has the catalog", b.do(call{method: "GET", path: form + "/catalog"}), 200)
@@ -25,7 +25,7 @@ func TestB1B26Catalog(t *testing.T) {
 }
 
 func TestB26ConditionalCatalog(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	tag := b.do(call{method: "GET", path: "/v2/catalog"}).Header.Get("Etag")
 
 	cases := map[string]struct {

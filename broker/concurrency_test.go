@@ -9,14 +9,14 @@ import (
 )
 
 // together sends the same request several times at once.
-func (b *bench) together(times int, same call) []reply {
+func (b *fixture) together(times int, same call) []reply {
 	b.Helper()
 
 	return b.togetherEach(times, func(int) call { return same })
 }
 
 // togetherEach sends several requests at once.
-func (b *bench) togetherEach(times int, request func(n int) call) []reply {
+func (b *fixture) togetherEach(times int, request func(n int) call) []reply {
 	b.Helper()
 
 	var (
@@ -56,10 +56,10 @@ func results(replies []reply) []string {
 	return slices.Compact(found)
 }
 
-func TestD10C4EqualRequestsOfTheSameMoment(t *testing.T) {
+func TestD10C4ConcurrentEqualRequests(t *testing.T) {
 	const times = 8
 
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		creation := call{method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order()}
 		replies := b.together(times, creation)
 
@@ -84,8 +84,8 @@ func TestD10C4EqualRequestsOfTheSameMoment(t *testing.T) {
 	})
 }
 
-func TestD13DifferentOrdersOfTheSameMoment(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestD13ConcurrentDifferentOrders(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		var (
 			senders  sync.WaitGroup
 			statuses = make([]int, 6)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestJ4J5J9J14Deprovision(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 		instance := b.stored(instanceID)
 
@@ -79,7 +79,7 @@ func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
 		"AsyncRequired": {"a deletion takes its time", path(instanceID) + "?" + ids[1:], 422, "AsyncRequired"},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	for name, test := range cases {
@@ -88,8 +88,8 @@ func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
 	}
 }
 
-func TestJ8J13ADeletionEndsTheCreation(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestJ8J13DeletionCancelsCreation(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		pending := b.want("a creation", b.put("pending", order()), 202).text("operation")
 		deletion := b.want("J8: it is accepted before anything was begun", b.remove("pending"), 202).text("operation")
 
@@ -129,7 +129,7 @@ func TestJ8J13ADeletionEndsTheCreation(t *testing.T) {
 }
 
 func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	first := b.want("a deletion", b.remove(instanceID), 202).text("operation")
@@ -146,10 +146,10 @@ func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
 	b.want("it is gone", b.remove(instanceID), 410)
 }
 
-// TestADeletionBehindOneThatIsCanceled has a platform ask again for a deletion that an operator has canceled and that has not yet come to
+// TestDeletionAfterCanceledDeletion has a platform ask again for a deletion that an operator has canceled and that has not yet come to
 // its safe point: what is accepted then is carried out.
-func TestADeletionBehindOneThatIsCanceled(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestDeletionAfterCanceledDeletion(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 
 		first := b.want("a deletion", b.remove(instanceID), 202).text("operation")

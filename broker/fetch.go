@@ -111,7 +111,7 @@ func expirationLabel(plan string) string {
 	}
 }
 
-// expirationText tells users when the instance expires. It is empty for instances that never do.
+// expirationText describes the expiration for users. It is empty for instances that never expire.
 func expirationText(instance environment.Instance, now time.Time) string {
 	const day = 24 * time.Hour
 

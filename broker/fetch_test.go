@@ -10,7 +10,7 @@ import (
 )
 
 func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		b.want("E3: unknown", b.get(instanceID), 404)
 
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
@@ -35,13 +35,13 @@ func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
 }
 
 func TestE4AFailedCreationCannotBeFetched(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.move(b.put(instanceID, order()).text("operation"), process.Failed)
 	b.want("E4: there is no instance", b.get(instanceID), 404)
 }
 
-func TestE6E7WhatAFetchTells(t *testing.T) {
-	b := newBench(t)
+func TestE6E7FetchedFields(t *testing.T) {
+	b := newFixture(t)
 
 	secretive := map[string]any{"globalaccount_id": "ga", "sm_operator_credentials": map[string]any{"clientsecret": "hunter2"}}
 	b.move(b.want("an order", b.put(instanceID, order(with("context", secretive))), 202).text("operation"), process.Succeeded)
@@ -67,7 +67,7 @@ func TestE6E7WhatAFetchTells(t *testing.T) {
 }
 
 func TestE6ParametersAreAnObject(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.move(b.put(instanceID, order(with("parameters", nil))).text("operation"), process.Succeeded)
 
 	if diff := cmp.Diff(map[string]any{}, b.get(instanceID).Body["parameters"]); diff != "" {
@@ -76,7 +76,7 @@ func TestE6ParametersAreAnObject(t *testing.T) {
 }
 
 func TestE8IDsAreHints(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.want("right ones", b.do(call{method: "GET", path: path(instanceID) + "?" + ids[1:]}), 200)
 	b.want("wrong ones", b.do(call{method: "GET", path: path(instanceID) + "?service_id=x&plan_id=y"}), 200)

@@ -2,21 +2,16 @@ package broker_test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
-	"maps"
-	"net/http"
+	"fmt"
 	"net/http/httptest"
-	"regexp"
-	"slices"
-	"strings"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker"
@@ -25,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -48,8 +44,8 @@ const (
 	ids        = "&service_id=" + serviceID + "&plan_id=" + planAWS
 )
 
-// bench is a broker over HTTP whose operations are carried by the test.
-type bench struct {
+// fixture is a broker over HTTP whose operations are carried by the test.
+type fixture struct {
 	*testing.T
 
 	address    string
@@ -66,23 +62,23 @@ type bench struct {
 	faulty bool
 }
 
-// newBench starts a broker on a new SQLite file. The change, if any, is made to its options.
-func newBench(t *testing.T, change ...func(*broker.Options)) *bench {
+// newFixture starts a broker on a new SQLite file. The change, if any, is made to its options.
+func newFixture(t *testing.T, change ...func(*broker.Options)) *fixture {
 	t.Helper()
 
-	return benchOn(t, storagetest.SQLite(t), change...)
+	return newFixtureOn(t, storagetest.SQLite(t), change...)
 }
 
 // onEach runs the test with a broker on SQLite and with one on PostgreSQL.
-func onEach(t *testing.T, test func(b *bench)) {
+func onEach(t *testing.T, test func(b *fixture)) {
 	t.Helper()
-	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(benchOn(t, db)) })
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(newFixtureOn(t, db)) })
 }
 
-func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *bench {
+func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *fixture {
 	t.Helper()
 
-	b := &bench{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
+	b := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
 
 	keys := storagetest.Keys(t)
 
@@ -132,13 +128,13 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*broker.Options)) *ben
 	}
 
 	b.restart()
-	t.Cleanup(func() { b.everybodyIsKnown(db) })
+	t.Cleanup(func() { b.checkAudited(db) })
 
 	return b
 }
 
 // restart serves what the options are now.
-func (b *bench) restart() {
+func (b *fixture) restart() {
 	b.Helper()
 
 	server := httptest.NewServer(broker.NewHandler(b.options))
@@ -147,8 +143,8 @@ func (b *bench) restart() {
 	b.address = server.URL
 }
 
-// everybodyIsKnown fails the test when an operation was accepted of which the audit trail does not know who ordered it.
-func (b *bench) everybodyIsKnown(db *storage.DB) {
+// checkAudited fails the test when an operation was accepted of which the audit trail does not know who ordered it.
+func (b *fixture) checkAudited(db *storage.DB) {
 	b.Helper()
 
 	unknown, err := storage.Select[string](context.Background(), db.Reader(), `SELECT kind FROM operations
@@ -158,150 +154,29 @@ func (b *bench) everybodyIsKnown(db *storage.DB) {
 	}
 }
 
-// call is a request. It carries what every request needs unless the headers say otherwise; an empty header is left out.
-type call struct {
-	method, path, body string
-	header             map[string]string
-	user, password     string
+// onRunning runs the test on both databases with an instance that has a runtime.
+func onRunning(t *testing.T, test func(b *fixture)) {
+	t.Helper()
+
+	onEach(t, func(b *fixture) {
+		b.runs(instanceID)
+		test(b)
+	})
 }
 
-// reply is an answer.
-type reply struct {
-	Status int
-	Header http.Header
-	Body   map[string]any
-	Raw    string
-}
+func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// text returns a field of the body that is a string.
-func (r reply) text(field string) string {
-	text, _ := r.Body[field].(string)
+// leakless fails when the tests leave goroutines behind.
+type leakless struct{ *testing.M }
 
-	return text
-}
+func (l leakless) Run() int {
+	code := l.M.Run()
 
-// do sends the request and checks what holds for every answer.
-func (b *bench) do(call call) reply {
-	b.Helper()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
 
-	got := b.send(call)
-	b.checkAnswer(call, got)
-
-	return got
-}
-
-func (b *bench) send(call call) reply {
-	b.Helper()
-
-	request, err := http.NewRequestWithContext(b.Context(), call.method, b.address+call.path, strings.NewReader(call.body))
-	if err != nil {
-		b.Fatal(err)
+		return 1
 	}
 
-	if call.body == "" {
-		request.Body = http.NoBody
-	}
-
-	headers := map[string]string{
-		"X-Broker-API-Version": "2.17", "X-Broker-API-Request-Identity": identity, "Content-Type": "application/json",
-	}
-	maps.Copy(headers, call.header)
-
-	for name, value := range headers {
-		if value != "" {
-			request.Header.Set(name, value)
-		}
-	}
-
-	switch call.user {
-	case "":
-		request.SetBasicAuth(user, password)
-	case "nobody":
-	default:
-		request.SetBasicAuth(call.user, call.password)
-	}
-
-	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		b.Fatalf("%s %s: %v", call.method, call.path, err)
-	}
-	defer response.Body.Close()
-
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.Fatalf("%s %s: %v", call.method, call.path, err)
-	}
-
-	got := reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
-	if len(content) > 0 {
-		if err := json.Unmarshal(content, &got.Body); err != nil {
-			b.Fatalf("%s %s: the body is no JSON object: %v\n%s", call.method, call.path, err, content)
-		}
-	}
-
-	return got
-}
-
-// checkAnswer holds every answer of every test against the rows that concern them all.
-func (b *bench) checkAnswer(call call, got reply) {
-	b.Helper()
-
-	place := call.method + " " + call.path
-
-	if sent, given := call.header["X-Broker-API-Request-Identity"]; !given && got.Header.Get("X-Broker-API-Request-Identity") != identity {
-		b.Errorf("A7: %s: the request identity is not repeated", place)
-	} else if given && got.Header.Get("X-Broker-API-Request-Identity") != sent {
-		b.Errorf("A7: %s: the request identity is %q, not %q", place, got.Header.Get("X-Broker-API-Request-Identity"), sent)
-	}
-
-	if got.Raw != "" && got.Header.Get("Content-Type") != "application/json" {
-		b.Errorf("A17: %s: the content type is %q", place, got.Header.Get("Content-Type"))
-	}
-
-	if code, given := got.Body["error"]; given && !regexp.MustCompile(`^([A-Z][a-z]+)+$`).MatchString(got.text("error")) {
-		b.Errorf("A12: %s: the code is %v", place, code)
-	}
-
-	if description, given := got.Body["description"]; given || got.Status >= 400 {
-		if text := got.text("description"); text == "" || utf8.RuneCountInString(text) > 255 {
-			b.Errorf("A13, A26: %s: the description is %v", place, description)
-		}
-	}
-
-	known := []string{
-		"services", "operation", "dashboard_url", "metadata", "state", "description", "error",
-		"service_id", "plan_id", "parameters", "maintenance_info", "credentials", "endpoints",
-	}
-	if call.method == http.MethodPatch && got.Status >= 400 || strings.Contains(call.path, "/last_operation") && got.text("state") == "failed" {
-		known = append(known, "instance_usable", "update_repeatable")
-	}
-
-	if strings.HasSuffix(call.path, "/validate") { // our extension
-		known = append(known, "valid", "errors", "resolved", "quota")
-	}
-
-	for field := range got.Body {
-		if !slices.Contains(known, field) {
-			b.Errorf("A10, A20: %s: the field %s is not one of the protocol", place, field)
-		}
-	}
-
-	if !slices.Contains([]int{200, 201, 202, 304}, got.Status) && got.Status < 400 {
-		b.Errorf("J16: %s: status %d", place, got.Status)
-	}
-
-	if got.Status >= 500 && !b.faulty {
-		b.Errorf("J18: %s: status %d without a fault: %s", place, got.Status, got.Raw)
-	}
-}
-
-// want fails the test unless the answer has the status and, if one is given, the code.
-func (b *bench) want(reason string, got reply, status int, code ...string) reply {
-	b.Helper()
-
-	if got.Status != status || len(code) > 0 && got.text("error") != code[0] {
-		b.Fatalf("\n%s\nwant %d %v, got %d %s", reason, status, code, got.Status, got.Raw)
-	}
-
-	return got
+	return code
 }

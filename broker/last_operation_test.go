@@ -38,7 +38,7 @@ func TestC5C10C12States(t *testing.T) {
 		"Canceled":  {"canceled is failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 
 	for name, test := range cases {
 		operation := b.want("an operation", b.put(name, order()), 202).text("operation")
@@ -60,8 +60,8 @@ func TestC5C10C12States(t *testing.T) {
 	}
 }
 
-func TestWhatAnOperationWaitsFor(t *testing.T) {
-	b := newBench(t)
+func TestProgressNamesTheObstacle(t *testing.T) {
+	b := newFixture(t)
 	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	b.waiting(operation, "the cluster is being created, 40 %")
 
@@ -72,7 +72,7 @@ func TestWhatAnOperationWaitsFor(t *testing.T) {
 }
 
 func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	began := b.clock.Now()
 
@@ -88,7 +88,7 @@ func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
 }
 
 func TestC6C7WhichOperation(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	own := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	other := b.want("another instance's", b.put("other", order()), 202).text("operation")
 
@@ -118,7 +118,7 @@ func TestC6C7WhichOperation(t *testing.T) {
 }
 
 func TestC8OnlyAFinishedDeletionIsGone(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		creation := b.provisioned(instanceID)
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
 

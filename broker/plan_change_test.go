@@ -49,7 +49,7 @@ func withLargePlan(t *testing.T) func(*broker.Options) {
 }
 
 func TestF6F12PlanChange(t *testing.T) {
-	b := newBench(t, withLargePlan(t))
+	b := newFixture(t, withLargePlan(t))
 	b.provisioned(instanceID)
 
 	b.want("F12: the version is that of the new plan", b.patch(instanceID, map[string]any{

@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestM1CloudFoundryRepeatsItselfOnEveryTurn(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		// No context, no parameters, and PUT again and again until it is ready; then DELETE again and again until it is gone.
 		body := order(with("context", nil), with("parameters", nil))
 		operation := b.want("the first turn", b.put(instanceID, body), 202).text("operation")

@@ -41,7 +41,7 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 		"ControlCharacter":   {"an account is stored in the clear", order(with("organization_guid", "a\x00b")), "control characters"},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 
 	for name, test := range cases {
 		got := b.want(test.reason, b.put(name, test.body), 400)
@@ -56,7 +56,7 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 
 func TestC1D9ProvisionNeedsAnAsynchronousPlatform(t *testing.T) {
 	for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete=TRUE"} {
-		b := newBench(t)
+		b := newFixture(t)
 
 		got := b.want("the runtime is not made while the platform waits",
 			b.do(call{method: "PUT", path: path(instanceID) + query, body: order()}), 422, "AsyncRequired")
@@ -86,15 +86,15 @@ func TestD11MaintenanceInfo(t *testing.T) {
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.want(test.reason, b.put(instanceID, order(with("maintenance_info", test.info))), test.status, test.code)
 		})
 	}
 }
 
-func TestOrderWithBothKindsOfNumbers(t *testing.T) {
+func TestEqualNumbersInDifferentNotation(t *testing.T) {
 	for _, number := range []string{"4", "4.0", "4e0"} {
-		b := newBench(t)
+		b := newFixture(t)
 		status := 202
 
 		if number != "4" {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestD10D12RepeatedProvision(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		first := b.want("a new instance", b.put(instanceID, order()), 202)
 
 		again := order(with("context", map[string]any{"instance_name": "renamed", "platform": "cloudfoundry"}))
@@ -64,7 +64,7 @@ func TestD13AnotherOrderForTheSameID(t *testing.T) {
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
 			other := call{method: "PUT", path: test.path + path(instanceID) + "?accepts_incomplete=true", body: test.body}
 
@@ -79,7 +79,7 @@ func TestD13AnotherOrderForTheSameID(t *testing.T) {
 func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
 	for _, state := range []process.State{process.Failed, process.Canceled} {
 		t.Run(string(state), func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
 			b.move(operation, state)
 
@@ -97,7 +97,7 @@ func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
 }
 
 func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		first := b.provisioned(instanceID)
 		shoot := b.stored(instanceID).ShootName
 
@@ -119,8 +119,8 @@ func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
 	})
 }
 
-func TestAfterAFailedDeletionNothingIsReady(t *testing.T) {
-	b := newBench(t)
+func TestNoInstanceAfterFailedDeletion(t *testing.T) {
+	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.move(b.remove(instanceID).text("operation"), process.Failed)
 

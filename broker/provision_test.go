@@ -12,7 +12,7 @@ import (
 )
 
 func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		got := b.want("a new instance is made in the background", b.put(instanceID, order()), 202)
 
 		want := map[string]any{
@@ -54,7 +54,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 func TestD8EveryPlanNeedsNoParameter(t *testing.T) {
 	for name, plan := range map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			body := `{"service_id":"` + serviceID + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s","parameters":null}`
 
 			b.want("a plain create succeeds on each plan", b.put(instanceID, body), 202)
@@ -70,7 +70,7 @@ func TestD8EveryPlanNeedsNoParameter(t *testing.T) {
 }
 
 func TestD17EachIDIsAResource(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	first := b.want("one", b.put("one", order()), 202)
 	second := b.want("another", b.put("another", order()), 202)
@@ -111,7 +111,7 @@ func TestD4TenantOfTheInstance(t *testing.T) {
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(options *broker.Options) { options.Strict = test.strict })
+			b := newFixture(t, func(options *broker.Options) { options.Strict = test.strict })
 
 			b.want(test.reason, b.put(instanceID, order(with("context", test.context), test.change)), test.status)
 
@@ -131,7 +131,7 @@ func TestRegionOfThePath(t *testing.T) {
 	for form, want := range map[string]string{
 		"/v2": "cf-eu10", "/oauth/v2": "cf-eu10", "/oauth/cf-us10/v2": "cf-us10", "/oauth/cf%2Dap21/v2": "cf-ap21",
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.want("every path form orders", b.do(call{
 			method: "PUT", path: form + "/service_instances/" + instanceID + "?accepts_incomplete=true",
 			body: order(with("plan_id", planTrial), with("parameters", nil)),
@@ -158,7 +158,7 @@ func TestAdministrator(t *testing.T) {
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.want(test.reason, b.do(call{
 				method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(with("context", test.context)),
 				header: map[string]string{"X-Broker-API-Originating-Identity": test.header},

@@ -40,7 +40,7 @@ func trialOf(account string) string {
 
 func TestOneTrialForEachAccount(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := benchOn(t, db, offering(t, oneTrial))
+		b := newFixtureOn(t, db, offering(t, oneTrial))
 
 		first := b.want("the first one is accepted", b.put("one", trialOf("ga-1")), 202)
 
@@ -64,11 +64,11 @@ func TestOneTrialForEachAccount(t *testing.T) {
 	})
 }
 
-func TestTrialsOfTheSameMoment(t *testing.T) {
+func TestConcurrentTrials(t *testing.T) {
 	const times = 8
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := benchOn(t, db, offering(t, oneTrial))
+		b := newFixtureOn(t, db, offering(t, oneTrial))
 		statuses := make(chan int, times)
 		start := make(chan struct{})
 
@@ -95,11 +95,11 @@ func TestTrialsOfTheSameMoment(t *testing.T) {
 	})
 }
 
-// TestManyMovesOfTheSameMoment sends more of them than there are connections to the database: none may need a second one.
-func TestManyMovesOfTheSameMoment(t *testing.T) {
+// TestConcurrentMoves sends more of them than there are connections to the database: none may need a second one.
+func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 
-	b := benchOn(t, storagetest.Open(t, postgrestest.Database(t)), offering(t, oneTrial),
+	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)), offering(t, oneTrial),
 		func(options *broker.Options) { options.AccountMovement = true })
 	id := func(n int) string { return fmt.Sprintf("trial-%d", n) }
 
@@ -127,14 +127,14 @@ func TestManyMovesOfTheSameMoment(t *testing.T) {
 }
 
 func TestTrialsWithoutTheRule(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	b.want("it is a matter of configuration", b.put("one", trialOf("ga-1")), 202)
 	b.want("it is a matter of configuration", b.put("two", trialOf("ga-1")), 202)
 }
 
 func TestPlansThatAreNotOffered(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("while it is offered it can be ordered", b.put("one", order()), 202)
 
 	offering(t, func(options *catalog.Options) { options.EnablePlans = []string{"trial", "azure"} })(&b.options)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestA9UnknownFieldsDoNotMatter(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	b.want("PUT", b.put(instanceID, order(
 		with("unknown", map[string]any{"a": 1}), with("SERVICE_ID", 5), with("previous_values", "x"),
@@ -28,7 +28,7 @@ func TestA18A19Bodies(t *testing.T) {
 	}
 	targets := map[string]string{"PUT": path("new"), "PATCH": path(instanceID)}
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	for name, body := range bodies {
@@ -53,7 +53,7 @@ func TestA18A19Bodies(t *testing.T) {
 }
 
 func TestLimitOfBodies(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	filled := strings.Replace(order(), "{", `{"filler":"`+strings.Repeat("x", 1<<20)+`",`, 1)
 
 	b.want("a length that is told is refused at once", b.put(instanceID, filled), 413)

@@ -27,8 +27,8 @@ func routes() map[string][]string {
 	}
 }
 
-func TestA1A2A3OnlyUsersGetIn(t *testing.T) {
-	b := newBench(t)
+func TestA1A2A3Authentication(t *testing.T) {
+	b := newFixture(t)
 
 	strangers := map[string]call{
 		"nobody":         {user: "nobody"},
@@ -59,15 +59,15 @@ func TestA1A2A3OnlyUsersGetIn(t *testing.T) {
 	b.want("a user needs the role", b.do(call{method: "GET", path: "/v2/catalog", user: "watcher", password: password}), 403)
 }
 
-func TestWithoutUsersEverybodyGetsIn(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
+func TestNoAuthenticationWithoutUsers(t *testing.T) {
+	b := newFixture(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
 	b.want("a service on the loopback may do without", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
 }
 
 func TestA4A5A6Version(t *testing.T) {
 	served := []string{"2.0", "2.1", "2.9", "2.13", "2.14", "2.17", "2.99"}
 	refused := []string{"", "1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "99999999999999999999.1"}
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	for _, version := range served {
@@ -92,7 +92,7 @@ func TestA4A5A6Version(t *testing.T) {
 }
 
 func TestM5AnEmptyVersionHeaderIsAMissingOne(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.address+"/v2/catalog", nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestM5AnEmptyVersionHeaderIsAMissingOne(t *testing.T) {
 }
 
 func TestA7RequestIdentity(t *testing.T) {
-	b := newBench(t) // every answer of every test is checked for it; these are those that no endpoint gives
+	b := newFixture(t) // every answer of every test is checked for it; these are those that no endpoint gives
 
 	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
 	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
@@ -126,7 +126,7 @@ func TestA7RequestIdentity(t *testing.T) {
 }
 
 func TestA8A24LogLine(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("an order", b.do(call{
 		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
 		header: map[string]string{"X-Broker-API-Originating-Identity": "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"},
@@ -155,7 +155,7 @@ func TestA8A24LogLine(t *testing.T) {
 }
 
 func TestA22IDs(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	same := map[string]string{ // as it is sent first, as it is sent then
 		"a-b": "a%2Db", "a.b": "a%2eb", "a_b~": "a%5Fb%7E", "x": "%78", "with%20space": "with%20space", "a%2Fb": "a%2fb",
@@ -184,7 +184,7 @@ func TestA22IDs(t *testing.T) {
 }
 
 func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 	users := map[string]string{
@@ -211,7 +211,7 @@ func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
 }
 
 func TestA25PlatformsMayDisagree(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.want("K3: a platform is taken by its word", b.do(call{
 		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
 		header: map[string]string{"X-Broker-API-Originating-Identity": "kubernetes e30="},
@@ -219,7 +219,7 @@ func TestA25PlatformsMayDisagree(t *testing.T) {
 }
 
 func TestMethodsAreNamed(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	got := b.want("405 names what is allowed", b.do(call{method: "POST", path: path(instanceID)}), 405)
 	if diff := cmp.Diff("DELETE, GET, PATCH, PUT", got.Header.Get("Allow")); diff != "" {
@@ -233,7 +233,7 @@ func TestMethodsAreNamed(t *testing.T) {
 }
 
 func TestPathsOutsideOfTheProtocol(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) {
+	b := newFixture(t, func(options *broker.Options) {
 		options.Otherwise = httpserver.EchoRequestIdentity(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
 	})
 
@@ -242,7 +242,7 @@ func TestPathsOutsideOfTheProtocol(t *testing.T) {
 }
 
 func TestAPanicIsAnAnswer(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.Wake = func() { panic("secret of the inside") } })
+	b := newFixture(t, func(options *broker.Options) { options.Wake = func() { panic("secret of the inside") } })
 	b.faulty = true
 
 	got := b.want("the platform is told, but not what", b.put(instanceID, order()), 500)

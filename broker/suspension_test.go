@@ -15,7 +15,7 @@ import (
 func active(value bool) map[string]any { return with("context", with("active", value)) }
 
 // trial makes an instance of plan trial that is ready.
-func (b *bench) trial(id string) {
+func (b *fixture) trial(id string) {
 	b.Helper()
 
 	operation := b.want("a trial", b.put(id, order(with("plan_id", planTrial), with("parameters", nil))), 202).text("operation")
@@ -23,13 +23,13 @@ func (b *bench) trial(id string) {
 }
 
 // suspended makes an instance of plan trial that is suspended.
-func (b *bench) suspended(id string) {
+func (b *fixture) suspended(id string) {
 	b.Helper()
 	b.trial(id)
 	b.succeed(b.want("a suspension", b.patch(id, active(false)), 202).text("operation"))
 }
 
-func (b *bench) kinds(id string) []string {
+func (b *fixture) kinds(id string) []string {
 	b.Helper()
 
 	var kinds []string
@@ -41,7 +41,7 @@ func (b *bench) kinds(id string) []string {
 }
 
 func TestSuspensionAndResumption(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		b.trial(instanceID)
 
 		got := b.do(call{method: "PATCH", path: path(instanceID), body: patching(active(false))})
@@ -84,8 +84,8 @@ func TestSuspensionAndResumption(t *testing.T) {
 	})
 }
 
-func TestChangesThatComeWithASuspensionOrAResumption(t *testing.T) {
-	b := newBench(t)
+func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
+	b := newFixture(t)
 	b.trial(instanceID)
 
 	with := func(value bool, administrator string) map[string]any {
@@ -119,7 +119,7 @@ func TestChangesThatComeWithASuspensionOrAResumption(t *testing.T) {
 }
 
 func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.trial(instanceID)
 
 	administrators := with("parameters", with("administrators", []any{"jane@example.com"}))
@@ -148,8 +148,8 @@ func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
 	b.want("it is active", b.patch(instanceID, active(true)), 200)
 }
 
-func TestASuspensionThatNeverBeganHasChangedNothing(t *testing.T) {
-	b := newBench(t)
+func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
+	b := newFixture(t)
 	b.trial(instanceID)
 
 	operation := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
@@ -162,7 +162,7 @@ func TestASuspensionThatNeverBeganHasChangedNothing(t *testing.T) {
 }
 
 func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.suspended(instanceID)
 	b.rewrite(instanceID, func(instance *environment.Instance) { instance.ExpiredAt = b.clock.Now() })
 
@@ -179,8 +179,8 @@ func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {
 	b.move(deletion.text("operation"), process.Succeeded)
 }
 
-func TestLabelsTellTheDaysThatAreLeft(t *testing.T) {
-	b := newBench(t)
+func TestLabelsShowRemainingDays(t *testing.T) {
+	b := newFixture(t)
 	b.trial(instanceID)
 	b.provisioned("lasts")
 
@@ -217,7 +217,7 @@ func TestLabelsTellTheDaysThatAreLeft(t *testing.T) {
 }
 
 func TestAccountMovement(t *testing.T) {
-	b := newBench(t, func(options *broker.Options) { options.AccountMovement = true })
+	b := newFixture(t, func(options *broker.Options) { options.AccountMovement = true })
 	b.provisioned(instanceID)
 
 	first := b.stored(instanceID)

@@ -21,8 +21,8 @@ func unlike(characters int) string {
 	return text.String()
 }
 
-// TestA18TextsThatNoDatabaseKeeps sends what PostgreSQL stores in no column, or in no index.
-func TestA18TextsThatNoDatabaseKeeps(t *testing.T) {
+// TestA18TextsThatPostgreSQLRejects sends what PostgreSQL stores in no column, or in no index.
+func TestA18TextsThatPostgreSQLRejects(t *testing.T) {
 	quoted := func(text string) string {
 		encoded, err := json.Marshal(text)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestA18TextsThatNoDatabaseKeeps(t *testing.T) {
 		"AppsOfAnyKind": {reason: "nobody needs a megabyte for an application", method: "PUT", binding: "one", body: bindOf(fmt.Sprintf(`,"app_guid":%q`, strings.Repeat("x", 1000)))},
 	}
 
-	onRunning(t, func(b *bench) {
+	onRunning(t, func(b *fixture) {
 		b.options.AccountMovement = true
 		b.restart()
 

@@ -22,7 +22,7 @@ func troubledCalls() []call {
 }
 
 // patient fails the test unless every request is answered with 503 and when to come back, within the limit.
-func (b *bench) patient(reason string, limit time.Duration) {
+func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 
 	var waiting sync.WaitGroup
@@ -45,10 +45,10 @@ func (b *bench) patient(reason string, limit time.Duration) {
 	waiting.Wait()
 }
 
-func TestA16A21WithoutItsDatabaseTheBrokerAsksForPatience(t *testing.T) {
+func TestA16A21DatabaseIsDown(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 
-	b := benchOn(t, storagetest.Open(t, config))
+	b := newFixtureOn(t, storagetest.Open(t, config))
 	b.provisioned(instanceID)
 
 	b.faulty = true
@@ -61,10 +61,10 @@ func TestA16A21WithoutItsDatabaseTheBrokerAsksForPatience(t *testing.T) {
 	b.want("it recovers by itself", b.do(troubledCalls()[0]), 202)
 }
 
-func TestADatabaseThatGivesNoAnswerHoldsNoRequestForLong(t *testing.T) {
+func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 
-	b := benchOn(t, storagetest.Open(t, config))
+	b := newFixtureOn(t, storagetest.Open(t, config))
 	b.provisioned(instanceID)
 
 	b.faulty = true
@@ -76,11 +76,11 @@ func TestADatabaseThatGivesNoAnswerHoldsNoRequestForLong(t *testing.T) {
 	b.want("the same request goes through", b.do(troubledCalls()[0]), 202)
 }
 
-func TestAFullDatabaseTakesNoOrders(t *testing.T) {
+func TestFullDatabaseRejectsOrders(t *testing.T) {
 	const most = 500 // far more than fit into the pages that are there
 
 	db := storagetest.SQLite(t)
-	b := benchOn(t, db)
+	b := newFixtureOn(t, db)
 	b.faulty = true
 
 	storagetest.Fill(t, db)

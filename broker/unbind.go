@@ -126,7 +126,7 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
 }
 
-// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the audit trail of the instance.
+// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the audit log of the instance.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
 	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)

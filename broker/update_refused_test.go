@@ -34,7 +34,7 @@ func TestF1ToF7F11F12F13F15F17F19UpdatesThatAreRefused(t *testing.T) {
 		"Unknown":           {"F19: an unknown instance", "unknown", nil, 404, "", false},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	before := b.get(instanceID)
@@ -61,7 +61,7 @@ func TestF1ToF7F11F12F13F15F17F19UpdatesThatAreRefused(t *testing.T) {
 }
 
 func TestF6AnInstanceThatFailedIsNotUpdated(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	creation := b.want("a creation", b.put("creating", order()), 202).text("operation")
 	fields := with("parameters", with("autoScalerMin", 5))

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestF3F4F8F9F20UpdatesThatAreDoneAtOnce(t *testing.T) {
+func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fields map[string]any
@@ -29,7 +29,7 @@ func TestF3F4F8F9F20UpdatesThatAreDoneAtOnce(t *testing.T) {
 		"Previous":       {"F18: previous values are the platform's own", with("previous_values", with("plan_id", 5))},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	before := b.get(instanceID)
@@ -58,7 +58,7 @@ func TestF3F4F8F9F20UpdatesThatAreDoneAtOnce(t *testing.T) {
 }
 
 func TestF9F10F13AnUpdate(t *testing.T) {
-	onEach(t, func(b *bench) {
+	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 		before := b.get(instanceID)
 
@@ -104,7 +104,7 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 }
 
 func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	before := b.get(instanceID)
@@ -129,8 +129,8 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestC4TwoUpdatesOfTheSameMoment(t *testing.T) {
-	onEach(t, func(b *bench) {
+func TestC4ConcurrentUpdates(t *testing.T) {
+	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 
 		var (
@@ -157,7 +157,7 @@ func TestC4TwoUpdatesOfTheSameMoment(t *testing.T) {
 }
 
 func TestF12Maintenance(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.rewrite(instanceID, func(instance *environment.Instance) {
 		instance.MaintenanceVersion, instance.Request.Cluster.KubernetesVersion = "0.9.0", "1.33.1"
@@ -181,8 +181,8 @@ func TestF12Maintenance(t *testing.T) {
 	}
 }
 
-func TestJ8ADeletionEndsAnUpdate(t *testing.T) {
-	b := newBench(t)
+func TestJ8DeletionCancelsUpdate(t *testing.T) {
+	b := newFixture(t)
 	b.provisioned(instanceID)
 
 	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")

@@ -9,14 +9,14 @@ import (
 )
 
 // validate asks what a creation would say.
-func (b *bench) validate(id, body string) reply {
+func (b *fixture) validate(id, body string) reply {
 	b.Helper()
 
 	return b.do(call{method: "POST", path: path(id) + "/validate", body: body})
 }
 
 func TestValidate(t *testing.T) {
-	b := newBench(t, offering(t, oneTrial))
+	b := newFixture(t, offering(t, oneTrial))
 	b.want("an instance stands in the way of others", b.put("taken", trialOf("ga-1")), 202)
 
 	type wrong struct{ Field, Rule string }
@@ -78,8 +78,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestValidateTellsWhatAnOrderComesTo(t *testing.T) {
-	b := newBench(t)
+func TestValidateReturnsResolvedOrder(t *testing.T) {
+	b := newFixture(t)
 
 	want := map[string]any{
 		"name": "n", "provider": "aws", "region": "eu-central-1", "kubernetesVersion": "1.34", "machineType": "m6i.large", "volumeSizeGb": 80.0,
@@ -100,7 +100,7 @@ func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
 		true:  {"nodes": "10.250.0.0/16"},
 		false: {"nodes": "10.250.0.0/16", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"},
 	} {
-		b := newBench(t, func(options *broker.Options) { options.RangesLeftOpen = func() bool { return open } })
+		b := newFixture(t, func(options *broker.Options) { options.RangesLeftOpen = func() bool { return open } })
 
 		resolved, _ := b.validate("new", order()).Body["resolved"].(map[string]any)
 		if diff := cmp.Diff(want, resolved["networking"]); diff != "" {
@@ -109,8 +109,8 @@ func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
 	}
 }
 
-func TestValidateIsRefusedLikeACreation(t *testing.T) {
-	b := newBench(t)
+func TestValidateRejectsLikeCreation(t *testing.T) {
+	b := newFixture(t)
 
 	b.want("the body is an object", b.validate("new", `[]`), 400)
 	b.want("the plan is of the catalog", b.validate("new", order(with("plan_id", "x"))), 400)

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// TestTheGuideLeadsToAPlan does what docs/contributor/add-a-plan.md says.
-func TestTheGuideLeadsToAPlan(t *testing.T) {
+// TestGuideToAddAPlan does what docs/contributor/add-a-plan.md says.
+func TestGuideToAddAPlan(t *testing.T) {
 	t.Parallel()
 
 	guide, err := os.ReadFile("../../docs/contributor/add-a-plan.md")

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-func TestPlace(t *testing.T) {
+func TestLocation(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {
@@ -66,7 +66,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestPlaceRefused(t *testing.T) {
+func TestLocationRejected(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {
@@ -98,8 +98,8 @@ func TestPlaceRefused(t *testing.T) {
 	}
 }
 
-// TestMachinesThatAreNotEverywhere has a machine type in some zones of some regions only.
-func TestMachinesThatAreNotEverywhere(t *testing.T) {
+// TestLimitedMachines has a machine type in some zones of some regions only.
+func TestLimitedMachines(t *testing.T) {
 	t.Parallel()
 
 	content := string(file(t, "providers/aws.yaml")) + "\nlimited:\n  m5.xlarge: {eu-central-1: [a, b], us-east-1: [f]}\n"

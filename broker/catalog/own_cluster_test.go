@@ -91,7 +91,7 @@ func TestOwnClusterRefuses(t *testing.T) {
 	}
 }
 
-func TestSecretParametersAreNotShown(t *testing.T) {
+func TestWithoutSecrets(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct{ reason, given, want string }{

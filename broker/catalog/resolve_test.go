@@ -104,7 +104,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 }
 
-func TestResolveTakesEveryParameter(t *testing.T) {
+func TestResolveUsesEveryParameter(t *testing.T) {
 	t.Parallel()
 
 	got, err := resolve(plan(t, planAWS), order{
@@ -131,7 +131,7 @@ func TestResolveTakesEveryParameter(t *testing.T) {
 	}
 }
 
-func TestAParameterThatIsWrittenTwiceIsTheSecondOne(t *testing.T) {
+func TestDuplicateParameterUsesTheLastValue(t *testing.T) {
 	t.Parallel()
 
 	got, err := resolve(plan(t, planAWS), order{InstanceID: instanceID, Parameters: json.RawMessage(`{
@@ -188,7 +188,7 @@ func TestD6ResolveRefuses(t *testing.T) {
 	}
 }
 
-func TestZonesAreTheInstancesOwn(t *testing.T) {
+func TestZonesDependOnTheInstance(t *testing.T) {
 	t.Parallel()
 
 	chosen := map[string]int{}
@@ -233,7 +233,7 @@ func TestRegionWithFewZones(t *testing.T) {
 	}
 }
 
-func TestNameOfTheRuntime(t *testing.T) {
+func TestRuntimeName(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {

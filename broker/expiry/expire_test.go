@@ -162,7 +162,7 @@ func (b *bench) suspended(id, operation string) {
 	b.end(operation, process.Succeeded)
 }
 
-func TestAnOperatorHasAnInstanceExpire(t *testing.T) {
+func TestOperatorExpiresInstance(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newBench(t, db)
 		b.made("one", "free")
@@ -268,7 +268,7 @@ func TestExpirationsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTimeHasInstancesExpire(t *testing.T) {
+func TestDueInstancesExpire(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newBench(t, db)
 
@@ -325,7 +325,7 @@ func (b *bench) run() {
 	}
 }
 
-func TestAFailedSuspensionIsTriedAgainLater(t *testing.T) {
+func TestFailedSuspensionIsRetriedLater(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	b.made("one", "trial")
 	b.clock.SetTime(began.Add(14 * day))

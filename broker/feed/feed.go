@@ -1,4 +1,5 @@
-// Package feed follows what the Provisioner tells of changed operations and makes the broker's operations due that wait for them.
+// Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, it makes the broker's operations due
+// that wait for it. Without a feed, as with the Kyma Provisioner, the operations poll at the pace of Pace.
 package feed
 
 import (
@@ -17,75 +18,74 @@ import (
 )
 
 const (
-	// wait is how long the Provisioner may hold a request open.
+	// wait is how long the Provisioner may hold a request without changes.
 	wait = 20 * time.Second
-	// firstPause and longestPause bound the pause after an error.
-	firstPause   = time.Second
-	longestPause = 30 * time.Second
-	// askAgain is when a Provisioner without a feed is asked again whether it has one: it may have been replaced.
-	askAgain = 5 * time.Minute
+	// firstPause and maxPause bound the pause after an error, which doubles with each one.
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+	// retryFeed is the pause after ErrNoFeed. The Provisioner may be replaced by one with a feed.
+	retryFeed = 5 * time.Minute
 
-	// fallback is how often an operation of the Provisioner is asked for while the feed tells of changes: nothing depends on it.
-	fallback = 10 * time.Minute
-	// Without a feed the pause grows with the time that has passed: a twentieth of it, within these bounds.
-	soonest = time.Second
-	latest  = 20 * time.Second
-	share   = 20
+	// pollWithFeed is the interval of polls while the feed works, when they are only a safeguard.
+	pollWithFeed = 10 * time.Minute
+	// Without a feed the interval is 1/pollShare of the elapsed time, between minPoll and maxPoll.
+	minPoll   = time.Second
+	maxPoll   = 20 * time.Second
+	pollShare = 20
 )
 
-// Provisioner tells of changed operations.
+// Provisioner has a feed of changed operations.
 type Provisioner interface {
 	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
 }
 
-// Waker makes operations due that wait for one of the events.
+// Waker makes operations due that wait for one of the events, and returns their number.
 type Waker interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// Place keeps where in the feed the broker is. It is shared by all replicas: each passes every change on to all of them.
-type Place interface {
-	// FeedCursor returns the place that was kept last, or nothing.
+// Cursors stores the broker's cursor in the feed. All replicas share it, because each of them makes operations of all replicas due.
+type Cursors interface {
+	// FeedCursor returns the stored cursor, or an empty text.
 	FeedCursor(ctx context.Context) (string, error)
 	SaveFeedCursor(ctx context.Context, cursor string) error
 }
 
 // Feed follows one Provisioner.
 type Feed struct {
-	provisioner Provisioner
-	waker       Waker
-	place       Place
-	woken       func()
-	clock       clock.Clock
-	log         logrus.FieldLogger
-	alive       atomic.Bool
-	lost        bool // the kept place is of no use
-	kind        atomic.Int32
+	provisioner  Provisioner
+	waker        Waker
+	cursors      Cursors
+	woken        func()
+	clock        clock.Clock
+	log          logrus.FieldLogger
+	alive        atomic.Bool
+	ignoreStored bool // the Provisioner rejected the stored cursor
+	kind         atomic.Int32
 }
 
-// New returns a feed; Run makes it work. woken is called when operations have become due.
-func New(provisioner Provisioner, waker Waker, place Place, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
-	return &Feed{provisioner: provisioner, waker: waker, place: place, woken: woken, clock: clock, log: log}
+// New returns a feed that Run follows. It calls woken after operations have become due.
+func New(provisioner Provisioner, waker Waker, cursors Cursors, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
+	return &Feed{provisioner: provisioner, waker: waker, cursors: cursors, woken: woken, clock: clock, log: log}
 }
 
-// Alive reports whether the Provisioner tells of changes, so that nobody has to ask.
+// Alive reports whether the feed works, so that operations need not poll.
 func (f *Feed) Alive() bool { return f.alive.Load() }
 
-// Kind tells what the Provisioner is, as its last answer showed.
+// Kind returns the kind of the Provisioner according to its last answer.
 func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
 
-// Pace is how long to wait before the Provisioner is asked again about an operation that it was first asked about so long ago.
-// Jitter keeps many operations from asking at the same time.
+// Pace returns the pause before the next poll of an operation that has been polled for the elapsed time, with jitter.
 func (f *Feed) Pace(elapsed time.Duration) time.Duration {
-	pause := fallback
+	pause := pollWithFeed
 	if !f.Alive() {
-		pause = min(max(elapsed/share, soonest), latest)
+		pause = min(max(elapsed/pollShare, minPoll), maxPoll)
 	}
 
-	return pause + time.Duration(rand.Int64N(int64(pause/share)+1))
+	return pause + time.Duration(rand.Int64N(int64(pause/pollShare)+1))
 }
 
-// Run follows the changes until the context ends.
+// Run follows the feed until the context ends.
 func (f *Feed) Run(ctx context.Context) error {
 	cursor, pause := "", firstPause
 
@@ -101,7 +101,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 
 		if err == nil {
-			cursor, pause, f.lost = next, firstPause, false
+			cursor, pause, f.ignoreStored = next, firstPause, false
 
 			continue
 		}
@@ -109,17 +109,17 @@ func (f *Feed) Run(ctx context.Context) error {
 		rest := pause
 
 		if errors.Is(err, provisionerclient.ErrNoFeed) {
-			rest = askAgain
+			rest = retryFeed
 		} else {
-			pause = min(2*pause, longestPause)
+			pause = min(2*pause, maxPause)
 		}
 
 		if failure.Is(err, failure.Permanent) {
-			cursor, f.lost = "", true // it is not known any more
+			cursor, f.ignoreStored = "", true // the cursor is unknown
 		}
 
 		if ctx.Err() == nil {
-			f.log.WithError(err).Warn("the Provisioner does not tell of changes, it is polled meanwhile")
+			f.log.WithError(err).Warn("the feed of the Provisioner fails, operations poll meanwhile")
 		}
 
 		select {
@@ -131,45 +131,45 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow asks once for changes, passes them on, and returns the next cursor. Without one it goes on where the broker was last.
+// follow requests changes once, wakes the waiting operations, and returns the next cursor. Without a cursor it resumes at the stored one.
 func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
-	if cursor == "" && !f.lost {
-		kept, err := f.place.FeedCursor(ctx)
+	if cursor == "" && !f.ignoreStored {
+		stored, err := f.cursors.FeedCursor(ctx)
 		if err != nil {
 			return "", err
 		}
 
-		cursor = kept
+		cursor = stored
 	}
 
-	asked := f.clock.Now()
+	requested := f.clock.Now()
 
 	changes, err := f.provisioner.Changes(ctx, cursor, wait)
 	if err != nil {
 		return "", err
 	}
 
-	// An answer that comes at once and tells nothing is not what was asked for: a Provisioner that stops, or a proxy.
-	if cursor != "" && len(changes.Operations) == 0 && f.clock.Since(asked) < soonest {
+	// An immediate empty answer comes from a stopping Provisioner or a proxy. Without a pause this would be a busy loop.
+	if cursor != "" && len(changes.Operations) == 0 && f.clock.Since(requested) < minPoll {
 		select {
 		case <-ctx.Done():
-		case <-f.clock.After(soonest):
+		case <-f.clock.After(minPoll):
 		}
 	}
 
-	if err := f.pass(ctx, changes); err != nil {
+	if err := f.wake(ctx, changes); err != nil {
 		return "", err
 	}
 
 	if cursor == "" || len(changes.Operations) > 0 {
-		err = f.place.SaveFeedCursor(ctx, changes.Cursor)
+		err = f.cursors.SaveFeedCursor(ctx, changes.Cursor)
 	}
 
 	return changes.Cursor, err
 }
 
-// pass makes the operations due that wait for one of the changes.
-func (f *Feed) pass(ctx context.Context, changes provisionerclient.Changes) error {
+// wake makes the operations due that wait for one of the changes.
+func (f *Feed) wake(ctx context.Context, changes provisionerclient.Changes) error {
 	events := make([]string, 0, len(changes.Operations))
 	for _, change := range changes.Operations {
 		events = append(events, provisionerwait.Event(change.OperationID))

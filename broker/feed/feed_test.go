@@ -168,8 +168,8 @@ func TestChangesWakeOperations(t *testing.T) {
 	})
 }
 
-// TestARestartMissesNothing has the broker go on where it was before: what changed meanwhile is told.
-func TestARestartMissesNothing(t *testing.T) {
+// TestRestartResumesAtCursor has the broker go on where it was before: what changed meanwhile is told.
+func TestRestartResumesAtCursor(t *testing.T) {
 	s := &scene{place: "c-9", script: []answer{changes("c-10", "while it was away"), changes("c-10"), changes("c-11", "op")}}
 
 	play(t, s, func(*feed.Feed) {
@@ -184,8 +184,8 @@ func TestARestartMissesNothing(t *testing.T) {
 	})
 }
 
-// TestAPlaceThatIsOfNoUse has the Provisioner set up anew while the broker was away.
-func TestAPlaceThatIsOfNoUse(t *testing.T) {
+// TestUnknownCursor has the Provisioner set up anew while the broker was away.
+func TestUnknownCursor(t *testing.T) {
 	s := &scene{place: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 
 	play(t, s, func(*feed.Feed) {
@@ -195,7 +195,7 @@ func TestAPlaceThatIsOfNoUse(t *testing.T) {
 	})
 }
 
-func TestChangesThatNobodyWaitsForWakeNothing(t *testing.T) {
+func TestUnrelatedChangesWakeNothing(t *testing.T) {
 	s := &scene{unknown: true, script: []answer{changes("c-1"), changes("c-2", "of another broker")}}
 
 	play(t, s, func(*feed.Feed) {

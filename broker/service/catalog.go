@@ -58,7 +58,7 @@ func watch(config Config, offer *catalog.Catalog, trail *audit.Recorder, log log
 
 // catalogEntry is the audit entry of changed files.
 func catalogEntry(reload catalog.Reload) auditlog.Entry {
-	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog have changed."}
+	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog changed."}
 	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": reload.Before}, auditlog.Fields{"etag": reload.After})
 
 	if reload.Problem != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestChangedFilesOfTheCatalogAreInTheTrail(t *testing.T) {
+func TestChangedCatalogFilesAreAudited(t *testing.T) {
 	t.Parallel()
 
 	config := usable(t)

@@ -1,2 +1,3 @@
-// Package service puts the broker together: its configuration, its parts, and how they start and stop.
+// Package service assembles the broker from its parts: configuration, stores, engine, feed, background work and handlers. New variables go into
+// Config, new background work into the parts that Service runs, and new kinds of operations into Processes.
 package service

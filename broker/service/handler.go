@@ -20,10 +20,10 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// lookEvery is how often a request that waits for an operation looks at it.
-const lookEvery = 100 * time.Millisecond
+// pollEvery is the interval at which a synchronous request polls its operation.
+const pollEvery = 100 * time.Millisecond
 
-// handlerParts are what the handlers work with.
+// handlerParts are the dependencies of the handlers.
 type handlerParts struct {
 	stores     stores
 	expirer    expiry.Expirer
@@ -35,12 +35,12 @@ type handlerParts struct {
 	systems    []*upstream.System
 	log        logrus.FieldLogger
 	engine     operator.Processes
-	// former reports whether the Provisioner is one of the former system.
-	former func() bool
-	wake   func()
+	// kymaProvisioner reports whether the broker uses the Kyma Provisioner.
+	kymaProvisioner func() bool
+	wake            func()
 }
 
-// brokerOptions are what answers platforms and operators.
+// brokerOptions returns the options of the broker's handler, which includes the operator API.
 func brokerOptions(config Config, parts handlerParts) broker.Options {
 	stages := map[string][]string{}
 	for _, process := range parts.processes {
@@ -76,7 +76,7 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Catalog:      parts.catalog,
 		BindingLimit: config.BindingLimit,
 		Pause: func(ctx context.Context) error {
-			return lifecycle.Pause(ctx, clock.RealClock{}, lookEvery)
+			return lifecycle.Pause(ctx, clock.RealClock{}, pollEvery)
 		},
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
@@ -91,6 +91,6 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Otherwise:     operators,
 
 		AccountMovement: config.SubaccountMovementEnabled,
-		RangesLeftOpen:  parts.former,
+		RangesLeftOpen:  parts.kymaProvisioner,
 	}
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/environment-broker/environment-broker/process/update"
 )
 
-// Parts are what the broker's processes reach outside of their operations. The crash matrix hands in parts whose calls go wrong, so
-// a process has no other way to the outside.
+// Parts are the dependencies of the broker's processes. All calls of a process go through them, so that the crash matrix can make any call
+// fail.
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
 	Access      RuntimeAccess
-	// Pace, Kind and Told are what the feed knows of the Provisioner. Told reports whether that tells of changes by itself.
-	Pace provisionerwait.Pace
-	Kind func() provisionerclient.Kind
-	Told func() bool
+	// Pace and Kind come from the feed. FeedAlive reports whether it works, so that operations need not poll.
+	Pace      provisionerwait.Pace
+	Kind      func() provisionerclient.Kind
+	FeedAlive func() bool
 }
 
-// RuntimeAccess reaches runtimes.
+// RuntimeAccess calls the API servers of runtimes.
 type RuntimeAccess interface {
 	provisioning.RuntimeAccess
 	binding.Runtimes
 }
 
-// Rows are the broker's tables, as the processes use them.
+// Rows are the methods of the broker's tables that the processes use.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
@@ -40,11 +40,11 @@ type Rows interface {
 	binding.Bindings
 }
 
-// Processes are what the broker does with instances. Every kind of operation is registered here.
+// Processes returns the processes of the broker. Register new kinds of operations here.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	limiter := provisionerwait.NewPollLimiter(config.Provisioner.PollLimit)
 	delay := func(operationID string) time.Duration {
-		if parts.Told() {
+		if parts.FeedAlive() {
 			return 0
 		}
 

@@ -28,7 +28,7 @@ func upstreamOf(config Provisioner) *upstream.System {
 func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: it cannot be read") // the error would repeat it
+		return nil, errors.New("APP_PROVISIONER_URL: malformed") // the cause would quote the URL and its credentials
 	}
 
 	if config.User != "" {
@@ -61,7 +61,7 @@ func httpClient(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// recovery has operations go on as soon as the Provisioner answers again.
+// recovery makes waiting operations due when the Provisioner answers again.
 func (s *Service) recovery(system *upstream.System, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
 ) lifecycle.Part {
 	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{

@@ -58,8 +58,8 @@ func running(t *testing.T, config service.Config, test func(address string, told
 	}
 }
 
-// TestKeysAreExchangedAsTheGuideTells follows docs/operator/keys.md with a broker that is restarted.
-func TestKeysAreExchangedAsTheGuideTells(t *testing.T) {
+// TestKeyRotation follows docs/operator/keys.md with a broker that is restarted.
+func TestKeyRotation(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	config := usable(t)
 	config.Database.SecretKeys = old

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"k8s.io/utils/clock"
@@ -15,14 +16,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// rows gives the steps what they need of the broker's tables, with errors that explain themselves.
+// rows gives the steps access to the broker's tables. Its errors are of package failure.
 type rows struct {
 	stores
 
 	clock clock.PassiveClock
 }
 
-// NewRows gives the processes the broker's tables.
+// NewRows returns the tables for the processes.
 func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
 	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
@@ -44,14 +45,14 @@ func (r rows) Delete(ctx context.Context, by process.Record, instance environmen
 	return explain(r.instances.Delete(ctx, by, instance), "the instance")
 }
 
-// WantsBinding reports whether the binding is there and not being removed.
+// WantsBinding reports whether the binding exists and is not being removed.
 func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	wanted, err := r.bindings.Wanted(ctx, id)
 
 	return wanted, explain(err, "the binding")
 }
 
-// SaveAccess stores the credentials of the binding, if it still wants them.
+// SaveAccess stores the credentials of the binding and returns true, unless the binding is being removed.
 func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	kept, err := r.bindings.SaveAccess(ctx, id, access)
 
@@ -63,21 +64,21 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return explain(r.bindings.Delete(ctx, id), "the binding")
 }
 
-// Update records what an update made of the instance.
-func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
-	return r.record(ctx, by, instance, change.Apply)
+// Update applies the update to the row of the instance.
+func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, update environment.Update) error {
+	return r.record(ctx, by, instance, update.Apply)
 }
 
-// Suspend records that the instance has no runtime any more, and the change that came with the suspension.
-func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
+// Suspend records that the instance has no runtime any more, and applies the update of the same request, if any.
+func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, update *environment.Update) error {
 	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
 
-		if change == nil {
+		if update == nil {
 			return present, nil
 		}
 
-		return change.Apply(present)
+		return update.Apply(present)
 	})
 }
 
@@ -90,8 +91,8 @@ func (r rows) Resume(ctx context.Context, by process.Record, instance environmen
 	})
 }
 
-// record changes the instance's row as it is then. When the instance is gone, its id was given to another one since, or the operation's
-// lease was lost, nothing is changed: later operations may have made something else of it while the replica was frozen.
+// record changes the current row of the instance. It does nothing if the row belongs to a newer instance of the same id or is gone, or if the
+// operation lost its lease: later operations may have changed the instance while the replica was frozen.
 func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
 	change func(environment.Instance) (environment.Instance, error),
 ) error {
@@ -111,8 +112,8 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 		}
 
 		err = r.instances.Update(ctx, tx, changed)
-		if storage.IsDuplicate(err) { // of all that is written only Exclusive may be another instance's
-			return failure.Wrap(failure.Quota, err, "account %s has another instance of plan %s by now, and may have one: delete that, then retry",
+		if storage.IsDuplicate(err) { // Exclusive is the only unique column that is written
+			return failure.Wrap(failure.Quota, err, "account %s now has another instance of plan %s, and may have one: delete it, then retry",
 				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
 
@@ -125,16 +126,89 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 	return explain(err, "the instance")
 }
 
-// explain says which rows could not be read or written. Nil stays nil.
-func explain(err error, what string) error {
+// LastProvisioning returns the data of the newest operation that may have ordered the instance's runtime, with the runtime in the row of the
+// instance, which may be newer. It is empty if the runtime was removed since.
+func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
+	data, err := r.ordering(ctx, instanceID)
+	if err != nil {
+		return data, err
+	}
+
+	instance, err := r.Find(ctx, instanceID)
+	if failure.Of(err).Reason == failure.ReasonNotFound {
+		return data, nil // only the end of the deletion is left
+	}
+
+	if instance.RuntimeID != "" && instance.ShootName == data.Instance.ShootName {
+		data.Instance.RuntimeID = instance.RuntimeID
+	}
+
+	return data, err
+}
+
+// ordering returns the data of the operation that ordered the runtime. It skips operations that were canceled before they ordered anything,
+// because an earlier one may have left a runtime.
+func (r rows) ordering(ctx context.Context, instanceID string) (environment.Data, error) {
+	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
+	if err != nil {
+		return environment.Data{}, explain(err, "the operations of the instance")
+	}
+
+	var newest environment.Data
+
+	for _, operation := range past {
+		if removed(operation) {
+			break
+		}
+
+		if operation.Kind != environment.KindProvision && operation.Kind != environment.KindResume {
+			continue
+		}
+
+		data, err := r.dataOf(ctx, operation.ID)
+		if err != nil || data.Ordered {
+			return data, err
+		}
+
+		if newest.Provisioning == "" {
+			newest = data
+		}
+	}
+
+	return newest, nil
+}
+
+// removed reports whether the operation removed all runtimes of earlier operations.
+func removed(operation process.Record) bool {
+	return operation.State == process.Succeeded &&
+		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
+}
+
+func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
+	var data environment.Data
+
+	payload, err := r.operations.Payload(ctx, r.db.Reader(), operationID)
+	if err != nil {
+		return data, explain(err, "the data of the provisioning")
+	}
+
+	if err := json.Unmarshal(payload, &data); err != nil {
+		return data, failure.Wrap(failure.Internal, err, "decoding the data of the provisioning")
+	}
+
+	return data, nil
+}
+
+// explain converts an error of the database to package failure. The subject names the rows. Nil stays nil.
+func explain(err error, subject string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, storage.ErrNotFound):
-		return failure.Wrap(failure.Permanent, err, "%s is not in the database any more", what).
+		return failure.Wrap(failure.Permanent, err, "%s is not in the database any more", subject).
 			WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 	default:
-		return failure.Wrap(failure.Transient, err, "%s cannot be read or written: the database does not answer as it should", what).
+		return failure.Wrap(failure.Transient, err, "%s cannot be read or written, because of an error of the database", subject).
 			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase: an update that moves an instance to another account is recorded at its end.
-func TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase(t *testing.T) {
+// TestQuotaTakenDuringUpdate: an update that moves an instance to another account is recorded at its end.
+func TestQuotaTakenDuringUpdate(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 
 	ops, opsErr := operations.Open(t.Context(), db, keys)
@@ -50,7 +50,7 @@ func TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase(t *testing.T) {
 	change := environment.UnchangedUpdate(moving)
 	change.GlobalAccountID, change.Exclusive = taken.GlobalAccountID, taken.Exclusive
 
-	const want = "account second has another instance of plan trial by now, and may have one: delete that, then retry"
+	const want = "account second now has another instance of plan trial, and may have one: delete it, then retry"
 
 	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), moving, change)
 	if !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
@@ -58,9 +58,9 @@ func TestAPlaceThatIsTakenMeanwhileIsNoFaultOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestWhatAFrozenReplicaWritesTooLateChangesNothing has each write to an instance's row arrive when the operation has ended and others have
+// TestLateWriteOfFrozenReplicaChangesNothing has each write to an instance's row arrive when the operation has ended and others have
 // made something else of the instance: it would take away a runtime that there is, or bring back one that is gone.
-func TestWhatAFrozenReplicaWritesTooLateChangesNothing(t *testing.T) {
+func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
 		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
 			return rows.SetRuntime(ctx, by, instance, "former")

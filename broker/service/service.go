@@ -30,26 +30,26 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// expireEvery is how often bindings are looked for that have expired. A runtime refuses their credentials by itself.
+// expireEvery is the interval between two searches for expired bindings, whose credentials the runtime already rejects.
 const expireEvery = 30 * time.Second
 
-// Service is a broker that is ready to run: its addresses are bound, its database is open and up to date.
+// Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
 type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration and puts the service together.
+// New checks the configuration and assembles the service.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
 
 	if config.Provisioner.PollLimit < 1 {
-		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: it has to be at least 1")
+		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: must be at least 1")
 	}
 
 	if config.Provisioner.Calls < 1 {
-		return nil, errors.New("APP_PROVISIONER_CALLS: it has to be at least 1")
+		return nil, errors.New("APP_PROVISIONER_CALLS: must be at least 1")
 	}
 
 	if err := expiry.Periods(config.ExpirationPeriods).Check(); err != nil {
@@ -57,7 +57,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	}
 
 	if config.BindingLimit < 1 {
-		return nil, errors.New("APP_BINDING_LIMIT: it has to be at least 1")
+		return nil, errors.New("APP_BINDING_LIMIT: must be at least 1")
 	}
 
 	base, err := replica.New(ctx, "broker", config.Config, log)
@@ -125,7 +125,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	notifier := s.DB.NewNotifier(s.Log)
 
-	// The feed wakes the engine, whose processes wait at the feed's pace.
+	// The feed needs the engine to wake it, and the engine's processes need the feed.
 	var engine *process.Engine[environment.Data]
 
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
@@ -133,7 +133,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}),
 		Access: access,
-		Pace:   follow.Pace, Kind: follow.Kind, Told: follow.Alive,
+		Pace:   follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
 	})
 
 	limits := config.Engine.Process()
@@ -142,7 +142,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
 	if err != nil {
-		return fmt.Errorf("putting the engine together: %w", err)
+		return fmt.Errorf("assembling the engine: %w", err)
 	}
 
 	stores.operations.OnEnded(engine.Ended)
@@ -152,22 +152,22 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		notifier.Notify()
 	}
 
-	kept := audit.NewRecorder(stores.entries, stores.db, clock.RealClock{}, s.Log)
+	recorder := audit.NewRecorder(stores.entries, stores.db, clock.RealClock{}, s.Log)
 	expirer := expiry.Expirer{
-		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Trail: kept,
+		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Trail: recorder,
 		Wake: wake, Clock: clock.RealClock{},
 	}
 
 	options := brokerOptions(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, trail: kept, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
-		systems: []*upstream.System{system},
-		former:  func() bool { return follow.Kind() == provisionerclient.KindKyma },
-		log:     s.Log, wake: wake,
+		stores: stores, catalog: offer, expirer: expirer, trail: recorder, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
+		systems:         []*upstream.System{system},
+		kymaProvisioner: func() bool { return follow.Kind() == provisionerclient.KindKyma },
+		log:             s.Log, wake: wake,
 	})
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, offer, kept, s.Log),
+		watch(config, offer, recorder, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		keyrotation.New(keyrotation.Options{
 			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},

@@ -38,7 +38,7 @@ type Binding struct {
 // Account is the name of the binding's ServiceAccount in the runtime, and of its ClusterRoleBinding.
 func (b Binding) Account() string { return "environment-broker-binding-" + b.ID }
 
-// Shown returns the fields for the audit trail.
+// Shown returns the fields for the audit log.
 func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }

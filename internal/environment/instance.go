@@ -50,7 +50,7 @@ func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID
 // Expired reports whether the instance can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
-// Shown returns the fields for the audit trail. The request is not among them, because it may hold credentials.
+// Shown returns the fields for the audit log. The request is not among them, because it may hold credentials.
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 

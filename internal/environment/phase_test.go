@@ -52,7 +52,7 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-func TestAChangeIsAppliedOnce(t *testing.T) {
+func TestUpdateIsAppliedOnce(t *testing.T) {
 	instance := environment.Instance{PlanID: "plan", GlobalAccountID: "first", Request: environment.Request{
 		Parameters: []byte(`{"autoScalerMin": 1, "zones": ["a"]}`), Context: []byte(`{"big": 12345678901234567890, "active": true}`),
 	}}
@@ -83,7 +83,7 @@ func TestAChangeIsAppliedOnce(t *testing.T) {
 	}
 }
 
-func TestAChangeDoesNotBringAnExpiredInstanceBack(t *testing.T) {
+func TestUpdateKeepsExpiry(t *testing.T) {
 	lasting := environment.Instance{PlanID: "plan", ExpiresAt: time.Unix(1000, 0)}
 	change := environment.UnchangedUpdate(lasting)
 	change.ExpiresAt = time.Unix(2000, 0)

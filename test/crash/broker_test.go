@@ -125,7 +125,7 @@ func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environm
 		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, w.bindings, clock.RealClock{}), line},
 		Access:      access{client, line, w.accounts},
 		Pace:        func(time.Duration) time.Duration { return pace },
-		Told:        func() bool { return true },
+		FeedAlive:   func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }

@@ -3,77 +3,147 @@ package broker_test
 import (
 	"context"
 	"encoding/json"
-	"maps"
+	"fmt"
 	"slices"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/binding"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
-func order(changes ...map[string]any) string {
-	fields := map[string]any{
-		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "org-1", "space_guid": "space-1",
-		"context":    map[string]any{"platform": "cloudfoundry", "instance_name": "mine"},
-		"parameters": map[string]any{"region": "eu-west-1", "autoScalerMin": 4},
+// accounts are those of all runtimes, by the bindings that they belong to.
+type accounts struct {
+	clock  *clocktesting.FakePassiveClock
+	roles  map[string]environment.Role
+	issued int
+	// fault, if set, is what every runtime answers.
+	fault error
+}
+
+func (a *accounts) Grant(_ context.Context, _ environment.Instance, made environment.Binding) (environment.Access, error) {
+	if a.fault != nil {
+		return environment.Access{}, a.fault
 	}
 
-	for _, change := range changes {
-		for name, value := range change {
-			fields[name] = value
-			if value == nil {
-				delete(fields, name)
+	a.roles[made.ID] = made.Role
+	a.issued++
+
+	return environment.Access{
+		Kubeconfig: secret.String(fmt.Sprintf("kubeconfig %d of %s", a.issued, made.ID)),
+		Server:     "https://api.example.com/cluster", ExpiresAt: a.clock.Now().Add(made.Lifetime),
+	}, nil
+}
+
+func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed environment.Binding) error {
+	if a.fault != nil {
+		return a.fault
+	}
+
+	delete(a.roles, removed.ID)
+
+	return nil
+}
+
+// carry carries what is due of bindings as the engine does. A request that waits has it done while it waits.
+func (b *fixture) carry(ctx context.Context) error {
+	options := binding.Options{
+		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
+	}
+	processes := map[string]process.Process[environment.Data]{
+		environment.KindBind: binding.Bind(options), environment.KindUnbind: binding.Unbind(options),
+	}
+	now := b.clock.Now().Add(time.Hour) // leases are over, and what waits is due
+	claimed := storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)},
+		environment.KindBind, environment.KindUnbind)
+
+	ended := false
+
+	for _, work := range claimed {
+		progress := process.Progress{Record: b.run(ctx, processes[work.Record.Kind], work.Record), Release: true, Now: b.clock.Now()}
+		if progress.Record.State.Terminal() {
+			progress.Record.FinishedAt, ended = b.clock.Now(), true
+		}
+
+		if _, err := b.operations.Save(ctx, progress); err != nil {
+			return err
+		}
+	}
+
+	if !ended {
+		return context.DeadlineExceeded // nothing will come of waiting longer
+	}
+
+	return nil
+}
+
+// run runs the steps of an operation, and tells how it then is.
+func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) process.Record {
+	b.Helper()
+
+	var data environment.Data
+	if err := json.Unmarshal(record.Payload, &data); err != nil {
+		b.Fatal(err)
+	}
+
+	operation := process.NewOperation(record, data, b.clock.Now())
+
+	for _, stage := range carried.Stages {
+		for _, task := range stage.Steps {
+			var err error
+			if operation, _, err = task.Step.Run(ctx, operation, logging.Discard()); err != nil {
+				record.State, record.Problem = process.Failed, process.Problem{Message: failure.Of(err).Text}
+				if failure.MappingOf(failure.KindOf(err)).Retry {
+					record.State = process.InProgress
+				}
+
+				return record
 			}
 		}
 	}
 
-	encoded, err := json.Marshal(fields)
-	if err != nil {
-		panic(err)
+	record.State = process.Succeeded
+
+	return record
+}
+
+// runs makes an instance that has a runtime.
+func (b *fixture) runs(id string) {
+	b.Helper()
+	b.provisioned(id)
+
+	b.ranOn(id, "runtime-of-"+id)
+}
+
+// carries has the engine take its turn.
+func (b *fixture) carries() {
+	b.Helper()
+
+	if err := b.carry(b.Context()); err != nil {
+		b.Fatal(err)
 	}
-
-	return string(encoded)
 }
 
-// with is a change of order.
-func with(name string, value any) map[string]any { return map[string]any{name: value} }
-
-func path(id string) string { return "/v2/service_instances/" + id }
-
-func (b *bench) put(id, body string) reply {
+// expires has a replica look for what is over, and the engine remove it.
+func (b *fixture) expires() {
 	b.Helper()
 
-	return b.do(call{method: "PUT", path: path(id) + "?accepts_incomplete=true", body: body})
-}
-
-func (b *bench) get(id string) reply {
-	b.Helper()
-
-	return b.do(call{method: "GET", path: path(id)})
-}
-
-func (b *bench) remove(id string) reply {
-	b.Helper()
-
-	return b.do(call{method: "DELETE", path: path(id) + "?accepts_incomplete=true" + ids})
-}
-
-func (b *bench) poll(id, operation string) reply {
-	b.Helper()
-
-	query := ""
-	if operation != "" {
-		query = "?operation=" + operation
+	if err := broker.ExpireBindings(b.Context(), b.options); err != nil {
+		b.Fatal(err)
 	}
-
-	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
 }
 
 // provisioned makes an instance that is ready and returns its operation.
-func (b *bench) provisioned(id string) string {
+func (b *fixture) provisioned(id string) string {
 	b.Helper()
 
 	operation := b.want("a new instance is accepted", b.put(id, order()), 202).text("operation")
@@ -83,7 +153,7 @@ func (b *bench) provisioned(id string) string {
 }
 
 // move carries an operation to a state as the engine does, with the changes to its record. InProgress keeps it under way.
-func (b *bench) move(operation string, state process.State, changes ...func(*process.Record)) {
+func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
 	const lease = time.Minute
@@ -116,27 +186,8 @@ func (b *bench) move(operation string, state process.State, changes ...func(*pro
 	}
 }
 
-// patch sends an update of the fields; the service is named unless the fields say otherwise.
-func (b *bench) patch(id string, fields map[string]any) reply {
-	b.Helper()
-
-	return b.do(call{method: "PATCH", path: path(id) + "?accepts_incomplete=true", body: patching(fields)})
-}
-
-func patching(fields map[string]any) string {
-	sent := map[string]any{"service_id": serviceID}
-	maps.Copy(sent, fields)
-
-	encoded, err := json.Marshal(sent)
-	if err != nil {
-		panic(err)
-	}
-
-	return string(encoded)
-}
-
 // succeed lets an update, a suspension or a resumption succeed: what it makes of the instance is recorded, then it ends.
-func (b *bench) succeed(operation string) {
+func (b *fixture) succeed(operation string) {
 	b.Helper()
 
 	record, err := b.operations.Get(b.Context(), b.operations.Reader(), operation)
@@ -162,7 +213,7 @@ func (b *bench) succeed(operation string) {
 }
 
 // rewrite changes the row of an instance.
-func (b *bench) rewrite(id string, change func(*environment.Instance)) {
+func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	b.Helper()
 
 	instance := b.stored(id)
@@ -176,7 +227,7 @@ func (b *bench) rewrite(id string, change func(*environment.Instance)) {
 }
 
 // change is what an operation is to make of its instance.
-func (b *bench) change(operation string) environment.Update {
+func (b *fixture) change(operation string) environment.Update {
 	b.Helper()
 
 	var data environment.Data
@@ -188,7 +239,7 @@ func (b *bench) change(operation string) environment.Update {
 }
 
 // waiting leaves a line in the timeline: an attempt that came back with a message.
-func (b *bench) waiting(operation, message string) {
+func (b *fixture) waiting(operation, message string) {
 	b.Helper()
 
 	now := b.clock.Now().Add(24 * time.Hour)
@@ -212,7 +263,7 @@ func (b *bench) waiting(operation, message string) {
 }
 
 // deleted makes an instance go: its row first, then its operation ends.
-func (b *bench) deleted(id string) {
+func (b *fixture) deleted(id string) {
 	b.Helper()
 
 	operation := b.want("a deletion is accepted", b.remove(id), 202).text("operation")
@@ -222,7 +273,7 @@ func (b *bench) deleted(id string) {
 }
 
 // cancelOne has an operator cancel an operation.
-func (b *bench) cancelOne(operation string) {
+func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
 	err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
@@ -236,7 +287,7 @@ func (b *bench) cancelOne(operation string) {
 }
 
 // forget is the last step of a deletion.
-func (b *bench) forget(id string) {
+func (b *fixture) forget(id string) {
 	b.Helper()
 
 	if err := b.delete(b.Context(), id); err != nil {
@@ -244,14 +295,14 @@ func (b *bench) forget(id string) {
 	}
 }
 
-func (b *bench) delete(ctx context.Context, id string) error {
+func (b *fixture) delete(ctx context.Context, id string) error {
 	_, err := storage.Exec(ctx, b.options.DB.Writer(), `DELETE FROM instances WHERE id = ?`, b.stored(id).ID)
 
 	return err
 }
 
 // ranOn has the instance have a runtime, or none.
-func (b *bench) ranOn(id, runtimeID string) {
+func (b *fixture) ranOn(id, runtimeID string) {
 	b.Helper()
 
 	if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), `UPDATE instances SET runtime_id = ? WHERE id = ?`, runtimeID, id); err != nil {
@@ -260,7 +311,7 @@ func (b *bench) ranOn(id, runtimeID string) {
 }
 
 // stored returns the instance as it is stored.
-func (b *bench) stored(id string) environment.Instance {
+func (b *fixture) stored(id string) environment.Instance {
 	b.Helper()
 
 	instance, err := b.instances.Get(b.Context(), b.operations.Reader(), id)
@@ -272,7 +323,7 @@ func (b *bench) stored(id string) environment.Instance {
 }
 
 // carried returns the operations of an instance, the newest first.
-func (b *bench) carried(id string) []process.Record {
+func (b *fixture) carried(id string) []process.Record {
 	b.Helper()
 
 	records, err := b.operations.OfInstance(b.Context(), b.operations.Reader(), id)
@@ -284,7 +335,7 @@ func (b *bench) carried(id string) []process.Record {
 }
 
 // payload is the data of an operation.
-func (b *bench) payload(id string) json.RawMessage {
+func (b *fixture) payload(id string) json.RawMessage {
 	b.Helper()
 
 	payload, err := b.operations.Payload(b.Context(), b.operations.Reader(), id)
@@ -295,7 +346,7 @@ func (b *bench) payload(id string) json.RawMessage {
 	return payload
 }
 
-func decoded(b *bench, raw json.RawMessage, into any) {
+func decoded(b *fixture, raw json.RawMessage, into any) {
 	b.Helper()
 
 	if err := json.Unmarshal(raw, into); err != nil {

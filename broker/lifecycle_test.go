@@ -43,11 +43,11 @@ func passing(kind string, gate gate) process.Process[environment.Data] {
 	}}}
 }
 
-func TestStoryWithTheEngine(t *testing.T) {
+func TestLifecycleWithEngine(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		var engine *process.Engine[environment.Data]
 
-		b := benchOn(t, db, func(options *broker.Options) {
+		b := newFixtureOn(t, db, func(options *broker.Options) {
 			options.Wake = func() { engine.Wake() }
 			options.Clock = clock.RealClock{}
 		})
@@ -95,7 +95,7 @@ func TestStoryWithTheEngine(t *testing.T) {
 }
 
 // until polls the operation, as a platform that has no patience, until it is answered with the state and the status.
-func (b *bench) until(state, operation string, status int) {
+func (b *fixture) until(state, operation string, status int) {
 	b.Helper()
 
 	deadline := time.Now().Add(2 * time.Minute)

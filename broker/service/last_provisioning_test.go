@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestWhichOperationOrderedTheRuntime: what a removal takes over decides whether a runtime is left behind.
-func TestWhichOperationOrderedTheRuntime(t *testing.T) {
+// TestLastProvisioning: what a removal takes over decides whether a runtime is left behind.
+func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}
 	}
