@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// trail is what the audit trail tells, the oldest first: a line an entry.
+// trail returns the audit log, one line for each entry, the oldest first.
 func (b *fixture) trail() []string {
 	b.Helper()
 
@@ -86,7 +86,7 @@ func TestAuditLogRecordsActions(t *testing.T) {
 		}
 
 		if got := b.carried(instanceID); got[1].OrderedBy != "bert" || got[0].OrderedBy != user {
-			b.Errorf("the operations do not tell who ordered them: %q and %q", got[1].OrderedBy, got[0].OrderedBy)
+			b.Errorf("the operations lack their requesters: %q and %q", got[1].OrderedBy, got[0].OrderedBy)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 
 	if by := creation.By; by.RequestID != identity || by.Address != "127.0.0.1" || by.Means != string(auth.ByPassword) {
-		t.Errorf("who it was is not told: %+v", by)
+		t.Errorf("the actor is missing: %+v", by)
 	}
 
 	for _, query := range []string{`SELECT entry FROM audit`, `SELECT audit || ordered_by FROM operations`} {
@@ -202,7 +202,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 
 	got := b.want("that is not the client's fault", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)
 	if got.Header.Get("Retry-After") == "" || got.text("description") == "" {
-		t.Errorf("it is not told when to come back: %v", got)
+		t.Errorf("Retry-After is missing: %v", got)
 	}
 }
 

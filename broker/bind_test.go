@@ -53,7 +53,7 @@ func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 		delete(fetched.Body, "parameters")
 
 		if diff := cmp.Diff(map[string]any{"role": "view", "expiration_seconds": 1200.0}, parameters); diff != "" {
-			b.Errorf("I4: the parameters, which only a fetch tells: -want +got\n%s", diff)
+			b.Errorf("I4: the parameters, which only a fetch returns: -want +got\n%s", diff)
 		}
 
 		if again.Raw != made.Raw || !cmp.Equal(fetched.Body, made.Body) {
@@ -110,11 +110,11 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 			b.Errorf("H4: another operation: %s", again.Raw)
 		}
 
-		b.want("C15: made anew before it is gone", b.bindLater("one", role), 422, "ConcurrencyError")
+		b.want("C15: created again before it is gone", b.bindLater("one", role), 422, "ConcurrencyError")
 		b.want("I2: being removed", b.getBinding("one"), 404)
 		b.carries()
 		b.want("C14: gone", b.pollBinding("one", removed.text("operation")), 410)
-		b.want("C10: the bind is still told of", b.pollBinding("one", made.text("operation")), 200)
+		b.want("C10: the bind can still be polled", b.pollBinding("one", made.text("operation")), 200)
 		b.want("H5: already removed", b.unbind("one", ""), 410)
 		b.want("the id may be used again", b.bind("one", ""), 201)
 	})
@@ -417,12 +417,12 @@ func TestJ12J15H7BindingsThatFail(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.faulty = true
 		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
-		b.want("a failure is told", b.bind("one", ""), 502)
+		b.want("a failure is reported", b.bind("one", ""), 502)
 
 		later := b.want("one that polls", b.bindLater("two", ""), 202).text("operation")
 		b.carries()
 
-		if polled := b.want("C10: told", b.pollBinding("two", later), 200); polled.text("state") != "failed" ||
+		if polled := b.want("C10: the failure is reported", b.pollBinding("two", later), 200); polled.text("state") != "failed" ||
 			!strings.Contains(polled.text("description"), "the runtime refuses it") {
 			b.Errorf("polled %s", polled.Raw)
 		}
@@ -437,7 +437,7 @@ func TestJ12J15H7BindingsThatFail(t *testing.T) {
 		}
 
 		b.accounts.fault = nil
-		b.want("the same request goes on", b.bind("three", ""), 201)
+		b.want("the same request continues", b.bind("three", ""), 201)
 		b.want("the id of one that failed is free", b.bind("one", ""), 201)
 		b.want("J12: one that failed can be removed", b.unbind("two", ""), 200)
 		b.want("H5: once", b.unbind("two", ""), 410)
@@ -449,9 +449,9 @@ func TestJ12J15H7BindingsThatFail(t *testing.T) {
 		b.expires()
 		b.carries()
 
-		told := b.want("C10: still told", b.pollBinding("four", failing), 200)
-		if _, usable := told.Body["instance_usable"]; usable || told.text("state") != "failed" {
-			b.Errorf("C13: told is %s", told.Raw)
+		polled := b.want("C10: still reported", b.pollBinding("four", failing), 200)
+		if _, usable := polled.Body["instance_usable"]; usable || polled.text("state") != "failed" {
+			b.Errorf("C13: the answer is %s", polled.Raw)
 		}
 
 		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 2 || len(b.accounts.roles) != 2 {
@@ -495,7 +495,7 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 		storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 1, Now: b.clock.Now(), Until: b.clock.Now()}, environment.KindUnbind)
 		b.cancelOne(first)
 
-		second := b.want("it is accepted anew", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
+		second := b.want("it is accepted again", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
 		if second == first {
 			b.Errorf("the removal %s, which is canceled, is given out again", first)
 		}
@@ -519,7 +519,7 @@ func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
 		b.succeed(suspension)
 		b.want("suspended", b.bind("two", ""), 422, "")
 		b.want("I2: its cluster is gone", b.getBinding("one"), 404)
-		b.want("what is left of it can be removed", b.unbind("one", ""), 200)
+		b.want("the rest of it can be removed", b.unbind("one", ""), 200)
 
 		resumption := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
 		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")

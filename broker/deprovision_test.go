@@ -42,7 +42,7 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 			b.Errorf("J4: another operation: %s", again.Raw)
 		}
 
-		b.want("J6: it cannot be told at once", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
+		b.want("J6: a synchronous deletion is impossible", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
 
 		b.forget(instanceID)
 
@@ -73,7 +73,7 @@ func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
 		"EmptyPlan":     {"plan_id may not be empty", path(instanceID) + "?accepts_incomplete=true&plan_id=&service_id=" + serviceID, 400, ""},
 		"OtherPlan":     {"the plan is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
 		"OtherService":  {"the service is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
-		"BadQuery":      {"a query has to be readable", path(instanceID) + "?accepts_incomplete=true&%zz", 400, ""},
+		"BadQuery":      {"the query must be well-formed", path(instanceID) + "?accepts_incomplete=true&%zz", 400, ""},
 		"Unknown":       {"what does not exist is gone", path("other") + "?accepts_incomplete=true" + ids, 410, ""},
 		"UnknownSync":   {"also for those who cannot wait", path("other") + "?" + ids[1:], 410, ""},
 		"AsyncRequired": {"a deletion takes its time", path(instanceID) + "?" + ids[1:], 422, "AsyncRequired"},
@@ -93,7 +93,7 @@ func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 		pending := b.want("a creation", b.put("pending", order()), 202).text("operation")
 		deletion := b.want("J8: it is accepted before anything was begun", b.remove("pending"), 202).text("operation")
 
-		got := b.want("J8: the creation is told as failed", b.poll("pending", pending), 200)
+		got := b.want("J8: the creation has failed", b.poll("pending", pending), 200)
 		if got.text("state") != "failed" {
 			b.Errorf("state of a canceled creation: %s", got.Raw)
 		}
@@ -140,14 +140,14 @@ func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
 		b.Error("the failed operation was given out again")
 	}
 
-	b.want("C10: the failure is still told", b.poll(instanceID, first), 200)
+	b.want("C10: the failure is still reported", b.poll(instanceID, first), 200)
 	b.forget(instanceID)
 	b.move(second, process.Succeeded)
 	b.want("it is gone", b.remove(instanceID), 410)
 }
 
-// TestDeletionAfterCanceledDeletion has a platform ask again for a deletion that an operator has canceled and that has not yet come to
-// its safe point: what is accepted then is carried out.
+// TestDeletionAfterCanceledDeletion repeats a deletion that an operator has canceled but that has not yet reached
+// its safe point: a deletion accepted in the meantime still runs.
 func TestDeletionAfterCanceledDeletion(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
@@ -156,7 +156,7 @@ func TestDeletionAfterCanceledDeletion(t *testing.T) {
 		b.move(first, process.InProgress)
 		b.cancelOne(first)
 
-		second := b.want("it is accepted anew", b.remove(instanceID), 202).text("operation")
+		second := b.want("it is accepted again", b.remove(instanceID), 202).text("operation")
 		again := b.want("J4: the same while it waits for its turn", b.remove(instanceID), 202).text("operation")
 
 		if second == first || again != second {

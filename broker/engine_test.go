@@ -54,7 +54,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry carries what is due of bindings as the engine does. A request that waits has it done while it waits.
+// carry runs the due operations of bindings as the engine does. Synchronous requests call it while they wait.
 func (b *fixture) carry(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
@@ -86,7 +86,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	return nil
 }
 
-// run runs the steps of an operation, and tells how it then is.
+// run runs the steps of an operation and returns its record afterwards.
 func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) process.Record {
 	b.Helper()
 
@@ -133,7 +133,7 @@ func (b *fixture) carries() {
 	}
 }
 
-// expires has a replica look for what is over, and the engine remove it.
+// expires starts the removal of expired bindings and runs it.
 func (b *fixture) expires() {
 	b.Helper()
 

@@ -18,7 +18,7 @@ func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
 		b.move(creation, process.InProgress)
 		b.want("E4: under way", b.get(instanceID), 404)
 		b.move(creation, process.Succeeded)
-		b.want("the end is told", b.poll(instanceID, creation), 200)
+		b.want("the result is reported", b.poll(instanceID, creation), 200)
 		b.want("E2, C16: at once", b.get(instanceID), 200)
 
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
@@ -62,7 +62,7 @@ func TestE6E7FetchedFields(t *testing.T) {
 	}
 
 	if strings.Contains(got.Raw, "hunter2") {
-		b.Error("E7: a secret is told")
+		b.Error("E7: a secret is shown")
 	}
 }
 

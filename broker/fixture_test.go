@@ -143,14 +143,14 @@ func (b *fixture) restart() {
 	b.address = server.URL
 }
 
-// checkAudited fails the test when an operation was accepted of which the audit trail does not know who ordered it.
+// checkAudited fails the test if an operation was accepted without an entry in the audit log.
 func (b *fixture) checkAudited(db *storage.DB) {
 	b.Helper()
 
 	unknown, err := storage.Select[string](context.Background(), db.Reader(), `SELECT kind FROM operations
 		WHERE audit = '' AND NOT EXISTS (SELECT 1 FROM audit WHERE audit.operation_id = operations.id)`)
 	if len(unknown) > 0 || err != nil {
-		b.Errorf("operations of these kinds were accepted without an entry in the audit trail: %v, %v", unknown, err)
+		b.Errorf("operations of these kinds were accepted without an entry in the audit log: %v, %v", unknown, err)
 	}
 }
 

@@ -29,12 +29,12 @@ func TestC5C10C12States(t *testing.T) {
 		want    map[string]any
 	}{
 		"Pending":   {"a queued operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
-		"Running":   {"stage and step are told", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
-		"Retrying":  {"what holds it up is told", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
-		"Succeeded": {"the end is told", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
+		"Running":   {"stage and step are named", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
+		"Retrying":  {"the obstacle is named", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
+		"Succeeded": {"the result is reported", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
 		"Silent":    {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
-		"Failed":    {"the reason of a failure is told", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
-		"Long":      {"A26: at most 255 characters are told", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": strings.Repeat("é", 254) + "…"}},
+		"Failed":    {"the reason of a failure is reported", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
+		"Long":      {"A26: descriptions have at most 255 characters", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": strings.Repeat("é", 254) + "…"}},
 		"Canceled":  {"canceled is failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
 	}
 
@@ -107,7 +107,7 @@ func TestC6C7WhichOperation(t *testing.T) {
 		"Foreign":    {"C6: another instance's operation", instanceID, "?operation=" + other, 400},
 		"Unknown":    {"C6: an operation that never was", instanceID, "?operation=" + identity, 400},
 		"Malformed":  {"C6: a value that was never given out", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
-		"BadQuery":   {"C6: a query has to be readable", instanceID, "?operation=%zz", 400},
+		"BadQuery":   {"C6: the query must be well-formed", instanceID, "?operation=%zz", 400},
 		"NoInstance": {"C7: an unknown instance", "unknown", "", 404},
 		"NoOwner":    {"C7: an unknown instance with a known operation", "unknown", "?operation=" + own, 404},
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// gate is a step that goes on when the test lets it.
+// gate is a step that continues when the test opens it.
 type gate struct {
 	name  string
 	open  chan struct{}

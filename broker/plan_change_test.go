@@ -64,7 +64,7 @@ func TestF6F12PlanChange(t *testing.T) {
 	}
 
 	if got := b.get(instanceID); got.text("plan_id") != planAWS {
-		b.Errorf("GET tells the plan that it has: %s", got.Raw)
+		b.Errorf("GET returns the current plan: %s", got.Raw)
 	}
 
 	b.succeed(operation)

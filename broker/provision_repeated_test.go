@@ -37,7 +37,7 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 		delete(first.Body, "operation")
 
 		if diff := cmp.Diff(first.Body, ready.Body); diff != "" {
-			b.Errorf("D12: the body is to be given again, without an operation: -want +got\n%s", diff)
+			b.Errorf("D12: the body is the same, without an operation: -want +got\n%s", diff)
 		}
 
 		b.want("D12: it can be answered at once", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
@@ -83,15 +83,15 @@ func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
 			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
 			b.move(operation, state)
 
-			got := b.want("it is neither ready nor made anew", b.put(instanceID, order()), 409)
+			got := b.want("it is neither ready nor created again", b.put(instanceID, order()), 409)
 			if !strings.Contains(got.text("description"), "Delete it") {
-				b.Errorf("the way out is not told: %s", got.Raw)
+				b.Errorf("the remedy is missing: %s", got.Raw)
 			}
 
 			b.want("another order is another matter", b.put(instanceID, order(with("parameters", nil))), 409)
 
 			b.deleted(instanceID)
-			b.want("J12, D18: deleted, it can be made anew", b.put(instanceID, order()), 202)
+			b.want("J12, D18: after its deletion it can be created again", b.put(instanceID, order()), 202)
 		})
 	}
 }
@@ -107,12 +107,12 @@ func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
 		b.want("C4: not while its deletion is not recorded", b.put(instanceID, order()), 422, "ConcurrencyError")
 		b.move(deletion, process.Succeeded)
 
-		second := b.want("anew, and in another way", b.put(instanceID, order(with("parameters", nil))), 202).text("operation")
+		second := b.want("again, with other values", b.put(instanceID, order(with("parameters", nil))), 202).text("operation")
 		if first == second || b.stored(instanceID).ShootName == shoot {
 			b.Error("the new instance took over something of the old one")
 		}
 
-		b.want("C8: the new creation is told", b.poll(instanceID, second), 200)
+		b.want("C8: the new creation is reported", b.poll(instanceID, second), 200)
 		b.want("C8: the old deletion is gone", b.poll(instanceID, deletion), 410)
 		b.move(second, process.Succeeded)
 		b.want("it is ready", b.get(instanceID), 200)
@@ -126,6 +126,6 @@ func TestNoInstanceAfterFailedDeletion(t *testing.T) {
 
 	got := b.want("half of it may be gone", b.put(instanceID, order()), 409)
 	if !strings.Contains(got.text("description"), "Delete it again") {
-		b.Errorf("the way out is not told: %s", got.Raw)
+		b.Errorf("the remedy is missing: %s", got.Raw)
 	}
 }

@@ -104,7 +104,7 @@ func TestD4TenantOfTheInstance(t *testing.T) {
 		"Organization":    {reason: "Cloud Foundry sends the GUIDs", context: nil, status: 202, want: tenancy{"org-1", "space-1"}},
 		"Cluster":         {reason: "Kubernetes names cluster and namespace", context: map[string]any{"platform": "kubernetes", "clusterid": "c", "namespace": "n"}, change: without, status: 202, want: tenancy{"c", "n"}},
 		"GUIDsAndCluster": {reason: "the organization counts before the cluster", context: map[string]any{"clusterid": "c", "namespace": "n"}, status: 202, want: tenancy{"org-1", "space-1"}},
-		"Nobody":          {reason: "somebody has to pay", context: map[string]any{"platform": "x"}, change: without, status: 400},
+		"Nobody":          {reason: "a tenant is required", context: map[string]any{"platform": "x"}, change: without, status: 400},
 		"Strict":          {reason: "strict insists on the GUIDs", strict: true, context: map[string]any{"globalaccount_id": "ga"}, change: without, status: 400},
 		"StrictGiven":     {reason: "strict takes both", strict: true, context: map[string]any{"globalaccount_id": "ga"}, status: 202, want: tenancy{"ga", "space-1"}},
 	}

@@ -53,14 +53,14 @@ func TestOneTrialForEachAccount(t *testing.T) {
 			b.Errorf("the refusal says %q, want %q", got.text("description"), text)
 		}
 
-		b.want("A15: what was refused is not there", b.get("two"), 404)
+		b.want("A15: a rejected instance does not exist", b.get("two"), 404)
 		b.want("other plans are not concerned", b.put("three", order(with("context", map[string]any{"globalaccount_id": "ga-1"}))), 202)
 		b.want("other accounts are not concerned", b.put("four", trialOf("ga-2")), 202)
 
 		b.move(first.text("operation"), process.Succeeded)
-		b.want("D12: it stands after its end too", b.put("one", trialOf("ga-1")), 200)
+		b.want("D12: it is the same after its end", b.put("one", trialOf("ga-1")), 200)
 		b.forget("one")
-		b.want("what is deleted counts no more", b.put("two", trialOf("ga-1")), 202)
+		b.want("deleted instances do not count", b.put("two", trialOf("ga-1")), 202)
 	})
 }
 

@@ -41,7 +41,7 @@ func TestA18A19Bodies(t *testing.T) {
 
 	kinds := map[string]int{
 		"": 202, "application/json": 202, "application/json; charset=utf-8": 202, "APPLICATION/JSON": 202,
-		"application/x-www-form-urlencoded": 202, // what curl says unless it is told otherwise
+		"application/x-www-form-urlencoded": 202, // the default of curl
 		"text/plain":                        400, "application/xml": 400, "nonsense/": 400,
 	}
 	for kind, status := range kinds {
@@ -56,10 +56,10 @@ func TestLimitOfBodies(t *testing.T) {
 	b := newFixture(t)
 	filled := strings.Replace(order(), "{", `{"filler":"`+strings.Repeat("x", 1<<20)+`",`, 1)
 
-	b.want("a length that is told is refused at once", b.put(instanceID, filled), 413)
+	b.want("a declared length is rejected at once", b.put(instanceID, filled), 413)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.address+path(instanceID),
-		struct{ *strings.Reader }{strings.NewReader(filled)}) // of a length that is not told
+		struct{ *strings.Reader }{strings.NewReader(filled)}) // of undeclared length
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,14 +45,14 @@ func TestA1A2A3Authentication(t *testing.T) {
 
 					got := b.want("A2: "+who+" gets in nowhere", b.do(stranger), 401)
 					if got.Header.Get("WWW-Authenticate") == "" {
-						b.Errorf("A2: %s %s does not tell how to log in", method, stranger.path)
+						b.Errorf("A2: %s %s does not say how to log in", method, stranger.path)
 					}
 				}
 			}
 		}
 
 		stranger.method, stranger.path = "GET", "/v2/unknown"
-		b.want("A2: unknown paths tell nothing", b.do(stranger), 401)
+		b.want("A2: unknown paths need authentication too", b.do(stranger), 401)
 	}
 
 	b.want("A3: nothing was made", b.poll(instanceID, ""), 404)
@@ -221,7 +221,7 @@ func TestA25PlatformsMayDisagree(t *testing.T) {
 func TestMethodsAreNamed(t *testing.T) {
 	b := newFixture(t)
 
-	got := b.want("405 names what is allowed", b.do(call{method: "POST", path: path(instanceID)}), 405)
+	got := b.want("405 names the allowed methods", b.do(call{method: "POST", path: path(instanceID)}), 405)
 	if diff := cmp.Diff("DELETE, GET, PATCH, PUT", got.Header.Get("Allow")); diff != "" {
 		b.Errorf("Allow: -want +got\n%s", diff)
 	}
@@ -245,8 +245,8 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) { options.Wake = func() { panic("secret of the inside") } })
 	b.faulty = true
 
-	got := b.want("the platform is told, but not what", b.put(instanceID, order()), 500)
+	got := b.want("the platform gets an error without the cause", b.put(instanceID, order()), 500)
 	if strings.Contains(got.Raw, "secret") {
-		b.Errorf("the inside is told: %s", got.Raw)
+		b.Errorf("internals are shown: %s", got.Raw)
 	}
 }

@@ -52,7 +52,7 @@ func TestSuspensionAndResumption(t *testing.T) {
 			b.Errorf("another operation: %s", again.Raw)
 		}
 
-		b.want("C4: the contrary has to wait", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
+		b.want("C4: the opposite must wait", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
 		b.succeed(first)
 		b.want("it is fetched as before", b.get(instanceID), 200)
 
@@ -70,7 +70,7 @@ func TestSuspensionAndResumption(t *testing.T) {
 			b.Errorf("another operation: %s", again.Raw)
 		}
 
-		b.want("C4: the contrary has to wait", b.patch(instanceID, active(false)), 422, "ConcurrencyError")
+		b.want("C4: the opposite must wait", b.patch(instanceID, active(false)), 422, "ConcurrencyError")
 		b.succeed(second)
 
 		instance := b.stored(instanceID)
@@ -97,7 +97,7 @@ func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 
 	suspension := b.want("both", b.patch(instanceID, with(false, "jane@example.com")), 202).text("operation")
 	if during := b.get(instanceID); during.Raw != before.Raw {
-		b.Errorf("GET tells what is: -before +during\n%s", cmp.Diff(before.Body, during.Body))
+		b.Errorf("GET returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
 	}
 
 	b.succeed(suspension)
@@ -128,20 +128,20 @@ func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
 		b.move(operation, process.InProgress)
 		b.move(operation, process.Failed)
 
-		got := b.want("C13: told to whoever polls", b.poll(instanceID, operation), 200)
+		got := b.want("C13: reported to the platform", b.poll(instanceID, operation), 200)
 		if got.Body["instance_usable"] != false || got.Body["update_repeatable"] != true {
 			b.Errorf("C13: %s", got.Raw)
 		}
 	}
 
 	failed(b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation"))
-	b.want("what is half removed is not resumed", b.patch(instanceID, active(true)), 422, "")
+	b.want("a half removed runtime is not resumed", b.patch(instanceID, active(true)), 422, "")
 	b.want("nor changed", b.patch(instanceID, administrators), 422, "")
 	b.want("F8: a context is", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
 	b.succeed(b.want("it can be repeated", b.patch(instanceID, active(false)), 202).text("operation"))
 
 	failed(b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation"))
-	b.want("what is half made is not changed", b.patch(instanceID, administrators), 422, "")
+	b.want("a half created runtime is not changed", b.patch(instanceID, administrators), 422, "")
 	failed(b.want("it can be repeated", b.patch(instanceID, active(true)), 202).text("operation"))
 	b.succeed(b.want("and undone", b.patch(instanceID, active(false)), 202).text("operation"))
 	b.succeed(b.want("and begun again", b.patch(instanceID, active(true)), 202).text("operation"))
@@ -212,7 +212,7 @@ func TestLabelsShowRemainingDays(t *testing.T) {
 	}
 
 	if labels := b.get("lasts").Body["metadata"].(map[string]any)["labels"].(map[string]any); len(labels) != 2 {
-		b.Errorf("a plan that promises to last tells no end: %v", labels)
+		b.Errorf("a plan without a limit shows no end: %v", labels)
 	}
 }
 

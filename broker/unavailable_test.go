@@ -95,7 +95,7 @@ func TestFullDatabaseRejectsOrders(t *testing.T) {
 			b.want("nothing more can be stored", got, 503)
 
 			if got.Header.Get("Retry-After") == "" {
-				b.Error("who orders is not told when to come back")
+				b.Error("Retry-After is missing")
 			}
 
 			break
@@ -109,7 +109,7 @@ func TestFullDatabaseRejectsOrders(t *testing.T) {
 	}
 
 	for _, id := range accepted {
-		b.want("what was accepted is there", b.do(call{method: "GET", path: path(id) + "/last_operation"}), 200)
+		b.want("the accepted operation exists", b.do(call{method: "GET", path: path(id) + "/last_operation"}), 200)
 	}
 
 	storagetest.Empty(t, db)

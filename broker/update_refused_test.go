@@ -30,7 +30,7 @@ func TestF1ToF7F11F12F13F15F17F19UpdatesThatAreRefused(t *testing.T) {
 		"OutOfBounds":       {"F17: within the plan's bounds", instanceID, with("parameters", with("autoScalerMax", 100000)), 400, "", false},
 		"AgainstTheCluster": {"F17: checked together with what stays", instanceID, with("parameters", with("autoScalerMax", 3)), 400, "", false},
 		"Suspension":        {"a plan that promises to last is not suspended", instanceID, with("context", with("active", false)), 422, "", false},
-		"Movement":          {"moving is told to be off, not dropped", instanceID, with("context", with("globalaccount_id", "other")), 422, "", false},
+		"Movement":          {"moving is rejected, not ignored", instanceID, with("context", with("globalaccount_id", "other")), 422, "", false},
 		"Unknown":           {"F19: an unknown instance", "unknown", nil, 404, "", false},
 	}
 
@@ -81,7 +81,7 @@ func TestF6AnInstanceThatFailedIsNotUpdated(t *testing.T) {
 	b.move(deletion, "failed")
 	b.want("F6: its deletion failed", b.patch(instanceID, fields), 422, "")
 
-	got = b.want("C13: told to whoever polls", b.poll(instanceID, deletion), 200)
+	got = b.want("C13: reported to the platform", b.poll(instanceID, deletion), 200)
 	if diff := cmp.Diff(map[string]any{"state": "failed", "description": got.text("description"), "instance_usable": false}, got.Body); diff != "" {
 		b.Errorf("C13: -want +got\n%s", diff)
 	}

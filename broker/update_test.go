@@ -17,7 +17,7 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 		reason string
 		fields map[string]any
 	}{
-		"Nothing":        {"F3, F4: what is not named stays", nil},
+		"Nothing":        {"F3, F4: absent fields keep their values", nil},
 		"SamePlan":       {"F20: the plan is that already", with("plan_id", planAWS)},
 		"NoParameters":   {"F4: empty parameters are none", with("parameters", map[string]any{})},
 		"NullParameters": {"F4: so is null", with("parameters", nil)},
@@ -73,7 +73,7 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 
 		again := b.want("F10: the same", b.patch(instanceID, fields), 202)
 		b.want("C1: for those who can wait", b.do(call{method: "PATCH", path: path(instanceID), body: patching(fields)}), 422, "AsyncRequired")
-		b.want("C4: another one has to wait", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
+		b.want("C4: another one must wait", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
 		b.move(first.text("operation"), process.InProgress)
 
 		later := b.want("F10: the same while it runs", b.patch(instanceID, fields), 202)
@@ -82,7 +82,7 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 		}
 
 		if during := b.want("E5: it can be fetched", b.get(instanceID), 200); during.Raw != before.Raw {
-			b.Errorf("GET tells what is: -before +during\n%s", cmp.Diff(before.Body, during.Body))
+			b.Errorf("GET returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
 		}
 
 		b.want("D12: an order that is repeated is done", b.put(instanceID, order()), 200)
@@ -112,7 +112,7 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 
 	b.move(failing, process.Failed, func(record *process.Record) { record.Problem.Message = "no quota" })
 
-	got := b.want("C13: told to whoever polls", b.poll(instanceID, failing), 200)
+	got := b.want("C13: reported to the platform", b.poll(instanceID, failing), 200)
 	want := map[string]any{"state": "failed", "description": "no quota", "instance_usable": true, "update_repeatable": true}
 
 	if diff := cmp.Diff(want, got.Body); diff != "" {
@@ -123,7 +123,7 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 		b.Errorf("F13: -before +after\n%s", cmp.Diff(before.Body, after.Body))
 	}
 
-	next := b.want("another one starts from what is", b.patch(instanceID, with("parameters", with("autoScalerMax", 30))), 202).text("operation")
+	next := b.want("another one starts from the current state", b.patch(instanceID, with("parameters", with("autoScalerMax", 30))), 202).text("operation")
 	if cluster := b.change(next).Cluster; next == failing || cluster.AutoScalerMin != 4 || cluster.AutoScalerMax != 30 {
 		b.Errorf("the next update makes %d to %d nodes", cluster.AutoScalerMin, cluster.AutoScalerMax)
 	}
@@ -192,7 +192,7 @@ func TestJ8DeletionCancelsUpdate(t *testing.T) {
 	b.move(update, process.Canceled)
 
 	if got := b.poll(instanceID, update); got.text("state") != "failed" {
-		b.Errorf("J8: the update is told as failed: %s", got.Raw)
+		b.Errorf("J8: the update has failed: %s", got.Raw)
 	}
 
 	b.forget(instanceID)

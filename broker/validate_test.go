@@ -17,7 +17,7 @@ func (b *fixture) validate(id, body string) reply {
 
 func TestValidate(t *testing.T) {
 	b := newFixture(t, offering(t, oneTrial))
-	b.want("an instance stands in the way of others", b.put("taken", trialOf("ga-1")), 202)
+	b.want("an instance uses up the quota", b.put("taken", trialOf("ga-1")), 202)
 
 	type wrong struct{ Field, Rule string }
 
@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 		"Repeated":   {"the order of an instance that exists would be answered as before", "taken", trialOf("ga-1"), nil, 1.0},
 		"Taken":      {"the id is in use for something else", "taken", order(), []wrong{{"", "exists"}}, nil},
 		"Parameters": {"every violation has its place", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
-		"Rules":      {"rules beyond the schema are told alike", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
+		"Rules":      {"other rules are reported like those of the schema", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
 	}
 
 	for name, test := range cases {

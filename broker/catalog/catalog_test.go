@@ -83,7 +83,7 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 
 	service := got.Services[0]
 	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
-		t.Error("bindable has to be there and true, plan_updateable false: each plan says whether it can be changed")
+		t.Error("bindable must be present and true, plan_updateable false: each plan says whether it can be changed")
 	}
 
 	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {

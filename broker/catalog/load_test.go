@@ -106,7 +106,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"Known":          {reason: "both ids are in the catalog", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
 		"UnknownService": {reason: "the service is looked for first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
-		"UnknownPlan":    {reason: "the plan has to be one of the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of service kymaruntime`},
+		"UnknownPlan":    {reason: "the plan must belong to the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of service kymaruntime`},
 	}
 
 	for name, test := range cases {

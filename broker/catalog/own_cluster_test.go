@@ -95,8 +95,8 @@ func TestWithoutSecrets(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct{ reason, given, want string }{
-		"Kubeconfig": {"it lets in whoever reads it", `{"kubeconfig":"hush","shootName":"s"}`, `{"shootName":"s"}`},
-		"Others":     {"what is no secret is shown as it came", `{"b":1, "a":2}`, `{"b":1, "a":2}`},
+		"Kubeconfig": {"it gives access to the cluster", `{"kubeconfig":"hush","shootName":"s"}`, `{"shootName":"s"}`},
+		"Others":     {"other parameters are shown as sent", `{"b":1, "a":2}`, `{"b":1, "a":2}`},
 		"None":       {"none stays none", ``, ``},
 	}
 

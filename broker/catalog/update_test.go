@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 		current    func(*environment.Cluster)
 		want       func(*environment.Cluster)
 	}{
-		"Nothing": {reason: "F4: what is not named stays", plan: planAWS, parameters: `null`},
+		"Nothing": {reason: "F4: absent fields keep their values", plan: planAWS, parameters: `null`},
 		"Empty":   {reason: "F4: an empty object names nothing", plan: planAWS, parameters: `{}`},
 		"Nodes": {
 			reason: "each bound may be named alone", plan: planAWS, parameters: `{"autoScalerMax":12}`,
@@ -125,7 +125,7 @@ func TestUpdateRefuses(t *testing.T) {
 		"Purpose":      {"what a cluster is for stays", planAWS, `{"purpose":"production"}`, "purpose: the plan has no such parameter"},
 		"TrialNodes":   {"trial has one node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: the plan has no such parameter"},
 		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
-		"Effective":    {"the bounds count together with what there is", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
+		"Effective":    {"the bounds apply to the resulting values", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
 		"Zones":        {"each zone keeps its node", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
 		"Lowest":       {"numbers are those of the schema", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
 		"HalfOIDC":     {"tokens need an issuer", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},

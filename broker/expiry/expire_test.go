@@ -87,7 +87,7 @@ func (b *bench) made(id, plan string) {
 	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
 }
 
-// accept begins an operation and returns its id.
+// accept accepts an operation and returns its id.
 func (b *bench) accept(kind string, instance environment.Instance) string {
 	b.Helper()
 
@@ -174,7 +174,7 @@ func TestOperatorExpiresInstance(t *testing.T) {
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].OperationID != first || written[0].Reason != why {
-			t.Errorf("the audit trail tells %+v, %v", written, err)
+			t.Errorf("the audit log has %+v, %v", written, err)
 		}
 
 		b.clock.SetTime(began.Add(time.Hour))
@@ -191,14 +191,14 @@ func TestOperatorExpiresInstance(t *testing.T) {
 
 		timeline, err := b.Operations.Timeline(t.Context(), first)
 		if err != nil || timeline[0].Message != why {
-			t.Errorf("the timeline tells why: %v, %v", timeline, err)
+			t.Errorf("the timeline has the reason: %v, %v", timeline, err)
 		}
 
 		b.end(first, process.Failed)
 
 		second, err := b.Expire(t.Context(), "one", why)
 		if err != nil || second == first || second == "" {
-			t.Errorf("after a failure it begins again: %q, %v", second, err)
+			t.Errorf("after a failure it starts again: %q, %v", second, err)
 		}
 
 		b.suspended("one", second)
@@ -234,7 +234,7 @@ func TestASuspendedInstanceExpiresOnce(t *testing.T) {
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].Status != http.StatusOK {
-			t.Errorf("the audit trail tells once that it expired: %+v, %v", written, err)
+			t.Errorf("the audit log has one entry of the expiry: %+v, %v", written, err)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestDueInstancesExpire(t *testing.T) {
 
 		var replicas sync.WaitGroup
 		for range 3 {
-			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // one may lose against another; the next look finds what is left
+			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // one may lose a race; the next search finds the rest
 		}
 
 		replicas.Wait()

@@ -39,12 +39,12 @@ type scene struct {
 	mutex  sync.Mutex
 	began  time.Time
 	script []answer
-	open   bool // the script need not come to its end
+	open   bool // the script need not end
 	calls  []asked
 	events [][]string
 	wakes  int
 	place  string // the cursor that is kept
-	// unknown says that no operation waits for the events, err that they could not be told.
+	// unknown means that no operation waits for the events; err is the error of Wake.
 	unknown bool
 	err     error
 }
@@ -139,12 +139,12 @@ func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
 }
 
 func changes(cursor string, operations ...string) answer {
-	told := provisionerclient.Changes{Cursor: cursor}
+	page := provisionerclient.Changes{Cursor: cursor}
 	for _, id := range operations {
-		told.Operations = append(told.Operations, provisionerclient.ChangedOperation{OperationID: id})
+		page.Operations = append(page.Operations, provisionerclient.ChangedOperation{OperationID: id})
 	}
 
-	return answer{changes: told}
+	return answer{changes: page}
 }
 
 func fails(err error) answer { return answer{err: err} }
@@ -163,12 +163,12 @@ func TestChangesWakeOperations(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", time.Second}, {"c-4", time.Second}}, s.calls); diff != "" {
-			t.Errorf("each answer's cursor is where the next one begins; one that comes at once with nothing is not followed at once: -want +got:\n%s", diff)
+			t.Errorf("each request has the cursor of the last answer; an immediate empty answer is followed by a pause: -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestRestartResumesAtCursor has the broker go on where it was before: what changed meanwhile is told.
+// TestRestartResumesAtCursor checks that a restarted broker receives the changes since its stored cursor.
 func TestRestartResumesAtCursor(t *testing.T) {
 	s := &scene{place: "c-9", script: []answer{changes("c-10", "while it was away"), changes("c-10"), changes("c-11", "op")}}
 
@@ -184,7 +184,7 @@ func TestRestartResumesAtCursor(t *testing.T) {
 	})
 }
 
-// TestUnknownCursor has the Provisioner set up anew while the broker was away.
+// TestUnknownCursor replaces the Provisioner while the broker is down.
 func TestUnknownCursor(t *testing.T) {
 	s := &scene{place: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 
@@ -217,7 +217,7 @@ func TestInterruptions(t *testing.T) {
 		want   []asked
 	}{
 		"away": {
-			reason: "it goes on where it was, and stands back longer each time, up to half a minute",
+			reason: "it resumes at its cursor and doubles the pause, up to half a minute",
 			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2", "op")},
 			want: []asked{
 				{"", 0},
@@ -250,7 +250,7 @@ func TestInterruptions(t *testing.T) {
 			want: []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
 		},
 		"cursor unknown": {
-			reason: "a Provisioner that was set up anew knows no cursor of before", script: []answer{changes("c-1"), forgotten, changes("d-1")},
+			reason: "a new Provisioner does not know the old cursor", script: []answer{changes("c-1"), forgotten, changes("d-1")},
 			want: []asked{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
 		},
 		"no feed": {
@@ -262,7 +262,7 @@ func TestInterruptions(t *testing.T) {
 			want: []asked{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
 		},
 		"database away": {
-			reason: "changes that could not be told are asked for again", err: errors.New("away"),
+			reason: "changes that could not be passed on are requested again", err: errors.New("away"),
 			script: []answer{changes("c-1", "op-1"), changes("c-1", "op-1")},
 			want:   []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
 		},
@@ -295,9 +295,9 @@ func TestPace(t *testing.T) {
 		elapsed time.Duration
 		want    time.Duration
 	}{
-		"feed at first":   {"changes are told, polling is the fallback", []answer{changes("c-1")}, 0, 10 * time.Minute},
-		"feed for long":   {"changes are told, however long it takes", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
-		"none at first":   {"what is quick is noticed quickly", forever, 0, time.Second},
+		"feed at first":   {"the feed works, polling is a safeguard", []answer{changes("c-1")}, 0, 10 * time.Minute},
+		"feed for long":   {"the feed works, however long it takes", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
+		"none at first":   {"quick operations are polled quickly", forever, 0, time.Second},
 		"none for a bit":  {"a twentieth of what has passed", forever, 100 * time.Second, 5 * time.Second},
 		"none for long":   {"a user does not wait for longer than this", forever, time.Hour, 20 * time.Second},
 		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 10 * time.Minute},
@@ -367,6 +367,6 @@ func TestKind(t *testing.T) {
 func TestPaceBeforeTheFeedRuns(t *testing.T) {
 	f := feed.New(nil, nil, nil, nil, clock.RealClock{}, logging.Discard())
 	if got := f.Pace(0); got > 2*time.Second {
-		t.Errorf("got %s, but nobody tells of changes yet", got)
+		t.Errorf("got %s, but the feed does not run yet", got)
 	}
 }

@@ -32,13 +32,13 @@ func (l lines) Fire(entry *logrus.Entry) error {
 	return nil
 }
 
-// running runs a broker that carries nothing until the test goes on, and returns its log.
-func running(t *testing.T, config service.Config, test func(address string, told lines)) {
+// running runs a broker during the test, and passes its address and log.
+func running(t *testing.T, config service.Config, test func(address string, log lines)) {
 	t.Helper()
 
 	logger, _ := logtest.NewNullLogger()
-	told := make(lines, 1000)
-	logger.AddHook(told)
+	log := make(lines, 1000)
+	logger.AddHook(log)
 
 	broker, err := service.New(t.Context(), config, logger)
 	if err != nil {
@@ -50,7 +50,7 @@ func running(t *testing.T, config service.Config, test func(address string, told
 
 	go func() { ended <- broker.Run(ctx) }()
 
-	test(broker.Address(), told)
+	test(broker.Address(), log)
 	stop()
 
 	if err := <-ended; err != nil {
@@ -68,8 +68,8 @@ func TestKeyRotation(t *testing.T) {
 	for _, keys := range []secret.String{old + "," + next, next + "," + old} {
 		config.Database.SecretKeys = keys
 
-		running(t, config, func(_ string, told lines) {
-			waitFor(t, told, "no row is sealed with this key")
+		running(t, config, func(_ string, log lines) {
+			waitFor(t, log, "no row is sealed with this key")
 		})
 	}
 
@@ -135,12 +135,12 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 }
 
 // waitFor returns once the service has said it.
-func waitFor(t *testing.T, told lines, text string) {
+func waitFor(t *testing.T, log lines, text string) {
 	t.Helper()
 
 	for {
 		select {
-		case entry := <-told:
+		case entry := <-log:
 			if strings.HasPrefix(entry.Message, text) {
 				return
 			}

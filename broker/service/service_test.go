@@ -45,22 +45,22 @@ func TestRefusedConfiguration(t *testing.T) {
 		want   []string
 	}{
 		"no key": {
-			"secrets are never kept in clear, and the way out is told",
+			"secrets are never stored in plain text, and the error says what to do",
 			func(c *service.Config) { c.Database.SecretKeys = "" },
 			[]string{"APP_DATABASE_SECRET_KEYS", "openssl rand"},
 		},
 		"bad key": {
-			"a key that is none is told by its number",
+			"an invalid key is named by its number",
 			func(c *service.Config) { c.Database.SecretKeys = "k1:hush" },
 			[]string{"APP_DATABASE_SECRET_KEYS", "number 1"},
 		},
 		"exposed": {
-			"whoever reaches the API can remove clusters",
+			"without users anybody could remove clusters",
 			func(c *service.Config) { c.Address = "0.0.0.0:0" },
 			[]string{"APP_AUTH_BASIC_USERS", "0.0.0.0:0"},
 		},
 		"negative delay": {
-			"a stop does not begin in the past",
+			"a delay cannot be negative",
 			func(c *service.Config) { c.ShutdownDelay = -1 },
 			[]string{"APP_SHUTDOWN_DELAY"},
 		},
@@ -69,7 +69,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			func(c *service.Config) { c.AuthBasicUsers = "hush" },
 			[]string{"APP_AUTH_BASIC_USERS"},
 		},
-		"driver":       {"a misspelt driver is told", func(c *service.Config) { c.Database.Driver = "postgresql" }, []string{"APP_DATABASE_DRIVER", "postgresql"}},
+		"driver":       {"a misspelled driver is named", func(c *service.Config) { c.Database.Driver = "postgresql" }, []string{"APP_DATABASE_DRIVER", "postgresql"}},
 		"port":         {"a port is a number", func(c *service.Config) { c.Database.Port = "http" }, []string{"APP_DATABASE_PORT"}},
 		"no polls":     {"nothing would ever be noticed to be done", func(c *service.Config) { c.Provisioner.PollLimit = 0 }, []string{"APP_PROVISIONER_POLL_LIMIT"}},
 		"no calls":     {"nothing would ever be ordered", func(c *service.Config) { c.Provisioner.Calls = 0 }, []string{"APP_PROVISIONER_CALLS"}},

@@ -34,7 +34,7 @@ func TestRubbish(t *testing.T) {
 			want: could + "answered with HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
 		},
 		"Denied": {
-			reason: "Whoever stands before the Provisioner does not decide for it: a 403 without GraphQL may pass.",
+			reason: "A proxy does not decide for the Provisioner: a 403 without GraphQL is tried again.",
 			status: http.StatusForbidden, answer: "RBAC: access denied",
 			want: could + "answered with HTTP status 403 Forbidden: RBAC: access denied",
 		},

@@ -66,7 +66,7 @@ func TestProvisionRuntime(t *testing.T) {
 		}},
 	}}
 	if diff := cmp.Diff(wantVariables, got.Variables); diff != "" {
-		t.Errorf("what is left out is not sent, since a former Provisioner may not know it: -want +got:\n%s", diff)
+		t.Errorf("absent fields are not sent, because the Kyma Provisioner may not know them: -want +got:\n%s", diff)
 	}
 
 	if !strings.Contains(got.Query, "result: provisionRuntime") {
@@ -93,7 +93,7 @@ func TestUpgradeShoot(t *testing.T) {
 
 	want := map[string]any{"id": "rt-1", "config": map[string]any{"gardenerConfig": map[string]any{"autoScalerMax": 5.}}}
 	if diff := cmp.Diff(want, got.Variables); diff != "" || got.header.Get("Idempotency-Key") != "k" {
-		t.Errorf("what is left out is not sent, administrators neither; the key is: -want +got:\n%s", diff)
+		t.Errorf("absent fields are not sent, the idempotency key is: -want +got:\n%s", diff)
 	}
 
 	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": null}}`)

@@ -39,7 +39,7 @@ func TestProblems(t *testing.T) {
 			want: refused("m"),
 		},
 		"NotFound": {
-			reason: "What does not exist is recognised by its reason, as former Provisioners give it the code 2.",
+			reason: "What does not exist is recognised by its reason, as the Kyma Provisioner gives it the code 2.",
 			problem: `{"message": "no runtime", "extensions":
 				{"error_code": 2, "error_reason": "err_db_not_found", "error_component": "db - provisioner"}}`,
 			want: &failure.Error{
@@ -48,7 +48,7 @@ func TestProblems(t *testing.T) {
 			},
 		},
 		"PreviousOperation": {
-			reason:  "A former Provisioner says only in its text that another operation has to end first.",
+			reason:  "The Kyma Provisioner says only in its text that another operation has to end first.",
 			problem: `{"message": "cannot start new one while previous operation is in progress", "extensions": {"error_code": 400}}`,
 			want:    busy("cannot start new one while previous operation is in progress"),
 		},
