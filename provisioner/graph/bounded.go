@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// bounded reads a request before gqlgen does, which answers one that is too long as if it were an operation that failed.
+// bounded limits the body of a request. gqlgen itself would answer a body that is too long as a failed operation.
 func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -25,7 +25,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 			refuse(w, http.StatusRequestEntityTooLarge, present(r.Context(),
 				failure.New(failure.Invalid, "the request has more than %d bytes: send less, or spread it over several requests", maxBody)))
 		case err != nil:
-			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request ended before it was whole")))
+			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request is incomplete")))
 		default:
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			next.ServeHTTP(w, r)
@@ -33,7 +33,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 	})
 }
 
-// refuse answers a request that gqlgen does not get to see, in the form of its answers.
+// refuse answers a request in place of gqlgen, in the same form.
 func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	text, err := json.Marshal(graphql.Response{Errors: gqlerror.List{problem}})
 	if err != nil {

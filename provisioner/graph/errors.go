@@ -18,12 +18,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// The keys of an error's extensions, which clients decide by.
+// The keys of the extensions of an error, for programs.
 const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"
 	extensionComponent = "error_component"
-	// extensionFields is there only where fields of the request are wrong. Clients of the former Provisioner pass it by.
+	// extensionFields is set only if fields of the request are invalid. Clients of Kyma Provisioner ignore it.
 	extensionFields = "error_fields"
 )
 
@@ -32,12 +32,12 @@ const (
 	reasonBadRequest = "err_provisioner_bad_request"
 
 	textInternal = "internal error"
-	// maxMessage bounds the messages about requests that are no valid GraphQL, as they repeat parts of it.
+	// maxMessage limits messages about invalid GraphQL, which repeat parts of the request. It is in characters.
 	maxMessage = 300
 )
 
-// explained makes sure that an error of a Runtimes is known to be one: what has no kind is a fault of ours. Errors that reach
-// the presenter without a kind are then gqlgen's, about the request.
+// explained gives every error of the Service a kind; one without a kind is internal. So errors that reach the presenter without a kind
+// come from gqlgen and concern the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -51,7 +51,7 @@ func explained(ctx context.Context, err error) error {
 	return failure.Wrap(failure.Internal, err, textInternal)
 }
 
-// errorPresenter turns errors into what clients get, and logs what they must not get.
+// errorPresenter returns errors as clients see them, and logs their causes.
 func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		presented := *graphql.DefaultErrorPresenter(ctx, err)
@@ -71,8 +71,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		if ours {
 			logError(log, &presented, known)
 		} else {
-			// Whoever sent it reads what is wrong with it. That may repeat a value, which may be secret.
-			log.WithField(logging.Kind, known.Kind).Info("a request is no valid GraphQL for the schema")
+			// The client gets the message. The log does not: it may repeat a secret value.
+			log.WithField(logging.Kind, known.Kind).Info("invalid GraphQL request")
 		}
 
 		return &presented
@@ -94,7 +94,7 @@ func logError(log logrus.FieldLogger, presented *gqlerror.Error, known *failure.
 	}
 }
 
-// recoverer turns a panic into an internal error and leaves its stack in the log.
+// recoverer turns a panic into an internal error and logs its stack.
 func recoverer(log logrus.FieldLogger) graphql.RecoverFunc {
 	return func(_ context.Context, panicked any) error {
 		log.WithField(logging.Stack, string(debug.Stack())).Error("panic in a resolver")
@@ -103,7 +103,7 @@ func recoverer(log logrus.FieldLogger) graphql.RecoverFunc {
 	}
 }
 
-// requestProblem shortens gqlgen's message about a request and keeps the request's body out of it.
+// requestProblem shortens a message of gqlgen about a request and removes the body of the request from it.
 func requestProblem(message string) string {
 	if strings.HasPrefix(message, "json request body could not be decoded") {
 		message, _, _ = strings.Cut(message, " body:")
@@ -116,7 +116,7 @@ func requestProblem(message string) string {
 	return message
 }
 
-// argument is the part of a request that gqlgen's path of an error leads to: below the field that was asked for, or in a variable.
+// argument returns the path of an error within the arguments or variables of a field.
 func argument(path ast.Path) []string {
 	if len(path) < 2 {
 		return nil
@@ -125,7 +125,7 @@ func argument(path ast.Path) []string {
 	return []string{path[1:].String()}
 }
 
-// extended returns the extensions, which gqlgen may have set already, with what clients decide by.
+// extended adds code, reason and component to the extensions, without replacing those that gqlgen has set.
 func extended(extensions map[string]any, known *failure.Error) map[string]any {
 	reason := reasonInternal
 	if known.Kind == failure.Invalid {

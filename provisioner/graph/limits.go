@@ -8,22 +8,21 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits refuses requests that select too much. gqlgen's own complexity limit walks a fragment each time it is spread, so a
-// chain of fragments that each spread the next one twice keeps it busy for ever; limits looks at each fragment once.
+// limits refuses requests that select too much. It visits each fragment once. The complexity limit of gqlgen visits a fragment at each
+// spread: a chain of fragments that spread the next one twice takes exponential time.
 type limits struct {
-	// fields is how many fields a request may select, those of fragments counted at each spread.
+	// fields is the maximum number of selected fields. Fields of fragments count at each spread.
 	fields int
-	// depth is how deep fields may be nested. Only introspection can be nested without end.
+	// depth is the maximum depth of nested fields. Only introspection has no limit of its own.
 	depth int
-	// cost is how much the fields of a request may cost together; see costs.
+	// cost is the maximum cost of all fields; see costs.
 	cost int
 }
 
-// size is how much a selection selects.
+// size is the size of a selection.
 type size struct{ fields, depth, cost int }
 
-// What fields cost that have more done than a look at what is there already. Aliases ask for a field again and again, and former clients
-// ask for each of them once.
+// The costs of fields that call something. Aliases can select a field many times; clients of Kyma Provisioner select each once.
 const (
 	costOfRow     = 1  // a row of the database is read
 	costOfCall    = 10 // another system is called, or something is written
@@ -42,7 +41,7 @@ func costs() map[string]int {
 	}
 }
 
-// costOf is what the field costs. Every mutation writes.
+// costOf returns the cost of a field. Every mutation writes.
 func costOf(field *ast.Field) int {
 	if field.ObjectDefinition.Name == "Mutation" {
 		return costOfCall
@@ -51,13 +50,13 @@ func costOf(field *ast.Field) int {
 	return costs()[field.ObjectDefinition.Name+"."+field.Name]
 }
 
-// ExtensionName is how gqlgen calls the extension.
+// ExtensionName returns the name of the extension for gqlgen.
 func (limits) ExtensionName() string { return "Limits" }
 
 // Validate accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
-// MutateOperationContext refuses the request before anything of it is executed.
+// MutateOperationContext refuses a request before its execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	meter := meter{ceiling: max(l.fields, l.cost) + 1, fragments: map[string]size{}}
 	measured := meter.measure(request.Operation.SelectionSet)
@@ -76,7 +75,7 @@ func (l limits) MutateOperationContext(_ context.Context, request *graphql.Opera
 	}
 }
 
-// meter measures selections. It counts fields and costs up to its ceiling, so that no number overflows.
+// meter measures selections. It stops counting at its ceiling, so that numbers do not overflow.
 type meter struct {
 	ceiling   int
 	fragments map[string]size
@@ -108,7 +107,7 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// fragment relies on the validator, which lets no fragment through that spreads itself.
+// fragment relies on the validator, which refuses recursive fragments.
 func (m meter) fragment(fragment *ast.FragmentDefinition) size {
 	known, ok := m.fragments[fragment.Name]
 	if !ok {

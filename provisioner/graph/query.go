@@ -33,7 +33,7 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	return answer, explained(ctx, err)
 }
 
-// partial returns what is known of a runtime and adds the error that hides the rest to the answer.
+// partial returns the known parts of a runtime and adds the error about the others to the answer.
 func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
 	if err != nil && status.Operation == nil {
 		return nil, err

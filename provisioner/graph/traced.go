@@ -9,10 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// traced begins the span of a request, named by its first field: clients choose the names of operations, the schema those of fields.
+// traced starts the span of a request. Its name is that of the first field: names of operations are arbitrary.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
-		return next(ctx) // what is no valid request is no part of a trace
+		return next(ctx) // an invalid request has no span
 	}
 
 	operation := graphql.GetOperationContext(ctx).Operation

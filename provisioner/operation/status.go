@@ -14,7 +14,7 @@ type Status struct {
 	Kind string
 	// State is one of Pending, InProgress, Succeeded and Failed.
 	State process.State
-	// Message tells people how far the operation is.
+	// Message is the progress or the outcome, for people.
 	Message string
 	// Problem is why the operation failed, or what its last attempt ran into.
 	Problem process.Problem

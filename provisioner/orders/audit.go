@@ -56,7 +56,7 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 	return accepted, err
 }
 
-// auditFields returns the fields of a runtime that the audit trail may hold in clear.
+// auditFields returns the fields of a runtime that the audit log may contain in clear.
 func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -82,7 +82,7 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. Names are personal data and sealed with the runtime; the audit trail is in
+// fingerprints returns a short hash of each administrator. Names are personal data and sealed with the runtime; the audit log is in
 // clear. docs/operator/audit.md shows how to look for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string

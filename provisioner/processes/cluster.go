@@ -38,7 +38,7 @@ func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, e
 }
 
 // retryCleanup runs the step again until the limit has passed since its first run. Then the step is recorded as not completed and the
-// removal continues: what is left is deleted with the cluster.
+// removal continues: remaining objects are deleted with the cluster.
 func (o Options) retryCleanup(ctx context.Context, op operation.Operation, why string, err error, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	switch {

@@ -22,7 +22,7 @@ func (o Options) createShoot(ctx context.Context, op operation.Operation, log lo
 
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 
-	// Fails if the lease is lost: a replica that was frozen must not create what has been removed since.
+	// Fails if the lease is lost: a replica that was frozen must not create a cluster that was removed since.
 	if err := op.Save(ctx); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
 	}

@@ -39,7 +39,7 @@ type Clusters interface {
 	// SetAdministrators grants all rights in the cluster to the users, and revokes them from users that an earlier call named.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
 	// RemoveServices deletes the services that the cluster got from brokers whose address has the prefix, each after its bindings. It
-	// describes what is left, with "" once all are gone.
+	// describes the remaining ones, and returns "" once all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error
@@ -79,7 +79,7 @@ type Options struct {
 	Reconnect agent.Options
 }
 
-// Timeouts limit single waits. An operation fails when it exceeds one, but for Cleanup: what is left then is deleted with the cluster.
+// Timeouts limit single waits. An operation fails when it exceeds one, except Cleanup: remaining services are deleted with the cluster.
 type Timeouts struct {
 	// Domain, Creation, Upgrade, Hibernation and Deletion limit the work of Gardener; Refresh the time until it starts a change.
 	Domain, Creation, Refresh, Upgrade, Hibernation, Deletion time.Duration

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// careInterval is how often is looked for what is to be told or removed.
+	// careInterval is the interval between two runs.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long an order may be tried until what it has registered and does not use is removed.
+	// unsettledFor is how long an order may be retried before its unused registrations are removed.
 	unsettledFor = time.Hour
-	// holdFor keeps tries of an order away while what earlier ones have left is removed, which takes settleTimeout at most.
+	// holdFor blocks new attempts of an order while registrations of earlier ones are removed, for settleTimeout at most.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
-	// toldAtOnce bounds how many failures are told in a row.
-	toldAtOnce = 100
+	// failureBatch is the maximum number of failures that one run reports.
+	failureBatch = 100
 )
 
-// Caretaker tells Director of provisionings that have failed, and removes what was registered and is no runtime. It works from rows:
-// what one replica leaves undone, another one does.
+// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. It works from rows, so any replica
+// can continue the work of another.
 type Caretaker struct {
 	Director Director
 	Rows     Rows
@@ -36,14 +36,14 @@ type Caretaker struct {
 	Log      logrus.FieldLogger
 }
 
-// Run looks after registrations until the context ends.
+// Run calls Care at intervals until the context ends.
 func (c Caretaker) Run(ctx context.Context) error {
 	ticker := c.Clock.NewTicker(careInterval)
 	defer ticker.Stop()
 
 	for {
 		if err := c.Care(ctx); err != nil && ctx.Err() == nil {
-			c.Log.WithError(err).Warn("Director could not be told all that it should be, it is told later")
+			c.Log.WithError(err).Warn("updating Director failed, trying again later")
 		}
 
 		select {
@@ -54,14 +54,14 @@ func (c Caretaker) Run(ctx context.Context) error {
 	}
 }
 
-// Care does what is to be done now.
+// Care runs once.
 func (c Caretaker) Care(ctx context.Context) error {
-	return errors.Join(c.tellFailures(ctx), c.settle(ctx))
+	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// tellFailures has Director show as failed what was not provisioned.
-func (c Caretaker) tellFailures(ctx context.Context) error {
-	failed, err := c.Rows.UnreportedFailures(ctx, toldAtOnce)
+// reportFailures marks runtimes as failed whose provisioning has failed.
+func (c Caretaker) reportFailures(ctx context.Context) error {
+	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c Caretaker) tellFailures(ctx context.Context) error {
 	for _, registration := range failed {
 		err := c.Director.Update(ctx, registration.Tenant, registration.RuntimeID, director.Change{Condition: director.Failed})
 
-		// One that Director does not know, or whose change it refuses, stays like that.
+		// Director does not know the runtime or refuses the change: trying again would not help.
 		if err != nil && failure.MappingOf(failure.KindOf(err)).Retry {
 			wrong = append(wrong, err)
 
@@ -79,7 +79,7 @@ func (c Caretaker) tellFailures(ctx context.Context) error {
 		}
 
 		if err != nil {
-			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).Warn("Director takes no word of a failed provisioning")
+			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).Warn("Director refused the report of a failed provisioning")
 		}
 
 		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))
@@ -88,7 +88,7 @@ func (c Caretaker) tellFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle ends registrations that are old enough, one after the other.
+// settle settles all registrations that are old enough.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -108,7 +108,7 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters what the order has registered and no runtime stands for.
+// settleOne unregisters the runtimes of an order that do not exist.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registra
 			continue
 		}
 
-		c.Log.WithField(logging.RuntimeID, runtime.ID).Warn("a runtime that was registered in vain is unregistered")
+		c.Log.WithField(logging.RuntimeID, runtime.ID).Warn("unregistering a runtime that was never accepted")
 
 		if err := c.Director.Unregister(ctx, registration.Tenant, runtime.ID); err != nil {
 			return err

@@ -19,13 +19,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// LabelOrder is the label that says which order a runtime was registered for.
+// LabelOrder is the label that identifies the order of a runtime.
 const LabelOrder = "environment_broker_order"
 
-// forgetTimeout bounds what is done for a caller who has his answer already.
+// forgetTimeout limits the cleanup after a refused order.
 const forgetTimeout = 10 * time.Second
 
-// Director is what is needed of Director. Its errors are of package failure.
+// Director is the client of Director. Its errors are of package failure.
 type Director interface {
 	Register(ctx context.Context, tenant string, runtime director.Runtime) (string, error)
 	Find(ctx context.Context, tenant, label, value string) ([]director.Runtime, error)
@@ -33,7 +33,7 @@ type Director interface {
 	Unregister(ctx context.Context, tenant, id string) error
 }
 
-// Rows is where registrations and runtimes are recorded.
+// Rows stores registrations and runtimes.
 type Rows interface {
 	IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error)
 	AcceptRegistration(ctx context.Context, tx storage.Tx, registration runtimes.Registration, now time.Time) error
@@ -50,7 +50,7 @@ type Rows interface {
 type Registrar struct {
 	Director Director
 	Rows     Rows
-	// Project is the project in Gardener. It tells apart what several Provisioners register in one Director.
+	// Project is the project in Gardener. It separates the registrations of several Provisioners in one Director.
 	Project string
 	Clock   clock.Clock
 	Log     logrus.FieldLogger
@@ -59,7 +59,7 @@ type Registrar struct {
 // Order is an order for a runtime.
 type Order struct {
 	Tenant string
-	// Key is the idempotency key, or empty: then the cluster's name says which orders are the same.
+	// Key is the idempotency key. If it is empty, orders with the same cluster name are the same.
 	Key       string
 	ShootName string
 
@@ -67,15 +67,15 @@ type Order struct {
 	Labels            map[string]any
 }
 
-// Registered is a runtime that stands in Director.
+// Registered is a registered runtime.
 type Registered struct {
 	Tenant, Label string
 	RuntimeID     string
-	// made says that this try has registered it, and no earlier one.
+	// made reports whether this attempt registered it, not an earlier one.
 	made bool
 }
 
-// Register registers the runtime of an order, or finds it registered by an earlier try.
+// Register registers the runtime of an order, or returns the registration of an earlier attempt.
 func (r *Registrar) Register(ctx context.Context, order Order) (Registered, error) {
 	registered := Registered{Tenant: order.Tenant, Label: r.label(order)}
 
@@ -85,7 +85,7 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	}
 
 	if !free {
-		return Registered{}, failure.New(failure.Transient, "what an earlier try of this order has left in Director is being removed: try again in a minute").
+		return Registered{}, failure.New(failure.Transient, "registrations of an earlier attempt are being removed from Director: try again in a minute").
 			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
@@ -109,8 +109,8 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier is the id that an earlier try of the order was given, or empty. Tries at the same time may have registered several: all take the
-// same one, the Caretaker removes the others. It also removes what stands there of a runtime that is deleted, whose id is used up.
+// earlier returns the id that an earlier attempt of the order got, or "". Concurrent attempts may have registered several: all use the
+// lowest, and the Caretaker removes the others. It also removes registrations of deleted runtimes, whose ids cannot be used again.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -138,15 +138,15 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 	return "", nil
 }
 
-// Accept records, inside the caller's transaction, that the order was accepted as this runtime and operation. The runtime may be one that an
-// earlier order has registered.
+// Accept records in the transaction that the order was accepted as this runtime and operation. An earlier order may have registered the
+// runtime.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
 	}, r.Clock.Now())
 }
 
-// Forget unregisters a runtime that was registered in vain. It need not succeed: the Caretaker finds what is left.
+// Forget unregisters a runtime that was not accepted. If that fails, the Caretaker does it later.
 func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	if !registered.made {
 		return
@@ -162,11 +162,11 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 
 	if err != nil {
 		r.Log.WithError(err).WithField(logging.RuntimeID, registered.RuntimeID).
-			Warn("a runtime that was registered in vain is unregistered later")
+			Warn("a runtime that was not accepted is unregistered later")
 	}
 }
 
-// label is the same for all tries of an order. It is a hash, for keys and names have characters that the filters of Director do not take.
+// label returns the label of all attempts of an order. It is a hash because the filters of Director do not accept all characters of keys.
 func (r *Registrar) label(order Order) string {
 	kind, what := "name", order.ShootName
 	if order.Key != "" {
@@ -178,7 +178,7 @@ func (r *Registrar) label(order Order) string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// alive reports whether there is a runtime of the id that is not deleted.
+// alive reports whether the runtime exists and is not deleted.
 func alive(ctx context.Context, rows Rows, runtimeID string) (bool, error) {
 	runtime, err := rows.Get(ctx, rows.Reader(), runtimeID)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -12,30 +12,30 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// Labels that tell the cluster of a runtime.
+// The labels of a runtime that name its cluster.
 const (
 	LabelClusterName   = "gardenerClusterName"
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described is the stage that tells Director which cluster the runtime is, as soon as it has its domain.
+// Described is the stage that reports the cluster of the runtime to Director, once it has its domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
-// Connected is the stage that tells Director that the runtime is ready: its agent is connected.
+// Connected is the stage that reports to Director that the runtime is ready: its agent is connected.
 func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", tellConnected{d})
 }
 
-// Forgotten is the stage that has Director forget a runtime whose cluster is gone.
+// Forgotten is the stage that unregisters a runtime whose cluster is gone.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(), Steps: process.Steps[operation.Data](unregister{d}),
 	}
 }
 
-// stage is one for runtimes that stand in Director. Those that were ordered before there was one do not.
+// stage returns a stage for registered runtimes. Runtimes that were ordered without Director are not registered.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

@@ -33,7 +33,7 @@ func TestPageOfTheAPI(t *testing.T) {
 	l := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
-	reader := pageReader{landscape: l, ids: map[string]string{}}
+	reader := pageReader{fixture: l, ids: map[string]string{}}
 
 	examples := examplesOf(t, filepath.Join("..", "..", "docs", "user", "provisioner-api.md"))
 	for _, example := range examples {
@@ -82,7 +82,7 @@ func examplesOf(t *testing.T, path string) []example {
 
 // pageReader sends examples one after the other.
 type pageReader struct {
-	landscape
+	fixture
 
 	// ids are those of this run, by those of the page.
 	ids map[string]string

@@ -12,12 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the Provisioner's configuration. Names and defaults are those of the former Provisioner where it had them.
+// Config is the configuration of the Provisioner. Variables that Kyma Provisioner has keep their names and defaults.
 type Config struct {
 	replica.Config `envPrefix:""`
 
 	APIEndpoint           string `env:"API_ENDPOINT"            help:"path of the GraphQL API"`
-	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path at which the playground finds the API"`
+	PlaygroundAPIEndpoint string `env:"PLAYGROUND_API_ENDPOINT" help:"path of the API for the playground, as browsers see it"`
 
 	Director Director `envPrefix:"DIRECTOR_"`
 	OAuth    OAuth    `envPrefix:""`
@@ -28,59 +28,59 @@ type Config struct {
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 	Kyma                  Kyma                  `envPrefix:"KYMA_"`
 
-	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false leaves operations alone that were accepted before the start of the replica"`
+	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false ignores operations that were accepted before the start of the replica"`
 }
 
-// Director is where runtimes are registered.
+// Director configures the registration of runtimes.
 type Director struct {
-	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which then gives them their ids"`
+	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
-	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; empty: the Secret has them"`
-	CAFile    string `env:"CA_FILE"    help:"authorities of the certificates of Director and of its token endpoint; empty for those of the system"`
-	Calls     int    `env:"CALLS"      help:"how many calls to it may run at the same time, in one replica"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret has them"`
+	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, those of the system"`
+	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to it, per replica"`
 }
 
-// OAuth is how the Provisioner proves itself to Director.
+// OAuth configures how the Provisioner authenticates to Director.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
 	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
-	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster that the Provisioner runs in"`
+	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
 
-// ProvisioningTimeout bounds the waits of a provisioning.
+// ProvisioningTimeout limits the waits of provisionings and upgrades.
 type ProvisioningTimeout struct {
 	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"until a cluster has its domain"`
-	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is made"`
-	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"until a cluster has let its administrators be bound"`
-	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"until Gardener takes up the change of a cluster"`
+	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is created"`
+	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"until a cluster has accepted its administrators"`
+	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"until Gardener starts to change a cluster"`
 	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"until a cluster is changed"`
-	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"until the installation of Kyma has begun"`
+	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"until the installation of Kyma has started"`
 	Installation           time.Duration `env:"INSTALLATION"            help:"until Kyma is installed"`
-	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade of Kyma, or its roll back, has begun"`
-	Upgrade                time.Duration `env:"UPGRADE"                 help:"until Kyma is upgraded, or rolled back"`
+	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade or roll back of Kyma has started"`
+	Upgrade                time.Duration `env:"UPGRADE"                 help:"until Kyma is upgraded or rolled back"`
 	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"until the runtime agent is configured"`
 	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"until the runtime agent is connected"`
 }
 
-// DeprovisioningTimeout bounds the waits of a deprovisioning.
+// DeprovisioningTimeout limits the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
-	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"until the services of a cluster with Kyma are gone; then the cluster goes with them"`
-	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is gone"`
+	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"until the services of a cluster with Kyma are deleted; remaining ones are deleted with the cluster"`
+	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is deleted"`
 }
 
-// HibernationTimeout bounds the waits of a hibernation and of a waking.
+// HibernationTimeout limits the waits of a hibernation and of a wake-up.
 type HibernationTimeout struct {
-	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster sleeps, or is awake"`
+	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster is hibernated or awake"`
 }
 
-// Gardener is where clusters are made.
+// Gardener configures the Gardener project of the clusters.
 type Gardener struct {
-	Project                string        `env:"PROJECT"                           help:"project that the kubeconfig's account belongs to"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; it is read anew when it changes"`
-	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"how the addresses begin of the service brokers whose services go before a cluster with Kyma does"`
-	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"how long an admin kubeconfig works, 10m at least"`
-	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"how often a Shoot is looked at beside the watch"`
-	Calls                  int           `env:"CALLS"                             help:"how many calls to it may run at the same time, in one replica"`
+	Project                string        `env:"PROJECT"                           help:"project of the account in the kubeconfig"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; changes are picked up"`
+	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma"`
+	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"validity of admin kubeconfigs, at least 10m"`
+	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"interval at which a Shoot is read, in addition to the watch"`
+	Calls                  int           `env:"CALLS"                             help:"maximum number of concurrent calls to it, per replica"`
 	Shoots                 Shoots        `envPrefix:""`
 }
 
@@ -120,34 +120,34 @@ func DefaultConfig() Config {
 	}
 }
 
-// check finds settings that exclude each other or ask for what is not there.
+// check returns all settings that are invalid or exclude each other.
 func (c Config) check() error {
 	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 
 	if c.Gardener.PollInterval <= 0 {
-		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: it has to be longer than nothing"))
+		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: must be positive"))
 	}
 
 	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever is believed unchecked needs no authority, set one of them"))
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them"))
 	}
 
 	if c.Director.Calls < 1 {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: it has to be at least 1"))
+		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: must be at least 1"))
 	}
 
 	if c.Gardener.KubeconfigValidity < 10*time.Minute {
-		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener makes none that is valid for less than 10m"))
+		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener requires at least 10m"))
 	}
 
 	if c.Gardener.Calls < 1 {
-		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: it has to be at least 1"))
+		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: must be at least 1"))
 	}
 
 	return errors.Join(wrong...)
 }
 
-// checkWaits finds limits that leave no time at all.
+// checkWaits refuses limits that are not positive.
 func (c Config) checkWaits() error {
 	var wrong []error
 
@@ -157,7 +157,7 @@ func (c Config) checkWaits() error {
 		config.Variables(config.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
 	) {
 		if limit, err := time.ParseDuration(wait.Default); err != nil || limit <= 0 {
-			wrong = append(wrong, fmt.Errorf("%s: it has to be longer than nothing", wait.Name))
+			wrong = append(wrong, fmt.Errorf("%s: must be positive", wait.Name))
 		}
 	}
 

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// directory is Director, with what stands between it and the Provisioner. Without Director it is nil, and so are its parts.
+// directory is the client of Director and its guards. It is nil without Director; its methods accept that.
 type directory struct {
 	client         *director.Client
 	system, tokens *upstream.System
@@ -28,7 +28,7 @@ type directory struct {
 	log            logrus.FieldLogger
 }
 
-// connectDirector makes the client that the configuration asks for. It calls nobody.
+// connectDirector builds the configured client. It calls nothing.
 func connectDirector(ctx context.Context, config Config, files *reload.Watcher, log logrus.FieldLogger) (*directory, error) {
 	if !config.Director.Enabled {
 		return nil, nil
@@ -57,7 +57,7 @@ func connectDirector(ctx context.Context, config Config, files *reload.Watcher, 
 	}
 
 	if config.OAuth.SkipDirectorCertVerification {
-		log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: whoever answers in Director's place is believed")
+		log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: the certificate of Director is not verified")
 	}
 
 	d.client, err = director.New(director.Options{
@@ -86,10 +86,10 @@ func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, err
 	return transport, nil
 }
 
-// directorCredentials are those of the file, if one is named, else those of the Secret.
+// directorCredentials returns the credentials of the file or, without one, of the Secret.
 func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
 	if file := director.File(c.Director.OAuthPath); file != "" {
-		if _, err := file.Read(ctx); err != nil { // it is read again for each token: the file may be exchanged
+		if _, err := file.Read(ctx); err != nil { // read again for each token: the file may change
 			return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH: %w", err)
 		}
 
@@ -98,13 +98,13 @@ func (c Config) directorCredentials(ctx context.Context) (director.Credentials, 
 
 	credentials, err := director.InCluster(c.OAuth.CredentialsNamespace, c.OAuth.CredentialsSecretName)
 	if err != nil {
-		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH names no file, so the credentials are looked for in a Secret: %w", err)
+		return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH is empty, reading the credentials from a Secret: %w", err)
 	}
 
 	return credentials, nil
 }
 
-// asDirector is what the processes tell of runtimes, or nil.
+// asDirector returns the client for the processes, or nil.
 func (d *directory) asDirector() registration.Director {
 	if d == nil {
 		return nil
@@ -113,7 +113,7 @@ func (d *directory) asDirector() registration.Director {
 	return d.client
 }
 
-// asTokens is nil when there is no Director.
+// asTokens returns the client for tokens of agents, or nil.
 func (d *directory) asTokens() agent.Tokens {
 	if d == nil {
 		return nil
@@ -122,7 +122,7 @@ func (d *directory) asTokens() agent.Tokens {
 	return d.client
 }
 
-// registrar gives runtimes their ids, or is nil.
+// registrar returns the registrar of new runtimes, or nil.
 func (d *directory) registrar(rows *runtimes.Store) orders.Registrar {
 	if d == nil {
 		return nil
@@ -131,7 +131,7 @@ func (d *directory) registrar(rows *runtimes.Store) orders.Registrar {
 	return &registration.Registrar{Director: d.client, Rows: rows, Project: d.project, Clock: clock.RealClock{}, Log: d.log}
 }
 
-// collectors are what is measured.
+// collectors returns the metrics of the guards.
 func (d *directory) collectors() []prometheus.Collector {
 	if d == nil {
 		return nil
@@ -140,7 +140,7 @@ func (d *directory) collectors() []prometheus.Collector {
 	return []prometheus.Collector{d.system, d.tokens}
 }
 
-// parts are what runs for it.
+// parts returns the background jobs.
 func (d *directory) parts(rows *runtimes.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
 	if d == nil {
 		return nil

@@ -39,7 +39,7 @@ func credentialsFile(t *testing.T, endpoint string) string {
 }
 
 // startWithDirector runs a Provisioner that registers its runtimes.
-func startWithDirector(t *testing.T) (landscape, *simulator.Director) {
+func startWithDirector(t *testing.T) (fixture, *simulator.Director) {
 	t.Helper()
 
 	director, err := simulator.New(simulator.Options{})

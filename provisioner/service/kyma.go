@@ -10,18 +10,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Kyma is what can be installed on clusters: the releases of a folder, or of a repository.
+// Kyma configures the releases of Kyma, in a folder or a repository.
 type Kyma struct {
-	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder of the releases of Kyma; without it and a repository, orders with kymaConfig are refused"`
-	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases in place of a folder, like registry.example.com/team/releases"`
-	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder in which releases of the repository are kept; needed with it"`
+	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without it and a repository, orders with kymaConfig are refused"`
+	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
+	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches releases of the repository; required with it"`
 	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user of the repository; empty for none"`
 	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"the user's password"`
-	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"speak HTTP without TLS to the repository"`
-	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"how many calls to the repository may run at the same time, in one replica"`
+	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
+	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 }
 
-// noReleases has nothing to install.
+// noReleases is used without releases.
 type noReleases struct{}
 
 // Plan implements installation.Releases.
@@ -36,6 +36,5 @@ func (noReleases) Manifests(context.Context, string) ([]manifest.File, error) {
 
 func errNoReleases() error {
 	return failure.New(failure.Invalid,
-		"kymaConfig: this Provisioner has no releases of Kyma: leave it out, or have APP_KYMA_RELEASES_PATH name their folder, or "+
-			"APP_KYMA_RELEASES_REPOSITORY their repository")
+		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
 }

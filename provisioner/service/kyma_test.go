@@ -24,7 +24,7 @@ func TestWhereReleasesComeFrom(t *testing.T) {
 			ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder, ReleasesCalls: 1,
 		}, ""},
 		"no calls": {"a call needs a turn", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},
-		"both":     {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "set one of them"},
+		"both":     {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "not both"},
 		"no cache": {"what was fetched has to be kept", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
 		"no repository": {
 			"it has to be a reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder, ReleasesCalls: 1}, "APP_KYMA_RELEASES_REPOSITORY",

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// orphanCheck is how often orphans are looked for.
+	// orphanCheck is the interval between two checks.
 	orphanCheck = 10 * time.Minute
-	// orphanBatch is how many runtimes are looked up at once.
+	// orphanBatch is the number of runtimes in one query.
 	orphanBatch = 500
 )
 
-// orphanRemover removes Shoots whose runtime is recorded as gone. There are none unless an order took effect late: the request of a
-// replica that was frozen, or a commit of the API server whose answer was lost.
+// orphanRemover removes Shoots whose runtime is recorded as deleted. They exist only if an order took effect late: the request of a frozen
+// replica, or a commit of the API server whose answer was lost.
 type orphanRemover struct {
 	runtimes *runtimes.Store
 	shoots   *gardener.Client
@@ -30,19 +30,19 @@ type orphanRemover struct {
 	log      logrus.FieldLogger
 }
 
-// RemoveOrphans looks for orphans, at once and then every ten minutes, until the context ends.
+// RemoveOrphans removes orphans, at once and then every ten minutes, until the context ends.
 func RemoveOrphans(ctx context.Context, runtimes *runtimes.Store, shoots *gardener.Client, log logrus.FieldLogger) error {
 	return orphanRemover{runtimes: runtimes, shoots: shoots, clock: clock.RealClock{}, log: log}.run(ctx)
 }
 
-// run looks for orphans until the context ends.
+// run removes orphans until the context ends.
 func (o orphanRemover) run(ctx context.Context) error {
 	ticker := o.clock.NewTicker(orphanCheck)
 	defer ticker.Stop()
 
 	for {
 		if err := o.check(ctx); err != nil && ctx.Err() == nil {
-			o.log.WithError(err).Warn("orphaned clusters could not be looked for")
+			o.log.WithError(err).Warn("checking for orphaned clusters failed")
 		}
 
 		select {
@@ -53,7 +53,7 @@ func (o orphanRemover) run(ctx context.Context) error {
 	}
 }
 
-// check removes the orphans that there are, and what stands beside no Shoot any more. One that cannot be removed does not keep the others.
+// check removes orphaned Shoots and orphaned objects of Shoots. It continues if one of them cannot be removed.
 func (o orphanRemover) check(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
@@ -104,7 +104,7 @@ func (o orphanRemover) removeShoots(ctx context.Context) error {
 
 		for _, id := range gone {
 			o.log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
-				Error("a cluster outlived its runtime and is removed")
+				Error("removing a cluster that outlived its runtime")
 
 			left = append(left, o.shoots.Delete(ctx, names[id], id))
 		}

@@ -27,7 +27,7 @@ type Parts struct {
 	Runtimes  processes.Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
-	Landscape Landscape
+	Files     ShootFiles
 	// Director is nil if runtimes are not registered.
 	Director registration.Director
 }
@@ -63,7 +63,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Runtimes:       parts.Runtimes,
 		Releases:       parts.Releases,
 		Installer:      parts.Installer,
-		Build:          shootBuilder(config, parts.Landscape),
+		Build:          shootBuilder(config, parts.Files),
 		Now:            clock.RealClock{}.Now,
 		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
 		Poll:           config.Gardener.PollInterval,
@@ -103,8 +103,8 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder returns a function that builds the Shoot of a runtime.
-func shootBuilder(config Config, landscape Landscape) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
-	options := config.Gardener.Shoots.options(config.Gardener.Project, landscape)
+func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
+	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 
 	return func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 		order, err := operation.OrderOf(runtime)

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// releases are what can be installed. A registry is an upstream system.
+// releases are the releases of Kyma. A registry is an upstream system.
 type releases struct {
 	known     installation.Releases
 	installer installation.Installer
@@ -28,8 +28,8 @@ type releases struct {
 	system    *upstream.System
 }
 
-// open finds the releases. A broken one in the folder is told at the start; the repository is asked when a release is ordered, for the
-// Provisioner starts while it is away. Without either Kyma is only removed from runtimes that have it.
+// open opens the releases. It checks those in a folder; a repository is read when a release is ordered, so that the Provisioner starts while
+// the repository is unavailable. Without either, Kyma can only be uninstalled.
 func (k Kyma) open(ctx context.Context) (releases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
@@ -49,11 +49,11 @@ func (k Kyma) open(ctx context.Context) (releases, error) {
 func (k Kyma) openRepository() (releases, error) {
 	switch {
 	case k.ReleasesPath != "":
-		return releases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: releases come from it or from APP_KYMA_RELEASES_PATH, set one of them")
+		return releases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set it or APP_KYMA_RELEASES_PATH, not both")
 	case k.ReleasesCachePath == "":
-		return releases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: it has to name a folder for the releases of the repository")
+		return releases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: must name a folder for the releases of the repository")
 	case k.ReleasesCalls < 1:
-		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: it has to be at least 1")
+		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: must be at least 1")
 	}
 
 	system := upstream.New(upstream.Options{
@@ -79,7 +79,7 @@ func releasesOf(found *catalog.Catalog) releases {
 	return releases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
-// collectors are what is measured.
+// collectors returns the metrics of the guard.
 func (r releases) collectors() []prometheus.Collector {
 	if r.system == nil {
 		return nil
@@ -88,7 +88,7 @@ func (r releases) collectors() []prometheus.Collector {
 	return []prometheus.Collector{r.system}
 }
 
-// parts are what runs for them.
+// parts returns the background jobs.
 func (r releases) parts(operationStore *operations.Store, wake func(), log logrus.FieldLogger) []lifecycle.Part {
 	if r.system == nil {
 		return nil

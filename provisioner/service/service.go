@@ -41,15 +41,14 @@ type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration and puts the service together. Without a garden it connects to the one that the configuration
-// names.
+// New checks the configuration and builds the service. If garden is nil, it connects to the configured Gardener.
 func New(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (*Service, error) {
 	err := config.check()
 	if err != nil {
 		return nil, err
 	}
 
-	landscape, err := readLandscape(config.Gardener.Shoots)
+	files, err := readShootFiles(config.Gardener.Shoots)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	}
 
 	service := &Service{base}
-	if err := service.build(ctx, config, landscape, garden); err != nil {
+	if err := service.build(ctx, config, files, garden); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 
@@ -90,10 +89,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
 }
 
-// largestAnswer bounds what is read of an answer of Gardener, in bytes: a list of ten thousand Shoots fits.
+// largestAnswer is the limit of an answer of Gardener in bytes. A list of ten thousand Shoots fits.
 const largestAnswer = 512 << 20
 
-// connect returns the client of the garden or, without one, of that which the configuration names.
+// connect returns a client of the garden or, without one, of the configured Gardener.
 func (s *Service) connect(config Gardener, garden client.WithWatch, system *upstream.System) (*gardener.Client, error) {
 	if garden != nil {
 		return gardener.New(garden, namespace(config.Project)), nil
@@ -102,7 +101,7 @@ func (s *Service) connect(config Gardener, garden client.WithWatch, system *upst
 	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), system.Transport, upstream.Bounded(largestAnswer))
 }
 
-func (s *Service) build(ctx context.Context, config Config, landscape Landscape, garden client.WithWatch) error {
+func (s *Service) build(ctx context.Context, config Config, files ShootFiles, garden client.WithWatch) error {
 	system := upstream.New(upstream.Options{
 		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
 		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
@@ -134,7 +133,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 
 	inside := clusteraccess.New(shoots)
 	parts := Parts{
-		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Landscape: landscape,
+		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Files: files,
 		Director: directory.asDirector(), Tokens: directory.asTokens(),
 		Releases: releases.known, Installer: releases.installer,
 	}
@@ -159,7 +158,7 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 			System: system, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 		}.Run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
-			return shoots.Watch(ctx, func(shootName string) { waker.tell(ctx, shootName) })
+			return shoots.Watch(ctx, func(shootName string) { waker.notify(ctx, shootName) })
 		}},
 		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
 			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
@@ -176,10 +175,10 @@ func (s *Service) build(ctx context.Context, config Config, landscape Landscape,
 	return s.Serve(ctx, handler, background...)
 }
 
-// handler returns the API with authentication.
+// handler returns the API behind authentication.
 func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
 	kept := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
-	build := shootBuilder(config, parts.Landscape)
+	build := shootBuilder(config, parts.Files)
 
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
@@ -201,7 +200,7 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
-	// What is no mutation changes nothing; of those the API itself tells the trail.
+	// Queries change nothing; the API records refused mutations itself.
 	return httpserver.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		s.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }

@@ -38,8 +38,8 @@ const (
 	patience = 3 * time.Minute
 )
 
-// landscape is a Provisioner with a garden, reached over HTTP.
-type landscape struct {
+// fixture is a Provisioner with a garden, reached over HTTP.
+type fixture struct {
 	*testing.T
 
 	client *provisionerclient.Client
@@ -51,14 +51,14 @@ type landscape struct {
 }
 
 // start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
-func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) landscape {
+func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
 	return startLogged(t, logging.Discard(), creation, change...)
 }
 
 // startLogged is start with a log of the Provisioner's own.
-func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) landscape {
+func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{
@@ -94,7 +94,7 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
+	return fixture{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
 }
 
 // run runs the part until the test ends.
@@ -134,7 +134,7 @@ func order(name string) *wire.ProvisionRuntimeInput {
 	}
 }
 
-func (l landscape) provision(key, name string) provisionerclient.Operation {
+func (l fixture) provision(key, name string) provisionerclient.Operation {
 	l.Helper()
 
 	operation, err := l.client.ProvisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, order(name))
@@ -145,7 +145,7 @@ func (l landscape) provision(key, name string) provisionerclient.Operation {
 	return operation
 }
 
-func (l landscape) deprovision(runtimeID string) string {
+func (l fixture) deprovision(runtimeID string) string {
 	l.Helper()
 
 	id, err := l.client.DeprovisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant}, runtimeID)
@@ -157,7 +157,7 @@ func (l landscape) deprovision(runtimeID string) string {
 }
 
 // await follows the feed until the operation has ended.
-func (l landscape) await(operationID string) provisionerclient.Operation {
+func (l fixture) await(operationID string) provisionerclient.Operation {
 	l.Helper()
 
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
@@ -181,7 +181,7 @@ func (l landscape) await(operationID string) provisionerclient.Operation {
 	return provisionerclient.Operation{}
 }
 
-func (l landscape) succeeded(operationID string) {
+func (l fixture) succeeded(operationID string) {
 	l.Helper()
 
 	if status := l.await(operationID); status.State != provisionerclient.StateSucceeded {
@@ -189,7 +189,7 @@ func (l landscape) succeeded(operationID string) {
 	}
 }
 
-func (l landscape) shoot(name string) (*gardencorev1beta1.Shoot, bool) {
+func (l fixture) shoot(name string) (*gardencorev1beta1.Shoot, bool) {
 	l.Helper()
 
 	shoot := &gardencorev1beta1.Shoot{}
@@ -329,7 +329,7 @@ func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 }
 
 // order has the garden's gardenlet fail in a way.
-func (l landscape) order(fault gardenlet.Fault) {
+func (l fixture) order(fault gardenlet.Fault) {
 	l.Helper()
 
 	faults := &corev1.ConfigMap{

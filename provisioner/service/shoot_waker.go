@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// changes is how many changed Shoots may wait to be told. When there are more, the watch waits.
+	// changes is the maximum number of buffered changes. Beyond it the watch blocks.
 	changes = 1024
-	// gather is how long changes are gathered before they are told together.
+	// gather is how long changes are collected for one update.
 	gather = 50 * time.Millisecond
-	// tellAgain is the pause after a try that the database did not answer.
-	tellAgain = time.Second
+	// wakePause is the pause after an attempt that failed because the database is unavailable.
+	wakePause = time.Second
 )
 
-// waiting are the operations that wait for events.
+// waiting makes operations due that wait for events.
 type waiting interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// shootWaker makes operations due whose Shoot changed.
+// shootWaker makes operations due when their Shoot changes.
 type shootWaker struct {
 	store   waiting
 	wake    func()
@@ -34,15 +34,15 @@ type shootWaker struct {
 	changed chan string
 }
 
-// tell takes note of a changed Shoot. When the context has ended nobody wants to know any more.
-func (w *shootWaker) tell(ctx context.Context, shootName string) {
+// notify adds a changed Shoot, unless the context has ended.
+func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
 	case w.changed <- shootName:
 	case <-ctx.Done():
 	}
 }
 
-// run tells the store of changed Shoots, several at once, until the context ends.
+// run wakes operations in batches until the context ends.
 func (w *shootWaker) run(ctx context.Context) error {
 	for {
 		select {
@@ -54,7 +54,7 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// more gathers the changes that follow the first one closely.
+// more collects the changes that follow the first one.
 func (w *shootWaker) more(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)
@@ -73,7 +73,7 @@ func (w *shootWaker) more(ctx context.Context, first string) []string {
 	return events
 }
 
-// wakeFor makes the operations due. While the database is away it tries again: a change is told only once.
+// wakeFor makes the operations due. It tries again while the database is unavailable: a change is reported only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 	for {
 		woken, err := w.store.Wake(ctx, events, w.clock.Now())
@@ -85,16 +85,16 @@ func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 			return
 		}
 
-		w.log.WithError(err).Warn("operations could not be told that their cluster changed")
+		w.log.WithError(err).Warn("waking operations of changed clusters failed")
 
 		if !storage.IsUnavailable(err) {
-			return // they look again by themselves
+			return // they poll, too
 		}
 
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.clock.After(tellAgain):
+		case <-w.clock.After(wakePause):
 		}
 	}
 }

@@ -23,8 +23,8 @@ func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 		go func() {
 			defer close(told)
 
-			waker.tell(ctx, "c-first")
-			waker.tell(ctx, "c-second")
+			waker.notify(ctx, "c-first")
+			waker.notify(ctx, "c-second")
 		}()
 
 		synctest.Wait()
@@ -83,9 +83,9 @@ func TestChangesOfShootsAreToldOnceTheDatabaseAnswers(t *testing.T) {
 
 				go func() { ended <- waker.run(ctx) }()
 
-				waker.tell(ctx, "c-first")
+				waker.notify(ctx, "c-first")
 				time.Sleep(2 * gather) // fake time
-				waker.tell(ctx, "c-second")
+				waker.notify(ctx, "c-second")
 				time.Sleep(time.Minute)
 				stop()
 

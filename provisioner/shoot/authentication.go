@@ -24,7 +24,7 @@ const (
 	hashLength = 10
 )
 
-// authenticationConfiguration is the file that kube-apiserver reads. The original is in k8s.io/apiserver, a large dependency.
+// authenticationConfiguration is the file that kube-apiserver reads. The package of kube-apiserver that defines it has many dependencies.
 type authenticationConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 

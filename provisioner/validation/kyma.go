@@ -19,7 +19,7 @@ const (
 
 // UpgradeRuntime returns nil or one failure.Invalid that lists the invalid fields and the reasons.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
-	found := problems{what: "the upgrade is invalid"}
+	found := problems{title: "the upgrade is invalid"}
 
 	if input.KymaConfig == nil {
 		found.add("kymaConfig", "is missing")

@@ -13,8 +13,8 @@ const maxProblems = 10
 
 // problems collects the problems of a request and the fields that they concern.
 type problems struct {
-	// what is the start of the error text.
-	what string
+	// title is the start of the error text.
+	title string
 	// within is the path of the object that is being validated. Messages omit it.
 	within string
 	texts  []string
@@ -47,7 +47,7 @@ func (p *problems) err() error {
 		paths = paths[:maxProblems]
 	}
 
-	return failure.New(failure.Invalid, "%s: %s", p.what, strings.Join(texts, "; ")).At(unrepeated(paths)...)
+	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(unrepeated(paths)...)
 }
 
 // unrepeated returns the paths without duplicates.

@@ -23,7 +23,7 @@ type Rules struct {
 
 // Provision returns nil or one failure.Invalid that lists the invalid fields and the reasons.
 func Provision(input spec.Runtime, rules Rules) error {
-	found := problems{what: "the order is invalid"}
+	found := problems{title: "the order is invalid"}
 
 	if input.Metadata == nil {
 		found.add("runtimeInput", "is missing")

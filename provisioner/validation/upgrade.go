@@ -15,7 +15,7 @@ import (
 // It returns one failure.Invalid that lists the fields that are invalid or cannot be changed. It validates only what the upgrade changes:
 // a cluster that was ordered under other rules can still be upgraded. It does not modify present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
-	found := problems{what: "the upgrade is invalid"}
+	found := problems{title: "the upgrade is invalid"}
 
 	if upgrade.GardenerConfig == nil {
 		found.add("gardenerConfig", "is missing")

@@ -1,3 +1,3 @@
-// Package model holds the types of the Provisioner's GraphQL schema: what is ordered and what is told about runtimes and
-// operations. schema.go is generated from ../../schema.graphql; an optional field is a pointer, nil when it was left out.
+// Package model holds the types of answers of the GraphQL API. gqlgen generates schema.go from ../../schema.graphql; an optional field is
+// a pointer and nil for null. The types of orders are in package spec.
 package model

@@ -48,7 +48,7 @@ func TestVariablesReachShoots(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	landscape, err := readLandscape(set.Gardener.Shoots)
+	files, err := readShootFiles(set.Gardener.Shoots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,13 @@ func TestVariablesReachShoots(t *testing.T) {
 		AutoUpdateKubernetes: true, AutoUpdateMachineImage: true, RequireIMDSv2: true,
 		Extensions: []string{"shoot-dns-service", "own"},
 	}
-	if diff := cmp.Diff(want, set.Gardener.Shoots.options(set.Gardener.Project, landscape)); diff != "" {
+	if diff := cmp.Diff(want, set.Gardener.Shoots.options(set.Gardener.Project, files)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestDefaultsOfShoots(t *testing.T) {
-	landscape, err := readLandscape(DefaultConfig().Gardener.Shoots)
+	files, err := readShootFiles(DefaultConfig().Gardener.Shoots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,19 +76,19 @@ func TestDefaultsOfShoots(t *testing.T) {
 	want := shoot.Options{Namespace: "garden-local", Extensions: []string{
 		"shoot-cert-service", "shoot-dns-service", "shoot-networking-filter", "shoot-oidc-service",
 	}}
-	if diff := cmp.Diff(want, DefaultConfig().Gardener.Shoots.options("local", landscape)); diff != "" {
+	if diff := cmp.Diff(want, DefaultConfig().Gardener.Shoots.options("local", files)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
 	without := DefaultConfig().Gardener.Shoots
 	without.Extensions = []string{"none"}
 
-	if got := without.options("local", landscape).Extensions; got != nil {
+	if got := without.options("local", files).Extensions; got != nil {
 		t.Errorf("without extensions there are %v", got)
 	}
 }
 
-func TestLandscapeRefusesFiles(t *testing.T) {
+func TestShootFilesAreRefused(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.json")
 	windows := func(text string) Shoots { return Shoots{MaintenanceWindowPath: file(t, text)} }
 	logs := func(text string) Shoots { return Shoots{AuditLogsConfigPath: file(t, text)} }
@@ -106,7 +106,7 @@ func TestLandscapeRefusesFiles(t *testing.T) {
 			want:   []string{windowVariable, logVariable, missing},
 		},
 		"NoJSON":    {"A file of another form is told.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
-		"MoreJSON":  {"What stands behind would be ignored.", windows(`{} {}`), []string{windowVariable, "something behind"}},
+		"MoreJSON":  {"What stands behind would be ignored.", windows(`{} {}`), []string{windowVariable, "unexpected data after"}},
 		"Misspelt":  {"A name that is not known would be ignored.", windows(`{"r": {"start": "030000+0100"}}`), []string{windowVariable, `"start"`}},
 		"NoMoment":  {"Gardener would refuse every Shoot.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
 		"NoHour":    {"Gardener would refuse every Shoot.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
@@ -116,7 +116,7 @@ func TestLandscapeRefusesFiles(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := readLandscape(tc.config)
+			_, err := readShootFiles(tc.config)
 			for _, want := range tc.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s\nwant …%s…, got %v", tc.reason, want, err)
@@ -128,7 +128,7 @@ func TestLandscapeRefusesFiles(t *testing.T) {
 
 func TestConfigRefusesExtensions(t *testing.T) {
 	for extensions, want := range map[string]string{
-		"none,own":               "none stands alone",
+		"none,own":               "none must be the only value",
 		"shoot-auditlog-service": "set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH",
 	} {
 		set := DefaultConfig()

@@ -1,0 +1,139 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+)
+
+// noExtensions configures that Shoots get no extension: an empty variable counts as not set.
+const noExtensions = "none"
+
+// Shoots configures the settings that all Shoots share.
+type Shoots struct {
+	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
+	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
+	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at the start; empty for none"`
+	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of clusters for production, read at the start; if empty, Gardener chooses"`
+	Extensions               []string `env:"EXTENSIONS"                                       help:"extensions of Gardener for every cluster, comma-separated; none for none"`
+	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default of orders: whether Gardener updates Kubernetes"`
+	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default of orders: whether Gardener updates machine images"`
+	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default of orders: whether instance metadata on AWS requires tokens"`
+}
+
+// check refuses extensions that cannot be configured this way.
+func (s Shoots) check() error {
+	switch {
+	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
+		return errors.New("APP_GARDENER_EXTENSIONS: none must be the only value")
+	case slices.Contains(s.Extensions, shoot.ExtensionAuditLog):
+		return errors.New("APP_GARDENER_EXTENSIONS: " + shoot.ExtensionAuditLog +
+			" needs targets: omit it and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH")
+	default:
+		return nil
+	}
+}
+
+// ShootFiles holds the settings of Shoots that are read from files.
+type ShootFiles struct {
+	// MaintenanceWindows are keyed by region.
+	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
+	AuditLogs          shoot.AuditLogs
+}
+
+// readShootFiles reads the configured files. Its error lists all problems.
+func readShootFiles(config Shoots) (ShootFiles, error) {
+	var files ShootFiles
+
+	return files, errors.Join(
+		readFile("APP_GARDENER_MAINTENANCE_WINDOW_CONFIG_PATH", config.MaintenanceWindowPath, &files.MaintenanceWindows,
+			func() error { return checkWindows(files.MaintenanceWindows) }),
+		readFile("APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH", config.AuditLogsConfigPath, &files.AuditLogs,
+			func() error { return checkAuditLogs(files.AuditLogs) }),
+	)
+}
+
+// readFile reads and checks the JSON file of a variable, unless the path is empty.
+func readFile(variable, path string, into any, check func() error) error {
+	if path == "" {
+		return nil
+	}
+
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("%s: %s: %w", variable, path, err)
+	}
+
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %s: unexpected data after the object", variable, path)
+	}
+
+	if err := check(); err != nil {
+		return fmt.Errorf("%s: %s: %w", variable, path, err)
+	}
+
+	return nil
+}
+
+func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
+	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
+
+	for _, region := range slices.Sorted(maps.Keys(windows)) {
+		for _, text := range []string{windows[region].Begin, windows[region].End} {
+			if !moment.MatchString(text) {
+				return fmt.Errorf("region %s: begin and end look like 030000+0100, not %q", region, text)
+			}
+		}
+	}
+
+	return nil
+}
+
+func checkAuditLogs(logs shoot.AuditLogs) error {
+	for _, provider := range slices.Sorted(maps.Keys(logs)) {
+		for _, region := range slices.Sorted(maps.Keys(logs[provider])) {
+			if log := logs[provider][region]; log.TenantID == "" || log.ServiceURL == "" || log.SecretName == "" {
+				return fmt.Errorf("provider %s, region %s: tenantID, serviceURL and secretName must not be empty", provider, region)
+			}
+		}
+	}
+
+	return nil
+}
+
+// options returns the options of all Shoots of the project.
+func (s Shoots) options(project string, files ShootFiles) shoot.Options {
+	extensions := s.Extensions
+	if slices.Equal(extensions, []string{noExtensions}) {
+		extensions = nil
+	}
+
+	return shoot.Options{
+		Namespace:              namespace(project),
+		AuditPolicyConfigMap:   s.AuditLogsPolicyConfigMap,
+		AuditLogTenant:         s.AuditLogsTenant,
+		AuditLogs:              files.AuditLogs,
+		AutoUpdateKubernetes:   s.AutoUpdateKubernetes,
+		AutoUpdateMachineImage: s.AutoUpdateMachineImage,
+		RequireIMDSv2:          s.EnableIMDSv2,
+		MaintenanceWindows:     files.MaintenanceWindows,
+		Extensions:             extensions,
+	}
+}
