@@ -1,2 +1,0 @@
-// Package resources carries the files that the services ship with.
-package resources

@@ -1,0 +1,26 @@
+// Package resources embeds the files that the services ship with: the catalog, sample releases, and the alert rules for Prometheus next to them.
+package resources
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed catalog.yaml platforms.yaml plans providers
+var catalog embed.FS
+
+//go:embed releases
+var releases embed.FS
+
+// Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
+func Catalog() fs.FS { return catalog }
+
+// Releases returns the sample releases, each in a folder with the name of its version. The sandbox installs them.
+func Releases() fs.FS {
+	found, err := fs.Sub(releases, "releases")
+	if err != nil {
+		return releases // cannot happen: the path is valid
+	}
+
+	return found
+}
