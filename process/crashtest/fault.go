@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Mode is what goes wrong at a point.
+// Mode is a kind of fault.
 type Mode string
 
-// The modes. A replica that died is replaced; one that was frozen goes on beside its replacement, the call included.
+// The modes. A dead replica is replaced. A frozen one continues besides its replacement, including the call.
 const (
-	DiesBefore Mode = "before" // the replica dies, the call is never made
-	DiesAfter  Mode = "after"  // the call is made, the replica dies before it knows
-	AnswerLost Mode = "lost"   // the call is made, an error comes back, the replica goes on
-	Unsent     Mode = "unsent" // the call is not made, an error comes back, the replica goes on
-	Freezes    Mode = "frozen" // the replica stands still beyond its lease, then makes the call
+	DiesBefore Mode = "before" // the replica dies, the call is not made
+	DiesAfter  Mode = "after"  // the call is made, the replica dies without its response
+	AnswerLost Mode = "lost"   // the call is made, the replica gets an error
+	Unsent     Mode = "unsent" // the call is not made, the replica gets an error
+	Freezes    Mode = "frozen" // the replica pauses beyond its lease, then makes the call
 )
 
-// freeze is how long a frozen replica stands still: longer than a lease, so that another one takes over.
-const freeze = 15 * time.Second
+// freezeTime is how long a frozen replica pauses: longer than a lease, so that another one takes over.
+const freezeTime = 15 * time.Second
 
 var (
-	// ErrLost is what a caller gets whose call or whose answer was lost.
-	ErrLost = errors.New("the connection was lost")
-	errDead = errors.New("this replica is dead")
+	// ErrLost is the error of a call that was lost, or whose response was.
+	ErrLost = errors.New("connection lost")
+	errDead = errors.New("replica is dead")
 )
 
-// Point is the nth call of a name in a story, counted from 1.
+// Point is the nth call of a name in a run, counted from 1.
 type Point struct {
 	Name string
 	N    int
@@ -38,7 +38,7 @@ type Point struct {
 
 func (p Point) String() string { return fmt.Sprintf("%s-%d", p.Name, p.N) }
 
-// Fault is what goes wrong, and where.
+// Fault is a fault at a point.
 type Fault struct {
 	Point
 
@@ -47,7 +47,7 @@ type Fault struct {
 
 func (f Fault) String() string { return f.Point.String() + "/" + string(f.Mode) }
 
-// name of a run in which all of it goes wrong.
+// name returns the test name of a run with the faults.
 func name(plan []Fault) string {
 	parts := make([]string, 0, len(plan))
 	for _, fault := range plan {
@@ -57,33 +57,33 @@ func name(plan []Fault) string {
 	return strings.Join(parts, "+")
 }
 
-// faults counts the calls of all replicas and says which of them go wrong.
+// faults counts the calls of all replicas and injects the planned faults.
 type faults struct {
 	plan []Fault
 
 	mutex    sync.Mutex
-	begun    bool
+	active   bool
 	counts   map[string]int
 	possible []Fault
-	happened int
+	injected int
 }
 
 func newFaults(plan []Fault) *faults { return &faults{plan: plan, counts: map[string]int{}} }
 
-// begin has calls be fault points from now on.
-func (f *faults) begin() {
+// activate makes later calls fault points.
+func (f *faults) activate() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 
-	f.begun = true
+	f.active = true
 }
 
-// next counts a call that could go wrong in these ways and returns how it does, or nothing.
+// next counts a call at which any of the modes is possible. It returns the planned mode, or "".
 func (f *faults) next(name string, modes ...Mode) Mode {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 
-	if !f.begun {
+	if !f.active {
 		return ""
 	}
 
@@ -96,7 +96,7 @@ func (f *faults) next(name string, modes ...Mode) Mode {
 
 	for _, fault := range f.plan {
 		if fault.Point == point && slices.Contains(modes, fault.Mode) {
-			f.happened++
+			f.injected++
 
 			return fault.Mode
 		}

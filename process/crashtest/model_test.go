@@ -22,14 +22,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// action is something that happens.
+// action is an event in the replicas and operations.
 type action struct {
 	What string
-	// Instance is the instance, or the replica, that it happens to.
+	// Instance is the number of the affected instance or replica.
 	Instance int
-	// Script is what the first runs of an accepted operation's steps come to, whichever steps these are. The later ones are done.
+	// Script has the results of the first attempts of an accepted operation, in order. Later attempts succeed.
 	Script []result
-	// For is how long it takes until the next action.
+	// For is the time until the next action.
 	For time.Duration
 }
 
@@ -41,35 +41,35 @@ const (
 	doCrash  = "crash"
 	doFreeze = "freeze"
 	doStop   = "stop"
-	doEmploy = "employ"
+	doEmploy = "startReplica"
 	doRetry  = "retry"
 )
 
-// data is what the steps share.
+// data is the data of the operations.
 type data struct {
 	Done []string `json:"done"`
 }
 
-// model is of the engine: whatever happens to its replicas and to its operations, in whatever order, the rules hold that check and
-// finally look at. It is a store, its replicas, and what is known of each operation besides what is stored.
+// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after any
+// sequence of actions, and those of finally once all operations have ended.
 type model struct {
-	*Play[data]
+	*Run[data]
 
 	db       *storage.DB
 	accepted []string
 	mutex    sync.Mutex
 	scripts  map[string][]result
-	failed   map[string]bool            // a run came to an error for good
-	done     map[string]map[string]bool // steps that were done or left out
+	failed   map[string]bool            // an attempt failed permanently
+	done     map[string]map[string]bool // steps that were done or skipped
 	canceled map[string]bool
-	kept     map[string][]string // stages that a retry begins with
+	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
 	wrong    []string
-	// successors makes the operations that retry others.
+	// successors creates the operations that retry others.
 	successors *process.Engine[data]
 }
 
-// do has the action happen.
+// do executes the action.
 func (m *model) do(action action) {
 	instance := fmt.Sprint("instance-", action.Instance)
 
@@ -78,7 +78,7 @@ func (m *model) do(action action) {
 		m.accept(instance, action.Script)
 	case doCancel:
 		m.inTx(func(tx storage.Tx) error {
-			ids, err := m.world.Store.Cancel(m.Context(), tx, instance, "it is not wanted", time.Now())
+			ids, err := m.env.Store.Cancel(m.Context(), tx, instance, "it is not wanted", time.Now())
 			for _, id := range ids {
 				m.canceled[id] = true
 			}
@@ -88,17 +88,17 @@ func (m *model) do(action action) {
 	case doSkip:
 		m.skip(instance)
 	case doWake:
-		if _, err := m.world.Store.Wake(m.Context(), m.accepted, time.Now()); err != nil {
+		if _, err := m.env.Store.Wake(m.Context(), m.accepted, time.Now()); err != nil {
 			m.Fatal(err)
 		}
 	case doCrash:
 		m.replica(action.Instance).die()
 	case doFreeze:
-		m.replica(action.Instance).stop(freeze)
+		m.replica(action.Instance).freeze(freezeTime)
 	case doStop:
 		m.replica(action.Instance).kill()
 	case doEmploy:
-		m.employ()
+		m.startReplica()
 	case doRetry:
 		m.retry(instance)
 	}
@@ -106,7 +106,7 @@ func (m *model) do(action action) {
 	time.Sleep(action.For)
 }
 
-func (m *model) replica(number int) *Line { return m.lines[len(m.lines)-1-number%len(m.lines)] }
+func (m *model) replica(number int) *Proxy { return m.proxies[len(m.proxies)-1-number%len(m.proxies)] }
 
 func (m *model) accept(instance string, script []result) {
 	id := fmt.Sprint("op-", len(m.accepted))
@@ -117,7 +117,7 @@ func (m *model) accept(instance string, script []result) {
 	m.mutex.Unlock()
 
 	m.inTx(func(tx storage.Tx) error {
-		err := m.world.Store.Accept(m.Context(), tx, process.New{
+		err := m.env.Store.Accept(m.Context(), tx, process.New{
 			ID: id, Kind: kind, InstanceID: instance, Tenant: instance, Payload: json.RawMessage(`{}`), At: time.Now(),
 		})
 
@@ -125,7 +125,7 @@ func (m *model) accept(instance string, script []result) {
 	})
 }
 
-// retry goes on where the newest operation of the instance has failed or was canceled, as an operator may have it.
+// retry retries the newest operation of the instance if it failed or was canceled, like an operator.
 func (m *model) retry(instance string) {
 	var former process.Record
 
@@ -140,7 +140,7 @@ func (m *model) retry(instance string) {
 	}
 
 	var err error
-	if former.Payload, err = m.world.Store.Payload(m.Context(), m.world.Store.Reader(), former.ID); err != nil {
+	if former.Payload, err = m.env.Store.Payload(m.Context(), m.env.Store.Reader(), former.ID); err != nil {
 		m.Fatal(err)
 	}
 
@@ -150,10 +150,10 @@ func (m *model) retry(instance string) {
 	m.mutex.Lock()
 	m.done[next.ID] = maps.Clone(m.done[former.ID])
 	m.mutex.Unlock()
-	m.inTx(func(tx storage.Tx) error { return m.world.Store.Accept(m.Context(), tx, next) })
+	m.inTx(func(tx storage.Tx) error { return m.env.Store.Accept(m.Context(), tx, next) })
 }
 
-// skip has the step left out at which the instance's operation is.
+// skip skips the current step of the instance's operation.
 func (m *model) skip(instance string) {
 	for _, id := range m.accepted {
 		record := m.get(id)
@@ -162,7 +162,7 @@ func (m *model) skip(instance string) {
 		}
 
 		m.inTx(func(tx storage.Tx) error {
-			taken, err := m.world.Store.Skip(m.Context(), tx, id, process.Skip{Step: record.Step, Reason: "it is stuck"}, time.Now())
+			taken, err := m.env.Store.Skip(m.Context(), tx, id, process.Skip{Step: record.Step, Reason: "it is stuck"}, time.Now())
 			if taken {
 				m.stepDone(id, record.Step)
 			}
@@ -172,13 +172,13 @@ func (m *model) skip(instance string) {
 	}
 }
 
-// all returns the operations as they are at one moment.
+// all returns a consistent snapshot of the operations.
 func (m *model) all() map[string]process.Record {
 	records := map[string]process.Record{}
 
 	m.inTx(func(tx storage.Tx) error {
 		for _, id := range m.accepted {
-			record, err := m.world.Store.Get(m.Context(), tx, id)
+			record, err := m.env.Store.Get(m.Context(), tx, id)
 			if err != nil {
 				return err
 			}
@@ -198,8 +198,8 @@ func (m *model) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-// tellActions plays the actions on a new database and returns what is wrong.
-func tellActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []action) (wrong []string) {
+// runActions runs the actions on a new database and returns the violations.
+func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []action) (wrong []string) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
@@ -215,12 +215,12 @@ func tellActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []ac
 			canceled: map[string]bool{}, kept: map[string][]string{}, before: map[string]process.Record{},
 		}
 
-		m.successors, err = process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), m.processes(Undisturbed())...)
+		m.successors, err = process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), m.processes(Transparent())...)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		m.Play = newPlay(t, World[data]{Store: store, Processes: m.processes}, nil)
+		m.Run = newRun(t, Env[data]{Store: store, Processes: m.processes}, nil)
 
 		defer m.end()
 
@@ -240,11 +240,11 @@ func tellActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []ac
 
 var errNeverEnds = errors.New("it does not come to an end")
 
-// recover ends the faults and waits until all operations have ended.
+// recover ends all faults and waits until all operations have ended.
 func (m *model) recover() {
-	m.employ()
+	m.startReplica()
 
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Second) {
+	for end := time.Now().Add(operationTimeout); time.Now().Before(end); time.Sleep(5 * time.Second) {
 		m.check()
 
 		if !slices.ContainsFunc(m.accepted, func(id string) bool { return !m.get(id).State.Terminal() }) {
@@ -254,7 +254,7 @@ func (m *model) recover() {
 
 	for _, id := range m.accepted {
 		if record := m.get(id); !record.State.Terminal() {
-			m.note("%s: %v: %+v\n%s", id, errNeverEnds, record, tell(m.timeline(id)))
+			m.note("%s: %v: %+v\n%s", id, errNeverEnds, record, text(m.timeline(id)))
 		}
 	}
 }
@@ -282,30 +282,30 @@ func actions() *rapid.Generator[action] {
 
 func TestEngineAgainstItsModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		story := stories().Draw(r, "story")
+		script := scripts().Draw(r, "script")
 
-		for _, wrong := range tellActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, story) {
+		for _, wrong := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, script) {
 			r.Error(wrong)
 		}
 	})
 }
 
-// TestEngineAgainstItsModelOnPostgreSQL plays a few stories, the same ones each time, where replicas do work side by side.
+// TestEngineAgainstItsModelOnPostgreSQL runs a few fixed scripts with replicas that work in parallel.
 func TestEngineAgainstItsModelOnPostgreSQL(t *testing.T) {
 	const few = 4
 
-	postgrestest.Database(t) // the server is started on real time
+	postgrestest.Database(t) // starts the server in real time
 
 	for seed := range few {
-		story := stories().Example(seed)
+		script := scripts().Example(seed)
 
-		for _, wrong := range tellActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, story) {
-			t.Errorf("%s\n%+v", wrong, story)
+		for _, wrong := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, script) {
+			t.Errorf("%s\n%+v", wrong, script)
 		}
 	}
 }
 
-func stories() *rapid.Generator[[]action] {
+func scripts() *rapid.Generator[[]action] {
 	const longest = 20
 
 	return rapid.SliceOfN(actions(), 1, longest)

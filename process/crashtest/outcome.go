@@ -15,13 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// outcome is what has to be the same in every run of a story.
+// outcome is the part of the result that must be the same in every run.
 type outcome struct {
 	Operations []ended
-	Outside    any
+	Upstream   any
 }
 
-// ended is an operation at its end, without ids and times.
+// ended is an operation after its end, without ids and times.
 type ended struct {
 	Kind           string
 	State          process.State
@@ -32,8 +32,8 @@ type ended struct {
 	Data           string
 }
 
-// run plays the story once and returns its outcome, and the faults that there were and could have been.
-func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, *faults) {
+// run runs the scenario once and returns its outcome and its faults.
+func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, *faults) {
 	t.Helper()
 
 	var (
@@ -42,61 +42,61 @@ func run[D any](t *testing.T, scene Scene[D], plan []Fault) (outcome, *faults) {
 	)
 
 	synctest.Test(t, func(t *testing.T) {
-		play := newPlay(t, scene.Open(t), plan)
-		defer play.end()
+		run := newRun(t, scenario.Open(t), plan)
+		defer run.end()
 
-		ids := play.world.Tell(play)
-		all := play.all()
+		ids := run.env.Script(run)
+		all := run.all()
 
 		for _, record := range all {
-			play.Await(record.ID)
+			run.Await(record.ID)
 		}
 
-		play.settle()
+		run.settle()
 
 		for _, id := range ids {
-			came.Operations = append(came.Operations, play.ending(play.get(id)))
+			came.Operations = append(came.Operations, run.ending(run.get(id)))
 		}
 
 		for _, record := range all {
-			for _, wrong := range play.judge(record.ID) {
+			for _, wrong := range run.violations(record.ID) {
 				t.Error(wrong)
 			}
 
-			if taken := play.witness.of(record.ID).takeovers; taken > 0 && play.faults.happened == 0 {
-				t.Errorf("%s was taken over %d times from replicas that nothing had befallen:\n%s",
-					record.Kind, taken, tell(play.timeline(record.ID)))
+			if taken := run.monitor.of(record.ID).takeovers; taken > 0 && run.faults.injected == 0 {
+				t.Errorf("%s was taken over %d times although no fault was injected:\n%s",
+					record.Kind, taken, text(run.timeline(record.ID)))
 			}
 		}
 
-		came.Outside = play.world.Outside()
+		came.Upstream = run.env.Upstream()
 
-		for _, wrong := range play.witness.wrong {
+		for _, wrong := range run.monitor.violations {
 			t.Error(wrong)
 		}
 
-		faults = play.faults
+		faults = run.faults
 	})
 
 	return came, faults
 }
 
-// same fails the test unless the story came out as the undisturbed one did.
+// same fails the test unless the outcome equals that of the run without a fault.
 func same(t *testing.T, want, got outcome) {
 	t.Helper()
 
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the story ended in another way, -undisturbed +now:\n%s", diff)
+		t.Errorf("the outcome differs from the run without a fault: -want +got\n%s", diff)
 	}
 }
 
-// all lists the operations, the oldest first.
-func (p *Play[D]) all() []process.Record {
+// all lists the operations, oldest first.
+func (p *Run[D]) all() []process.Record {
 	p.Helper()
 
 	const enough = 1000
 
-	records, err := p.world.Store.List(p.Context(), operations.Filter{Limit: enough})
+	records, err := p.env.Store.List(p.Context(), operations.Filter{Limit: enough})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func (p *Play[D]) all() []process.Record {
 	return records
 }
 
-// judge returns what must not be about an operation that has ended.
-func (p *Play[D]) judge(id string) []string {
+// violations returns the violated invariants of an operation that has ended.
+func (p *Run[D]) violations(id string) []string {
 	p.Helper()
 
 	record, timeline := p.get(id), p.timeline(id)
@@ -117,40 +117,40 @@ func (p *Play[D]) judge(id string) []string {
 	wrong := Gaps(record.State, timeline)
 
 	if record.Lease.Owner != "" {
-		wrong = append(wrong, "it is under lease still")
+		wrong = append(wrong, "it is still under lease")
 	}
 
-	told := 0
+	takeovers := 0
 	done := map[string]bool{}
 
 	for _, entry := range timeline {
 		if entry.Outcome == process.TakenOver {
-			told++
+			takeovers++
 		}
 
 		done[entry.Step] = done[entry.Step] ||
 			slices.Contains([]process.Outcome{process.Done, process.NotCompleted, process.Skipped}, entry.Outcome)
 	}
 
-	p.witness.mutex.Lock()
-	known := p.witness.of(id)
+	p.monitor.mutex.Lock()
+	known := p.monitor.of(id)
 
-	if told > known.takeovers || told == 0 && known.takeovers > 0 {
-		wrong = append(wrong, "takeovers are not told as they were")
+	if takeovers > known.takeovers || takeovers == 0 && known.takeovers > 0 {
+		wrong = append(wrong, "the timeline does not match the takeovers")
 	}
 
 	for _, stage := range record.FinishedStages {
 		for _, step := range known.ran[stage] {
 			if !done[step] {
-				wrong = append(wrong, "nothing tells that step "+step+" was done")
+				wrong = append(wrong, "no entry shows that step "+step+" was done")
 			}
 		}
 	}
 
-	p.witness.mutex.Unlock()
+	p.monitor.mutex.Unlock()
 
 	for i := range wrong {
-		wrong[i] = fmt.Sprintf("%s %s: %s; its timeline:\n%s", record.Kind, record.State, wrong[i], tell(timeline))
+		wrong[i] = fmt.Sprintf("%s %s: %s; its timeline:\n%s", record.Kind, record.State, wrong[i], text(timeline))
 	}
 
 	return wrong
@@ -161,14 +161,14 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// ending is the operation as it is compared.
-func (p *Play[D]) ending(record process.Record) ended {
+// ending returns the compared part of the operation.
+func (p *Run[D]) ending(record process.Record) ended {
 	data := ""
-	if !p.world.AnyData {
+	if !p.env.AnyData {
 		data = string(record.Payload)
 	}
 
-	for _, random := range []*regexp.Regexp{ids, times, p.world.Random} {
+	for _, random := range []*regexp.Regexp{ids, times, p.env.Random} {
 		if random != nil {
 			data = random.ReplaceAllString(data, "…")
 		}

@@ -11,7 +11,7 @@ func (m *model) note(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// follows are the states in which an operation may be found after having been in the first one.
+// follows lists the states that may follow a state.
 func follows(before, now process.State) bool {
 	switch before {
 	case process.Pending:
@@ -25,7 +25,7 @@ func follows(before, now process.State) bool {
 	}
 }
 
-// check looks at the rules that hold at any moment. The engines go on meanwhile: what is compared is read at one moment.
+// check checks the rules that always hold. It compares consistent snapshots, because the engines keep running.
 func (m *model) check() {
 	active, records := map[string]string{}, m.all()
 
@@ -56,13 +56,13 @@ func (m *model) check() {
 	}
 }
 
-// finally looks at the rules that hold when all has come to an end.
+// finally checks the rules that hold once all operations have ended.
 func (m *model) finally() {
 	last := map[string]process.Record{}
 
 	for _, id := range m.accepted {
 		now := m.get(id)
-		m.wrong = append(m.wrong, m.judge(id)...)
+		m.wrong = append(m.wrong, m.violations(id)...)
 
 		if m.canceled[id] != (now.State == process.Canceled) {
 			m.note("%s is %s, it is %t that it was to be canceled", id, now.State, m.canceled[id])
@@ -81,7 +81,7 @@ func (m *model) finally() {
 		}
 
 		for _, stage := range m.kept[id] {
-			if ran := m.witness.of(id).ran[stage]; len(ran) > 0 {
+			if ran := m.monitor.of(id).ran[stage]; len(ran) > 0 {
 				m.note("%s retries another operation and ran %v of its stage %s again", id, ran, stage)
 			}
 		}
@@ -99,5 +99,5 @@ func (m *model) finally() {
 		}
 	}
 
-	m.wrong = append(m.wrong, m.witness.wrong...)
+	m.wrong = append(m.wrong, m.monitor.violations...)
 }

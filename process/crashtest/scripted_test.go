@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// result is what a run of a step comes to.
+// result is the scripted result of an attempt.
 type result string
 
 const (
@@ -23,11 +23,11 @@ const (
 	saves     result = "saves an intent"
 )
 
-// scripted is a step that comes to what its operation's script says.
+// scripted is a step whose results follow the script of its operation.
 type scripted struct {
 	model *model
 	name  string
-	line  *Line
+	proxy *Proxy
 }
 
 func (s scripted) Name() string { return s.name }
@@ -36,7 +36,7 @@ func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ 
 ) (process.Operation[data], time.Duration, error) {
 	came := s.model.next(operation.ID)
 	if came == slow {
-		if err := s.line.Outside(ctx, s.name, func(context.Context) error { return nil }); err != nil {
+		if err := s.proxy.Call(ctx, s.name, func(context.Context) error { return nil }); err != nil {
 			return operation, 0, failure.Wrap(failure.Transient, err, "it is away")
 		}
 	}
@@ -70,7 +70,7 @@ func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ 
 	}
 }
 
-// next takes the next result from the operation's script.
+// next returns the next result of the operation's script.
 func (m *model) next(operationID string) result {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -101,14 +101,14 @@ const (
 	firstKind, secondKind = "first", "second"
 )
 
-func (m *model) processes(line *Line) []process.Process[data] {
+func (m *model) processes(proxy *Proxy) []process.Process[data] {
 	stage := func(name string, steps ...string) process.Stage[data] {
 		made := process.Stage[data]{Name: name, Retry: process.RetryPolicy{
 			First: time.Second, Cap: 8 * time.Second, Factor: 2, Window: 24 * time.Hour,
 		}}
 
 		for _, step := range steps {
-			made.Steps = append(made.Steps, process.Task[data]{Step: scripted{model: m, name: step, line: line}, Skippable: true})
+			made.Steps = append(made.Steps, process.Task[data]{Step: scripted{model: m, name: step, proxy: proxy}, Skippable: true})
 		}
 
 		return made

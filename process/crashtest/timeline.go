@@ -9,15 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Gaps returns what is wrong with the timeline of an operation that has ended: it has to begin with the acceptance, count the attempts
-// of each step without a hole, tell nothing twice, and end with the end.
+// Gaps returns the defects of the timeline of an operation that has ended: it must start with the acceptance, have consecutive attempts of
+// each step, no duplicates, and end with the end of the operation.
 func Gaps(state process.State, timeline []process.Entry) []string {
 	var gaps []string
 
 	note := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
 
 	if len(timeline) == 0 || timeline[0].Outcome != process.Accepted {
-		note("it does not begin with the acceptance")
+		note("it does not start with the acceptance")
 
 		return gaps
 	}
@@ -31,18 +31,18 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 
 		switch {
 		case entry.Outcome == process.Accepted && i > 0:
-			note("line %d: accepted again", i)
+			note("entry %d: accepted again", i)
 		case last && entry.Outcome != ends[state]:
 			note("an operation that is %s ends with %q", state, entry.Outcome)
 		case !last && slices.Contains([]process.Outcome{ends[process.Succeeded], ends[process.Failed], ends[process.Canceled]}, entry.Outcome):
-			note("line %d: it goes on after its end, %q", i, entry.Outcome)
+			note("entry %d: it continues after its end, %q", i, entry.Outcome)
 		}
 	}
 
 	return append(gaps, attemptGaps(timeline)...)
 }
 
-// attemptGaps looks at the lines about attempts.
+// attemptGaps checks the entries of attempts.
 func attemptGaps(timeline []process.Entry) []string {
 	var (
 		gaps   []string
@@ -50,17 +50,17 @@ func attemptGaps(timeline []process.Entry) []string {
 	)
 
 	next := map[string]int{}
-	told := map[string]bool{}
-	left := map[string]bool{} // stages that another one has followed
+	seen := map[string]bool{}
+	left := map[string]bool{} // stages that were followed by another one
 
 	for i, entry := range timeline {
 		if entry.Step == "" {
 			continue
 		}
 
-		what := fmt.Sprintf("line %d, %s attempt %d %s", i, entry.Step, entry.Attempt, entry.Outcome)
+		what := fmt.Sprintf("entry %d, %s attempt %d %s", i, entry.Step, entry.Attempt, entry.Outcome)
 
-		// Attempts that came to the same share a line.
+		// Equal attempts share an entry.
 		first := cmp.Or(entry.FirstAttempt, entry.Attempt)
 
 		if want := max(next[entry.Step], 1); first != want && entry.Outcome != process.Skipped {
@@ -72,10 +72,10 @@ func attemptGaps(timeline []process.Entry) []string {
 				at(entry.Began), at(entry.End), at(before.End)))
 		}
 
-		if key := fmt.Sprint(entry.Step, entry.Attempt, entry.Began, entry.Outcome); told[key] {
-			gaps = append(gaps, what+": told twice")
+		if key := fmt.Sprint(entry.Step, entry.Attempt, entry.Began, entry.Outcome); seen[key] {
+			gaps = append(gaps, what+": entered twice")
 		} else {
-			told[key] = true
+			seen[key] = true
 		}
 
 		if before.Stage != "" && before.Stage != entry.Stage {
@@ -93,7 +93,7 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following is the number of the attempt after this one. One that was handed back was none.
+// following returns the number of the next attempt. An attempt that was handed back does not count.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:
@@ -105,8 +105,8 @@ func following(entry process.Entry) int {
 	}
 }
 
-// tell is the timeline as text.
-func tell(timeline []process.Entry) string {
+// text formats the timeline.
+func text(timeline []process.Entry) string {
 	lines := make([]string, 0, len(timeline))
 	for _, entry := range timeline {
 		lines = append(lines, fmt.Sprintf("  %s-%s %s %s %d %s %q",

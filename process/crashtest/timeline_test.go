@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
-// attempt is a line about an attempt that takes the second.
+// attempt is an entry of an attempt that takes one second.
 func attempt(stage, step string, number, second int, outcome process.Outcome) process.Entry {
 	began := time.Unix(int64(second), 0)
 
@@ -18,8 +18,8 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// folded is the line of all attempts from the first to the entry's.
-func folded(entry process.Entry, first int) process.Entry {
+// compacted is the compacted entry of the attempts from the first to that of the entry.
+func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 
 	return entry
@@ -34,46 +34,46 @@ func TestGaps(t *testing.T) {
 		want     string // part of the only gap, or empty
 	}{
 		"sound": {
-			reason: "attempts are counted on until the step is done",
+			reason: "attempts are counted until the step is done",
 			timeline: []process.Entry{
 				accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 2, 2, process.HandedBack), whole(process.TakenOver),
 				attempt("s", "A", 2, 3, process.Done), attempt("t", "B", 1, 4, process.Done), succeeded,
 			},
 		},
-		"stage begins anew": {
-			reason: "a step that was done runs again when a later one of its stage comes back",
+		"stage restarts": {
+			reason: "a done step runs again when its stage restarts",
 			timeline: []process.Entry{
 				accepted, attempt("s", "A", 1, 1, process.Done), attempt("s", "B", 1, 2, process.Waiting),
 				attempt("s", "A", 1, 3, process.Done), attempt("s", "B", 2, 4, process.Done), succeeded,
 			},
 		},
 		"folded": {
-			reason: "attempts that come back with the same words are one line",
+			reason: "equal attempts share an entry",
 			timeline: []process.Entry{
-				accepted, folded(attempt("s", "A", 7, 1, process.Waiting), 1), attempt("s", "A", 8, 2, process.Done), succeeded,
+				accepted, compacted(attempt("s", "A", 7, 1, process.Waiting), 1), attempt("s", "A", 8, 2, process.Done), succeeded,
 			},
 		},
 		"folded with a gap": {
-			"a line of several attempts begins where the one before ended",
-			[]process.Entry{accepted, folded(attempt("s", "A", 7, 1, process.Waiting), 2), attempt("s", "A", 8, 2, process.Done), succeeded},
+			"a proxy of several attempts begins where the one before ended",
+			[]process.Entry{accepted, compacted(attempt("s", "A", 7, 1, process.Waiting), 2), attempt("s", "A", 8, 2, process.Done), succeeded},
 			"want attempt 1",
 		},
-		"empty":          {"what was accepted says so", nil, "does not begin"},
-		"no end":         {"the end is told", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},
+		"empty":          {"the first entry is the acceptance", nil, "does not start"},
+		"no end":         {"the end is recorded", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},
 		"another end":    {"the end is the one that it had", []process.Entry{accepted, whole(process.OperationFailed)}, "ends with"},
-		"after the end":  {"nothing happens after the end", []process.Entry{accepted, succeeded, whole(process.TakenOver), succeeded}, "goes on"},
+		"after the end":  {"nothing happens after the end", []process.Entry{accepted, succeeded, whole(process.TakenOver), succeeded}, "continues"},
 		"accepted twice": {"it is accepted once", []process.Entry{accepted, accepted, succeeded}, "accepted again"},
 		"attempt lost": {
 			"no attempt is missing",
 			[]process.Entry{accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 3, 2, process.Done), succeeded},
 			"want attempt 2",
 		},
-		"told twice": {
-			"each attempt is told once",
+		"entered twice": {
+			"each attempt has one entry",
 			[]process.Entry{
 				accepted, {Stage: "s", Step: "A", Attempt: 1, Outcome: process.Done}, {Stage: "s", Step: "A", Attempt: 1, Outcome: process.Done}, succeeded,
 			},
-			"told twice",
+			"entered twice",
 		},
 		"at the same time": {
 			"no two attempts run at the same time",

@@ -73,12 +73,12 @@ func (a *agents) work() {
 type agentsOf struct {
 	*agents
 
-	line *crashtest.Line
+	line *crashtest.Proxy
 }
 
 // call reaches the agents, unless something goes wrong.
 func (a agentsOf) call(ctx context.Context, name string, do func() error) error {
-	err := a.line.Outside(ctx, name, func(context.Context) error {
+	err := a.line.Call(ctx, name, func(context.Context) error {
 		a.mutex.Lock()
 		defer a.mutex.Unlock()
 		a.work()

@@ -44,7 +44,7 @@ func operationName(request *http.Request) string {
 type rows struct {
 	service.Rows
 
-	line *crashtest.Line
+	line *crashtest.Proxy
 }
 
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
@@ -129,7 +129,7 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 
 // call explains what goes wrong on the line as the tables do.
 func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
-	err := r.line.Outside(ctx, name, call)
+	err := r.line.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
 		return failure.Wrap(failure.Transient, err, "the database does not answer as it should")
 	}
@@ -140,7 +140,7 @@ func (r rows) call(ctx context.Context, name string, call func(ctx context.Conte
 // access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there: the accounts are those of all.
 type access struct {
 	provisioner *provisionerclient.Client
-	line        *crashtest.Line
+	line        *crashtest.Proxy
 	accounts    *accounts
 }
 
@@ -178,7 +178,7 @@ func (a access) Probe(ctx context.Context, instance environment.Instance) error 
 		}
 	}
 
-	if err := a.line.Outside(ctx, "version", func(context.Context) error { return nil }); err != nil {
+	if err := a.line.Call(ctx, "version", func(context.Context) error { return nil }); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
 	}
 
@@ -212,7 +212,7 @@ func (a access) Revoke(ctx context.Context, instance environment.Instance, remov
 }
 
 func (a access) account(ctx context.Context, name string, change func()) error {
-	if err := a.line.Outside(ctx, name, func(context.Context) error {
+	if err := a.line.Call(ctx, name, func(context.Context) error {
 		change()
 
 		return nil

@@ -92,7 +92,7 @@ func (p *provisioner) run() {
 	config := process.DefaultConfig()
 	config.Poll = 5 * time.Second
 
-	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Undisturbed())...)
+	engine, err := process.NewEngine(p.operations, config, clock.RealClock{}, logging.Discard(), p.processes(crashtest.Transparent())...)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (p *provisioner) run() {
 }
 
 // processes are what a replica of the broker registers.
-func (w *brokerWorld) processes(line *crashtest.Line) []process.Process[environment.Data] {
+func (w *brokerWorld) processes(line *crashtest.Proxy) []process.Process[environment.Data] {
 	client, err := provisionerclient.New(provisionerclient.Options{
 		URL: "http://provisioner.example.com/graphql", HTTPClient: line.Client(w.graphql, operationName),
 	})
@@ -240,7 +240,7 @@ func (w *brokerWorld) outside(chance bool) outside {
 	return told
 }
 
-type brokerPlay = crashtest.Play[environment.Data]
+type brokerPlay = crashtest.Run[environment.Data]
 
 // ownParameters order the cluster of a tenant.
 func ownParameters() string {
@@ -249,7 +249,7 @@ func ownParameters() string {
 }
 
 // brokerSceneOf makes a scene on new databases. In some it is a matter of chance how far the creation gets that is ended.
-type brokerSceneOf func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data]
+type brokerSceneOf func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scenario[environment.Data]
 
 func newBrokerScene(t *testing.T, ground ground, open database) brokerSceneOf {
 	t.Helper()
@@ -261,29 +261,29 @@ func newBrokerScene(t *testing.T, ground ground, open database) brokerSceneOf {
 
 	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
 
-	return func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scene[environment.Data] {
-		return crashtest.Scene[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[environment.Data] {
+	return func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scenario[environment.Data] {
+		return crashtest.Scenario[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
 			w := newBroker(t, open(t), ground, offer)
 
-			return crashtest.World[environment.Data]{
-				Store: w.operations, Processes: w.processes, Outside: func() any { return w.outside(chance) },
+			return crashtest.Env[environment.Data]{
+				Store: w.operations, Processes: w.processes, Upstream: func() any { return w.outside(chance) },
 				AnyData: chance, Random: shootName,
-				Tell: func(play *brokerPlay) []string { return tell(w, play) },
+				Script: func(play *brokerPlay) []string { return tell(w, play) },
 			}
 		}}
 	}
 }
 
-func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[environment.Data] {
+func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
 	scene := newBrokerScene(t, ground, open)
 
-	return []crashtest.Scene[environment.Data]{
+	return []crashtest.Scenario[environment.Data]{
 		scene("provision", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.ask(http.MethodPut)
 			play.Await(id)
@@ -291,7 +291,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 			return []string{id}
 		}),
 		scene("provision-own-cluster", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters())
 			play.Await(id)
@@ -300,7 +300,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("deprovision-own-cluster", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters()))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.askFor(http.MethodDelete, instance, planOwnCluster, `{}`)
 			play.Await(id)
@@ -309,7 +309,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("deprovision", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.ask(http.MethodDelete)
 			play.Await(id)
@@ -318,7 +318,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("bind", environment.KindBind, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.askFor(http.MethodPut, access1, planAWS, `{}`)
 			play.Await(id)
@@ -328,7 +328,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		scene("unbind", environment.KindUnbind, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
 			play.Await(w.askFor(http.MethodPut, access1, planAWS, `{}`))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
 			play.Await(id)
@@ -337,7 +337,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("unbind-during-bind", environment.KindUnbind, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Begin()
+			play.InjectFaults()
 			w.askFor(http.MethodPut, access1, planAWS, `{}`)
 			play.Sleep(binding)
 
@@ -347,7 +347,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 			return []string{id}
 		}),
 		scene("deprovision-during-creation", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Begin()
+			play.InjectFaults()
 			w.ask(http.MethodPut)
 			play.Sleep(creation)
 
@@ -358,7 +358,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("update", environment.KindUpdate, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.change(`"parameters": {"autoScalerMax": 30}`)
 			play.Await(id)
@@ -367,7 +367,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("deprovision-during-update", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.ask(http.MethodPut))
-			play.Begin()
+			play.InjectFaults()
 			w.change(`"parameters": {"autoScalerMax": 30}`)
 			play.Sleep(change)
 
@@ -378,7 +378,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		}),
 		scene("suspend", environment.KindSuspend, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.orderTrial())
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.change(`"context": {"active": false}`)
 			play.Await(id)
@@ -388,7 +388,7 @@ func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scene[
 		scene("resume", environment.KindResume, false, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.orderTrial())
 			play.Await(w.change(`"context": {"active": false}`))
-			play.Begin()
+			play.InjectFaults()
 
 			id := w.change(`"context": {"active": true}`)
 			play.Await(id)

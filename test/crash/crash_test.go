@@ -18,7 +18,7 @@ var (
 // nth is which part of the matrix is played on PostgreSQL too.
 const nth = 23
 
-func TestEveryRegisteredProcessHasAScene(t *testing.T) {
+func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 	ground := newGround(t)
 
 	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, ground, ground.scratch)...)

@@ -28,7 +28,7 @@ func TestDeletionsOfTrials(t *testing.T) {
 	crashtest.Sample(t, deletionFaults,
 		scene("during-suspension", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.orderTrial())
-			play.Begin()
+			play.InjectFaults()
 			w.change(`"context": {"active": false}`)
 			play.Sleep(change)
 
@@ -37,7 +37,7 @@ func TestDeletionsOfTrials(t *testing.T) {
 		scene("during-resumption", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
 			play.Await(w.orderTrial())
 			play.Await(w.change(`"context": {"active": false}`))
-			play.Begin()
+			play.InjectFaults()
 			w.change(`"context": {"active": true}`)
 			play.Sleep(creation)
 

@@ -27,12 +27,12 @@ func withDirector(p *provisioner) {
 
 	p.director = simulated
 	p.service.Registrar = &registration.Registrar{
-		Director: p.directorBy(crashtest.Undisturbed()), Rows: p.runtimes, Project: fakegarden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Director: p.directorBy(crashtest.Transparent()), Rows: p.runtimes, Project: fakegarden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
 	}
 }
 
 // directorBy is Director at the end of a replica's line.
-func (p *provisioner) directorBy(line *crashtest.Line) *director.Client {
+func (p *provisioner) directorBy(line *crashtest.Proxy) *director.Client {
 	p.Helper()
 
 	client, err := director.New(director.Options{

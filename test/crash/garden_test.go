@@ -254,28 +254,28 @@ func (g *gardener) beside() []corev1.ConfigMap {
 }
 
 // by is the garden at the end of a replica's line.
-func (g *gardener) by(line *crashtest.Line) client.WithWatch {
+func (g *gardener) by(line *crashtest.Proxy) client.WithWatch {
 	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			return line.Outside(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })
+			return line.Call(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			return line.Outside(ctx, "list", func(ctx context.Context) error { return c.List(ctx, list, options...) })
+			return line.Call(ctx, "list", func(ctx context.Context) error { return c.List(ctx, list, options...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return line.Outside(ctx, "create", func(ctx context.Context) error { return c.Create(ctx, object, options...) })
+			return line.Call(ctx, "create", func(ctx context.Context) error { return c.Create(ctx, object, options...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			return line.Outside(ctx, "apply", func(ctx context.Context) error { return c.Apply(ctx, object, options...) })
+			return line.Call(ctx, "apply", func(ctx context.Context) error { return c.Apply(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return line.Outside(ctx, "update", func(ctx context.Context) error { return c.Update(ctx, object, options...) })
+			return line.Call(ctx, "update", func(ctx context.Context) error { return c.Update(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return line.Outside(ctx, "patch", func(ctx context.Context) error { return c.Patch(ctx, object, patch, options...) })
+			return line.Call(ctx, "patch", func(ctx context.Context) error { return c.Patch(ctx, object, patch, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return line.Outside(ctx, "delete", func(ctx context.Context) error { return c.Delete(ctx, object, options...) })
+			return line.Call(ctx, "delete", func(ctx context.Context) error { return c.Delete(ctx, object, options...) })
 		},
 	})
 }

@@ -79,7 +79,7 @@ func (k *kymaInside) bring(wanted []string) bool {
 // installer works in the cluster at the end of a replica's line, a part with each call.
 type installer struct {
 	inside *kymaInside
-	line   *crashtest.Line
+	line   *crashtest.Proxy
 }
 
 // Install implements installation.Installer.
@@ -100,7 +100,7 @@ func (i installer) Uninstall(ctx context.Context, _ *rest.Config, _ string) (ins
 func (i installer) bring(ctx context.Context, call string, wanted []string) (installation.Progress, error) {
 	progress := installation.Progress{Message: "Kyma is being changed"}
 
-	err := i.line.Outside(ctx, call, func(context.Context) error {
+	err := i.line.Call(ctx, call, func(context.Context) error {
 		progress.Done = i.inside.bring(wanted)
 
 		return nil
@@ -114,7 +114,7 @@ func (i installer) bring(ctx context.Context, call string, wanted []string) (ins
 
 // Connect implements processes.Clusters.
 func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
-	if err := i.line.Outside(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
+	if err := i.line.Call(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
 		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not answer")
 	}
 
@@ -140,7 +140,7 @@ func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
 
 // work changes what is inside of the one cluster.
 func (i insides) work(ctx context.Context, call string, change func(*kymaInside)) error {
-	err := i.line.Outside(ctx, call, func(context.Context) error {
+	err := i.line.Call(ctx, call, func(context.Context) error {
 		inside := &i.provisioner.kyma
 
 		inside.mutex.Lock()
@@ -190,9 +190,9 @@ func (p *provisioner) upgradeKyma(runtimeID string) string {
 }
 
 // kymaScenes are those about runtimes with Kyma.
-func kymaScenes(scene sceneOf) []crashtest.Scene[operation.Data] {
+func kymaScenes(scene sceneOf) []crashtest.Scenario[operation.Data] {
 	// changed is a scene about one operation on a runtime that is there.
-	changed := func(name, kind string, order func(p *provisioner, play *provisionerPlay, runtimeID string) string) crashtest.Scene[operation.Data] {
+	changed := func(name, kind string, order func(p *provisioner, play *provisionerPlay, runtimeID string) string) crashtest.Scenario[operation.Data] {
 		return scene(name, kind, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.orderWithKyma()
 			play.Await(made)
@@ -204,9 +204,9 @@ func kymaScenes(scene sceneOf) []crashtest.Scene[operation.Data] {
 		})
 	}
 
-	return []crashtest.Scene[operation.Data]{
+	return []crashtest.Scenario[operation.Data]{
 		scene("provision-with-kyma", operation.KindProvision, false, func(p *provisioner, play *provisionerPlay) []string {
-			play.Begin()
+			play.InjectFaults()
 
 			id, _ := p.orderWithKyma()
 			play.Await(id)
@@ -214,25 +214,25 @@ func kymaScenes(scene sceneOf) []crashtest.Scene[operation.Data] {
 			return []string{id}
 		}, withDirector),
 		changed("upgrade-kyma", operation.KindUpgrade, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
-			play.Begin()
+			play.InjectFaults()
 
 			return p.upgradeKyma(runtimeID)
 		}),
 		changed("roll-back-kyma", operation.KindRollBack, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
 			play.Await(p.upgradeKyma(runtimeID))
-			play.Begin()
+			play.InjectFaults()
 
 			return p.sleeping(p.service.RollBackUpgrade, "back", runtimeID)
 		}),
 		changed("deprovision-with-kyma", operation.KindDeprovision, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
-			play.Begin()
+			play.InjectFaults()
 
 			return p.remove(runtimeID)
 		}),
 		scene("deprovision-during-kyma-upgrade", operation.KindDeprovision, true, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.orderWithKyma()
 			play.Await(made)
-			play.Begin()
+			play.InjectFaults()
 			p.upgradeKyma(runtimeID)
 			play.Sleep(change)
 

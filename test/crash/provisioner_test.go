@@ -54,7 +54,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 	p.service = orders.New(orders.Options{
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
-		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Undisturbed()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
 		Trail:    audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Validate: func(order spec.Runtime) error {
@@ -79,7 +79,7 @@ func (p *provisioner) handler() http.Handler {
 }
 
 // processes are what a replica of the Provisioner registers.
-func (p *provisioner) processes(line *crashtest.Line) []process.Process[operation.Data] {
+func (p *provisioner) processes(line *crashtest.Proxy) []process.Process[operation.Data] {
 	config := service.DefaultConfig()
 	config.Gardener.Project = fakegarden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
@@ -100,12 +100,12 @@ func (p *provisioner) processes(line *crashtest.Line) []process.Process[operatio
 // runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
 type runtimeRows struct {
 	store *runtimes.Store
-	line  *crashtest.Line
+	line  *crashtest.Proxy
 }
 
 // Configured implements processes.Runtimes.
 func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
-	return r.line.Outside(ctx, "Configured", func(ctx context.Context) error {
+	return r.line.Call(ctx, "Configured", func(ctx context.Context) error {
 		return r.store.Configured(ctx, id, configuration, position)
 	})
 }
@@ -113,12 +113,12 @@ func (r runtimeRows) Configured(ctx context.Context, id string, configuration js
 // insides are the clusters' own API servers, at the end of a replica's line.
 type insides struct {
 	provisioner *provisioner
-	line        *crashtest.Line
+	line        *crashtest.Proxy
 }
 
 // SetAdministrators implements processes.Clusters.
 func (i insides) SetAdministrators(ctx context.Context, _ string, users []string) error {
-	err := i.line.Outside(ctx, "SetAdministrators", func(context.Context) error {
+	err := i.line.Call(ctx, "SetAdministrators", func(context.Context) error {
 		i.provisioner.administrators.Store(&users)
 
 		return nil
@@ -132,7 +132,7 @@ func (i insides) SetAdministrators(ctx context.Context, _ string, users []string
 
 // MarkDeleted implements processes.Runtimes.
 func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) error {
-	return r.line.Outside(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
+	return r.line.Call(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
 }
 
 func (p *provisioner) order() (operationID, runtimeID string) {
@@ -310,14 +310,14 @@ func (p *provisioner) recorded(shootName string) spec.Runtime {
 	return order
 }
 
-type provisionerPlay = crashtest.Play[operation.Data]
+type provisionerPlay = crashtest.Run[operation.Data]
 
 // sceneOf makes a scene on a new database. In some it is a matter of chance how far the creation gets that is ended.
-type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data]
+type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scenario[operation.Data]
 
-func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Scene[operation.Data] {
-	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scene[operation.Data] {
-		return crashtest.Scene[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.World[operation.Data] {
+func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
+	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scenario[operation.Data] {
+		return crashtest.Scenario[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
@@ -325,15 +325,15 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 				each(p)
 			}
 
-			return crashtest.World[operation.Data]{
-				Store: p.operations, Processes: p.processes, Outside: func() any { return p.clusters(chance) }, AnyData: chance,
-				Tell: func(play *provisionerPlay) []string { return tell(p, play) },
+			return crashtest.Env[operation.Data]{
+				Store: p.operations, Processes: p.processes, Upstream: func() any { return p.clusters(chance) }, AnyData: chance,
+				Script: func(play *provisionerPlay) []string { return tell(p, play) },
 			}
 		}}
 	}
 
 	provision := func(p *provisioner, play *provisionerPlay) []string {
-		play.Begin()
+		play.InjectFaults()
 
 		id, _ := p.order()
 		play.Await(id)
@@ -343,7 +343,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 	deprovision := func(p *provisioner, play *provisionerPlay) []string {
 		made, runtimeID := p.order()
 		play.Await(made)
-		play.Begin()
+		play.InjectFaults()
 
 		id := p.remove(runtimeID)
 		play.Await(id)
@@ -351,13 +351,13 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 		return []string{id}
 	}
 
-	return append(kymaScenes(scene), []crashtest.Scene[operation.Data]{
+	return append(kymaScenes(scene), []crashtest.Scenario[operation.Data]{
 		scene("provision", operation.KindProvisionNoInstall, false, provision),
 		scene("provision-registered", operation.KindProvisionNoInstall, false, provision, withDirector),
 		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.order()
 			play.Await(made)
-			play.Begin()
+			play.InjectFaults()
 
 			id := p.upgrade(runtimeID)
 			play.Await(id)
@@ -367,7 +367,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 		scene("deprovision-during-upgrade", operation.KindUpgradeShoot, true, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.order()
 			play.Await(made)
-			play.Begin()
+			play.InjectFaults()
 			p.upgrade(runtimeID)
 			play.Sleep(change)
 
@@ -379,7 +379,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 		scene("hibernate", operation.KindHibernate, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.order()
 			play.Await(made)
-			play.Begin()
+			play.InjectFaults()
 
 			id := p.sleeping(p.service.Hibernate, "sleep", runtimeID)
 			play.Await(id)
@@ -390,7 +390,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 			made, runtimeID := p.order()
 			play.Await(made)
 			play.Await(p.sleeping(p.service.Hibernate, "sleep", runtimeID))
-			play.Begin()
+			play.InjectFaults()
 
 			id := p.sleeping(p.service.WakeUp, "wake", runtimeID)
 			play.Await(id)
@@ -400,7 +400,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 		scene("reconnect-agent", operation.KindReconnectRuntime, false, func(p *provisioner, play *provisionerPlay) []string {
 			made, runtimeID := p.orderWithKyma()
 			play.Await(made)
-			play.Begin()
+			play.InjectFaults()
 
 			id := p.reconnect(runtimeID)
 			play.Await(id)
@@ -410,7 +410,7 @@ func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Sce
 		scene("deprovision", operation.KindDeprovisionNoInstall, false, deprovision),
 		scene("deprovision-registered", operation.KindDeprovisionNoInstall, false, deprovision, withDirector),
 		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
-			play.Begin()
+			play.InjectFaults()
 
 			_, runtimeID := p.order()
 			play.Sleep(creation)

@@ -12,28 +12,28 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// witness sees what all replicas of a story claim, write and run, and notes what must not be.
-type witness struct {
+// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants.
+type monitor struct {
 	mutex      sync.Mutex
 	operations map[string]*seen
-	wrong      []string
+	violations []string
 }
 
-// seen is what the witness knows of an operation.
+// seen is the observed state of an operation.
 type seen struct {
 	fence    int64
 	finished []string
-	// ran are the steps that were run, by their stage.
+	// ran lists the steps that ran, by stage.
 	ran map[string][]string
-	// holder is the line of the replica that has the lease.
-	holder *Line
-	// takeovers counts the claims that took the lease from somebody.
+	// holder is the proxy of the replica with the lease.
+	holder *Proxy
+	// takeovers counts the claims of an expired lease.
 	takeovers int
 }
 
-func newWitness() *witness { return &witness{operations: map[string]*seen{}} }
+func newMonitor() *monitor { return &monitor{operations: map[string]*seen{}} }
 
-func (w *witness) of(operationID string) *seen {
+func (w *monitor) of(operationID string) *seen {
 	known, ok := w.operations[operationID]
 	if !ok {
 		known = &seen{ran: map[string][]string{}}
@@ -43,11 +43,11 @@ func (w *witness) of(operationID string) *seen {
 	return known
 }
 
-func (w *witness) note(format string, args ...any) {
-	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+func (w *monitor) note(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-func (w *witness) claimed(line *Line, claimed []process.Claimed) {
+func (w *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 
@@ -59,31 +59,31 @@ func (w *witness) claimed(line *Line, claimed []process.Claimed) {
 		}
 
 		if (operation.holder != nil) != (work.TakenFrom != "") {
-			w.note("%s was claimed as taken from %q, it is %t that it had a holder", work.Record.Kind, work.TakenFrom, operation.holder != nil)
+			w.note("%s was claimed as taken from %q; it had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
 		}
 
 		if work.TakenFrom != "" {
 			operation.takeovers++
 		}
 
-		operation.fence, operation.holder = work.Record.Lease.Fence, line
+		operation.fence, operation.holder = work.Record.Lease.Fence, proxy
 	}
 }
 
-func (w *witness) saved(line *Line, progress process.Progress) {
+func (w *monitor) saved(proxy *Proxy, progress process.Progress) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 
 	record := progress.Record
 	operation := w.of(record.ID)
 
-	if record.Lease.Fence != operation.fence || line != operation.holder {
-		w.note("%s was written under fence %d, which was not the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
+	if record.Lease.Fence != operation.fence || proxy != operation.holder {
+		w.note("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
 	}
 
 	if len(record.FinishedStages) < len(operation.finished) ||
 		!slices.Equal(record.FinishedStages[:len(operation.finished)], operation.finished) {
-		w.note("%s had finished %v and then %v", record.Kind, operation.finished, record.FinishedStages)
+		w.note("%s: finished stages changed from %v to %v", record.Kind, operation.finished, record.FinishedStages)
 	}
 
 	operation.finished = slices.Clone(record.FinishedStages)
@@ -93,8 +93,8 @@ func (w *witness) saved(line *Line, progress process.Progress) {
 	}
 }
 
-// began notes that a replica began a step. One that lost its lease and does not know it yet may finish what it has begun.
-func (w *witness) began(operation process.Record, stage, step string) {
+// began records that a replica started a step. A replica that does not know yet that it lost its lease is allowed to.
+func (w *monitor) began(operation process.Record, stage, step string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 
@@ -104,7 +104,7 @@ func (w *witness) began(operation process.Record, stage, step string) {
 	}
 
 	if slices.Contains(known.finished, stage) {
-		w.note("%s: step %s ran although its stage %s was finished", operation.Kind, step, stage)
+		w.note("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
 	}
 
 	if !slices.Contains(known.ran[stage], step) {
@@ -112,29 +112,29 @@ func (w *witness) began(operation process.Record, stage, step string) {
 	}
 }
 
-// watched is a step whose runs the witness sees.
-type watched[D any] struct {
+// observed is a step that reports its runs to the monitor.
+type observed[D any] struct {
 	process.Step[D]
 
 	stage   string
-	line    *Line
-	witness *witness
+	proxy   *Proxy
+	monitor *monitor
 }
 
 // Run implements process.Step.
-func (s watched[D]) Run(ctx context.Context, operation process.Operation[D], log logrus.FieldLogger,
+func (s observed[D]) Run(ctx context.Context, operation process.Operation[D], log logrus.FieldLogger,
 ) (process.Operation[D], time.Duration, error) {
-	if err := s.line.stand(); err != nil {
+	if err := s.proxy.checkAlive(); err != nil {
 		return operation, 0, err
 	}
 
-	s.witness.began(operation.Record, s.stage, s.Name())
+	s.monitor.began(operation.Record, s.stage, s.Name())
 
 	return s.Step.Run(ctx, operation, log)
 }
 
-// watch has the witness see every step of the processes.
-func watch[D any](processes []process.Process[D], line *Line, witness *witness) []process.Process[D] {
+// observe wraps every step of the processes.
+func observe[D any](processes []process.Process[D], proxy *Proxy, monitor *monitor) []process.Process[D] {
 	seen := make([]process.Process[D], 0, len(processes))
 
 	for _, each := range processes {
@@ -143,7 +143,7 @@ func watch[D any](processes []process.Process[D], line *Line, witness *witness) 
 		for _, stage := range each.Stages {
 			tasks := slices.Clone(stage.Steps)
 			for i := range tasks {
-				tasks[i].Step = watched[D]{Step: tasks[i].Step, stage: stage.Name, line: line, witness: witness}
+				tasks[i].Step = observed[D]{Step: tasks[i].Step, stage: stage.Name, proxy: proxy, monitor: monitor}
 			}
 
 			stage.Steps = tasks

@@ -1,0 +1,238 @@
+package crashtest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// latency is the duration of a call to an upstream: long enough for some leases to be renewed meanwhile.
+const latency = 970 * time.Millisecond
+
+// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. When the replica dies, it blocks all calls.
+type Proxy struct {
+	faults *faults
+	kill   context.CancelFunc
+
+	mutex sync.Mutex
+	dead  bool
+	thaws time.Time
+}
+
+// Call calls an upstream. Faults may hit the request or the response.
+func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Context) error) error {
+	return p.forward(ctx, name, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(latency):
+		}
+
+		if err := p.checkAlive(); err != nil {
+			return err
+		}
+
+		return call(ctx)
+	})
+}
+
+// Client returns a client whose requests the handler answers. Each request is a Call with the given name.
+func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *http.Client {
+	return &http.Client{Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+		answer := httptest.NewRecorder()
+
+		err := p.Call(request.Context(), name(request), func(ctx context.Context) error {
+			handler.ServeHTTP(answer, request.WithContext(ctx))
+
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		return answer.Result(), nil
+	})}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// forward makes a call with any fault. The call of a frozen replica arrives late, even if its context has ended meanwhile.
+func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.Context) error) error {
+	start := time.Now()
+
+	if err := p.checkAlive(); err != nil {
+		return err
+	}
+
+	mode := p.faults.next(name, DiesBefore, DiesAfter, AnswerLost, Unsent, Freezes)
+
+	switch mode {
+	case DiesBefore:
+		p.die()
+	case Freezes:
+		p.freeze(freezeTime)
+	case Unsent:
+		return ErrLost
+	default:
+	}
+
+	if err := p.checkAlive(); err != nil {
+		return err
+	}
+
+	if time.Since(start) > 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+
+	return p.respond(mode, call(ctx))
+}
+
+// respond returns the response of a call to its caller.
+func (p *Proxy) respond(mode Mode, err error) error {
+	switch mode {
+	case DiesAfter:
+		p.die()
+	case AnswerLost:
+		return ErrLost
+	default:
+	}
+
+	if dead := p.checkAlive(); dead != nil {
+		return dead
+	}
+
+	return err
+}
+
+// checkAlive fails if the replica is dead. While it is frozen, checkAlive blocks.
+func (p *Proxy) checkAlive() error {
+	for {
+		p.mutex.Lock()
+		dead, rest := p.dead, time.Until(p.thaws)
+		p.mutex.Unlock()
+
+		if dead {
+			return errDead
+		}
+
+		if rest <= 0 {
+			return nil
+		}
+
+		time.Sleep(rest)
+	}
+}
+
+func (p *Proxy) freeze(pause time.Duration) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.thaws = time.Now().Add(pause)
+}
+
+func (p *Proxy) die() {
+	p.mutex.Lock()
+	p.dead = true
+	p.mutex.Unlock()
+
+	p.kill()
+}
+
+// running reports whether the replica is neither dead nor frozen.
+func (p *Proxy) running() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	return !p.dead && time.Until(p.thaws) <= 0
+}
+
+// Transparent returns a proxy without faults, for the client side of a scenario.
+func Transparent() *Proxy { return &Proxy{faults: newFaults(nil), kill: func() {}} }
+
+// store is the engine's store behind a replica's proxy. It reports claims and writes to the monitor.
+type store struct {
+	process.Store
+
+	proxy   *Proxy
+	monitor *monitor
+}
+
+// Due implements process.Store. It only reads, so dying here equals dying before the claim.
+func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	if err := s.proxy.checkAlive(); err != nil {
+		return nil, err
+	}
+
+	return s.Store.Due(ctx, kinds, now)
+}
+
+// Claim implements process.Store. It has fault points only if it returns work, and only after it: dying before a claim equals dying after
+// the write before it.
+func (s store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+	if err := s.proxy.checkAlive(); err != nil {
+		return nil, err
+	}
+
+	claimed, err := s.Store.Claim(ctx, claim)
+	if err != nil || len(claimed) == 0 {
+		return claimed, err
+	}
+
+	s.monitor.claimed(s.proxy, claimed)
+
+	mode := s.proxy.faults.next("Claim", DiesAfter, AnswerLost, Freezes)
+	if mode == Freezes {
+		s.proxy.freeze(freezeTime)
+	}
+
+	if err := s.proxy.respond(mode, nil); err != nil {
+		return nil, err
+	}
+
+	return claimed, nil
+}
+
+// Renew implements process.Store.
+func (s store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+	var states map[string]process.State
+
+	err := s.proxy.forward(ctx, "Renew", func(ctx context.Context) error {
+		var err error
+
+		states, err = s.Store.Renew(ctx, renewal)
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return states, nil
+}
+
+// Save implements process.Store.
+func (s store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+	var state process.State
+
+	err := s.proxy.forward(ctx, "Save", func(ctx context.Context) error {
+		var err error
+
+		state, err = s.Store.Save(ctx, progress)
+		if err == nil {
+			s.monitor.saved(s.proxy, progress)
+		}
+
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+
+	return state, nil
+}

@@ -1,0 +1,133 @@
+package crashtest
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// Scenario is run once for each fault. D is the data of its operations.
+type Scenario[D any] struct {
+	// Name is the name of the subtests.
+	Name string
+	// Kind is the process under test.
+	Kind string
+	// Open builds the environment of one run, in a synctest bubble.
+	Open func(t *testing.T) Env[D]
+}
+
+// Env is the environment of one run.
+type Env[D any] struct {
+	Store *operations.Store
+	// Processes returns all processes of the service, as a replica registers them. They call upstreams through the proxy.
+	Processes func(proxy *Proxy) []process.Process[D]
+	// AnyData ignores the data of the operations, because it depends on when the fault was injected.
+	AnyData bool
+	// Random, if set, matches random texts other than UUIDs, which are not compared.
+	Random *regexp.Regexp
+	// Script runs the scenario. It returns the operations whose end must be the same in every run. Other operations only have to end.
+	Script func(run *Run[D]) (operationIDs []string)
+	// Upstream returns the state of the upstreams after the run, which is compared. It also fails the test for forbidden states.
+	Upstream func() any
+}
+
+// Matrix runs every scenario with each single fault.
+func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
+	t.Helper()
+	Sample(t, 1, scenarios...)
+}
+
+// Sample runs every scenario with each nth single fault.
+func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
+	t.Helper()
+
+	for _, scenario := range scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			baseline, possible := rehearse(t, scenario)
+
+			var plans [][]Fault
+			for i := 0; i < len(possible); i += nth {
+				plans = append(plans, possible[i:i+1])
+			}
+
+			all(t, scenario, baseline, plans)
+		})
+	}
+}
+
+// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both count calls from the start of the run, so the second may
+// hit the replacement of the replica that the first killed.
+func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]) {
+	t.Helper()
+
+	for _, scenario := range scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			baseline, possible := rehearse(t, scenario)
+			random := rand.New(rand.NewPCG(seed, uint64(len(possible))))
+
+			var plans [][]Fault
+			for range count {
+				plans = append(plans, []Fault{possible[random.IntN(len(possible))], possible[random.IntN(len(possible))]})
+			}
+
+			all(t, scenario, baseline, plans)
+		})
+	}
+}
+
+// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first and miss
+// its fault. Most runs must not.
+func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
+	t.Helper()
+
+	runs, hits := 0, 0
+
+	for _, plan := range plans {
+		t.Run(name(plan), func(t *testing.T) {
+			got, faults := runOnce(t, scenario, plan)
+			same(t, baseline, got)
+
+			runs++
+
+			if faults.injected > 0 {
+				hits++
+			}
+		})
+	}
+
+	if few := runs * 3 / 4; hits < few {
+		t.Errorf("of %d runs only %d had a fault: the scenario is not deterministic", runs, hits)
+	}
+}
+
+// rehearse runs the scenario without a fault.
+func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
+	t.Helper()
+
+	baseline, faults := runOnce(t, scenario, nil)
+	if t.Failed() {
+		t.Fatal("the scenario fails without a fault")
+	}
+
+	if len(faults.possible) == 0 {
+		t.Fatal("the scenario has no fault point: does it call Run.InjectFaults?")
+	}
+
+	return baseline, faults.possible
+}
+
+// Covers fails the test unless every registered process has a scenario.
+func Covers[D any](t *testing.T, processes []process.Process[D], scenarios ...Scenario[D]) {
+	t.Helper()
+
+	for _, registered := range processes {
+		if !slices.ContainsFunc(scenarios, func(scenario Scenario[D]) bool { return scenario.Kind == registered.Kind }) {
+			t.Errorf("the process %q has no scenario in the crash matrix: add one with Kind %q that accepts such an operation and returns "+
+				"the state of the upstreams after it", registered.Kind, registered.Kind)
+		}
+	}
+}
