@@ -11,18 +11,18 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// wrong is a clock that is fast, or slow.
-type wrong struct {
+// skewedClock is a clock that is fast or slow.
+type skewedClock struct {
 	clock.RealClock
 
 	by time.Duration
 }
 
-func (c wrong) Now() time.Time { return c.RealClock.Now().Add(c.by) }
+func (c skewedClock) Now() time.Time { return c.RealClock.Now().Add(c.by) }
 
-func (c wrong) Since(moment time.Time) time.Duration { return c.Now().Sub(moment) }
+func (c skewedClock) Since(moment time.Time) time.Duration { return c.Now().Sub(moment) }
 
-// TestClocksMayDiffer has one of two replicas go by a wrong clock, as far as NTP lets it: none takes over from the other.
+// TestClocksMayDiffer runs one of two replicas with a skewed clock, within the precision of NTP: neither takes over from the other.
 func TestClocksMayDiffer(t *testing.T) {
 	for _, by := range []time.Duration{-2 * time.Second, 2 * time.Second} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -40,9 +40,9 @@ func TestClocksMayDiffer(t *testing.T) {
 					return 0, nil
 				})
 
-				for _, clock := range []clock.WithTicker{clock.RealClock{}, wrong{by: by}} {
+				for _, clock := range []clock.WithTicker{clock.RealClock{}, skewedClock{by: by}} {
 					config := process.DefaultConfig()
-					config.Workers = 1 // both get something to do
+					config.Workers = 1 // both get work
 
 					engine, err := process.NewEngine(b.store, config, clock, logging.Discard(), process.Process[data]{
 						Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("long", long), stage("poll", poll), stage("end", traced("End"))},
@@ -66,7 +66,7 @@ func TestClocksMayDiffer(t *testing.T) {
 
 					for _, entry := range b.timeline(id) {
 						if entry.Outcome == process.TakenOver {
-							b.Errorf("%s was taken over from a replica that was at work: %v", id, b.story(id))
+							b.Errorf("%s was taken over from a running replica: %v", id, b.history(id))
 						}
 					}
 				}

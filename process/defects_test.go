@@ -14,10 +14,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestDefectsOfTheField holds the engine against defects that other engines of this kind are known for. Those of them that concern more
-// than the engine are shown elsewhere: an order that is sent twice, by the scenes of test/crash; encryption without authentication, by
-// TestEnvelopesAreRefused of internal/secret; metrics that read whole tables and lists that ask once for each row, by
-// TestEveryStatementHasItsIndex of storage; a server that drops its requests when it stops, by TestStop of internal/serving.
+// TestDefectsOfTheField checks the engine for known defects of similar engines. Defects that concern more than the engine are tested
+// elsewhere: duplicate orders by the scenarios of test/crash; encryption without authentication by
+// TestEnvelopesAreRefused of internal/secret; metrics that scan tables and lists with a query for each row by
+// TestEveryStatementUsesAnIndex of storage; a server that drops its requests when it stops by TestStop of internal/httpserver.
 func TestDefectsOfTheField(t *testing.T) {
 	cases := map[string]struct {
 		defect string
@@ -88,7 +88,7 @@ func inputsOutliveOtherWrites(b *bench) {
 			return o, 0, errors.New("the input is gone")
 		}
 
-		// Somebody else writes the row, the data is stored, and the stage begins anew.
+		// Another client writes the row, the data is stored, and the stage restarts.
 		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
 			return o, 0, err
 		}
@@ -150,17 +150,17 @@ func acceptedAsAWhole(b *bench) {
 
 	_, err = b.store.Get(b.Context(), b.db.Reader(), "op")
 	if timeline := b.timeline("op"); !errors.Is(err, storage.ErrNotFound) || len(timeline) > 0 {
-		b.Errorf("left are %d lines of timeline, and the operation: %v", len(timeline), err)
+		b.Errorf("%d timeline entries are left, and the operation: %v", len(timeline), err)
 	}
 }
 
 func acceptedWithoutAWakeUp(b *bench) {
 	b.start(b.engine(b.store, stage("only", traced("A"))))
-	b.accept("op", "instance") // nobody tells the engine
+	b.accept("op", "instance") // the engine is not woken
 	time.Sleep(2 * time.Second)
 
 	if record := b.get("op"); record.State != process.Succeeded {
-		b.Errorf("it is %s", record.State)
+		b.Errorf("the operation is %s", record.State)
 	}
 }
 
@@ -173,7 +173,7 @@ func lastErrorIsStored(b *bench) {
 
 	want := process.Problem{Message: "the Provisioner is away", Reason: "err_http", Component: "provisioner"}
 	if diff := cmp.Diff(want, b.get("op").Problem); diff != "" {
-		b.Errorf("while it is tried again -want +got:\n%s", diff)
+		b.Errorf("during the retries: -want +got:\n%s", diff)
 	}
 
 	timeline := b.timeline("op")
@@ -225,7 +225,7 @@ func leftBehindWorkIsFound(b *bench) {
 }
 
 func waitsKeepNoWorker(b *bench) {
-	const many = 70 // more than there are workers
+	const many = 70 // more than workers
 
 	wait := &step{name: "Wait", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 		return o, time.Minute - o.Elapsed(), nil

@@ -31,13 +31,13 @@ func TestStagesRunInOrderAndAreRecorded(t *testing.T) {
 		}
 
 		want := []string{"accepted", "A done", "B done", "C done", "operation succeeded"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 	})
 }
 
-func TestStageBeginsAnewWhenAStepComesBack(t *testing.T) {
+func TestStageRestartsWhenAStepRunsAgain(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		finished, again := traced("Finished"), traced("Again")
 		waiting := failing("Waiting", func(run int) (time.Duration, error) {
@@ -69,7 +69,7 @@ func TestStageBeginsAnewWhenAStepComesBack(t *testing.T) {
 	})
 }
 
-func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
+func TestRetryPolicyAppliesToRetryableErrors(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		flaky := failing("Flaky", func(run int) (time.Duration, error) {
 			if run < 4 {
@@ -87,7 +87,7 @@ func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
 		}
 
 		want := []string{"accepted", "Flaky retrying 1-3", "Flaky done", "operation succeeded"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 
@@ -98,7 +98,7 @@ func TestRetryPolicyDecidesOnPassingErrors(t *testing.T) {
 	})
 }
 
-// TestErrorEndsTheOperation has a known defect of the field as its subject: an error with no duration was taken for success.
+// TestErrorEndsTheOperation checks for a known defect of similar engines: an error without a duration counted as success.
 func TestErrorEndsTheOperation(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
@@ -109,28 +109,28 @@ func TestErrorEndsTheOperation(t *testing.T) {
 		wantRuns    int
 	}{
 		"permanent": {
-			reason:      "an error that is not retried interrupts the process and is told to the user",
+			reason:      "a permanent error fails the operation and is shown to the user",
 			err:         failure.New(failure.Quota, "no more addresses").WithReason("ERR_INFRA_QUOTA_EXCEEDED", "gardener"),
 			wantMessage: "no more addresses",
 			wantReason:  "ERR_INFRA_QUOTA_EXCEEDED",
 			wantRuns:    1,
 		},
 		"unknown": {
-			reason:      "an error of no kind is a fault of ours: its text stays in the log",
+			reason:      "an error without a kind is internal: its text is only logged",
 			err:         errors.New("secret of the driver"),
 			wantMessage: "internal error",
 			wantReason:  failure.ReasonInternal,
 			wantRuns:    1,
 		},
 		"duration beside an error": {
-			reason:      "what does not fit the contract fails loudly",
+			reason:      "a violation of the contract fails the operation",
 			err:         failure.New(failure.Transient, "away"),
 			wait:        time.Second,
 			wantMessage: "internal error",
 			wantRuns:    1,
 		},
 		"window passed": {
-			reason:      "a passing error that does not pass within the stage's window ends the operation with its text",
+			reason:      "a retryable error beyond the stage's window fails the operation with its text",
 			err:         failure.New(failure.Transient, "the Provisioner is away").WithReason("err_http", "provisioner"),
 			wantMessage: "the Provisioner is away: gave up after 1m0s",
 			wantReason:  "err_http",
@@ -201,7 +201,7 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	}
 }
 
-func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
+func TestStepThatReturnsAnotherOperationFails(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.start(b.engine(b.store, stage("only", &step{name: "Empty", work: func(context.Context, operation) (operation, time.Duration, error) {
 			return operation{}, 0, nil
@@ -214,7 +214,7 @@ func TestStepThatReturnsAnotherOperationFailsLoudly(t *testing.T) {
 	})
 }
 
-func TestTheRecordIsTheEngines(t *testing.T) {
+func TestStepsCannotChangeTheRecord(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		next := traced("Next")
 		meddling := &step{name: "Meddling", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -251,7 +251,7 @@ func TestRetryOperationWindows(t *testing.T) {
 			wantLast:  "operation failed",
 		},
 		"goes on": {
-			reason: "after the window the step is recorded as not completed and the operation goes on",
+			reason: "after the window the step is recorded as not completed and the operation continues",
 			retry: func(o operation) (operation, time.Duration, error) {
 				return process.RetryOperationWithoutFail(o, "registering", failure.New(failure.Transient, "503"), 10*time.Second, time.Minute)
 			},
@@ -282,16 +282,16 @@ func TestRetryOperationWindows(t *testing.T) {
 					b.Errorf("%s: took %s, want the window of a minute", c.reason, took)
 				}
 
-				if story := b.story("op"); story[len(story)-1] != c.wantLast {
-					b.Errorf("%s: the timeline ends with %q", c.reason, story[len(story)-1])
+				if timeline := b.history("op"); timeline[len(timeline)-1] != c.wantLast {
+					b.Errorf("%s: the timeline ends with %q", c.reason, timeline[len(timeline)-1])
 				}
 			})
 		})
 	}
 }
 
-// TestWindowCountsFromTheStepsFirstRun has a known defect of the field as its subject: a long wait of one step used up the next one's window.
-func TestWindowCountsFromTheStepsFirstRun(t *testing.T) {
+// TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines: a long wait of one step used up the next one's window.
+func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		poll := failing("Poll", func(run int) (time.Duration, error) {
 			if run < 8 {
@@ -337,7 +337,7 @@ func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
 	}
 }
 
-func TestProblemNamesTheSystemInWhichItArose(t *testing.T) {
+func TestProblemNamesItsComponent(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		work      work
@@ -387,7 +387,7 @@ func TestConditionSkipsAStep(t *testing.T) {
 	})
 }
 
-func TestPauseThatIsNoneDoesNotPassForSuccess(t *testing.T) {
+func TestNonPositiveIntervalFails(t *testing.T) {
 	broken := failure.New(failure.Transient, "it is broken")
 
 	for name, work := range map[string]work{

@@ -18,13 +18,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// house is what the steps of the example share. It is stored with the operation.
+// house is the data of the example. It is stored with the operation.
 type house struct {
 	Permit string `json:"permit"`
 	Walls  int    `json:"walls"`
 }
 
-// askForPermit is a step that has to wait: the office is asked again until it answers.
+// askForPermit is a step that waits: it asks the office until the permit is granted.
 type askForPermit struct{ office *office }
 
 func (askForPermit) Name() string { return "Ask_For_Permit" }
@@ -41,7 +41,7 @@ func (s askForPermit) Run(_ context.Context, operation process.Operation[house],
 	return operation, 0, nil
 }
 
-// buildWalls is a step that checks whether its work is done: it may run again after a crash.
+// buildWalls is a step that checks whether its work is done, because it may run again after a crash.
 type buildWalls struct{}
 
 func (buildWalls) Name() string { return "Build_Walls" }
@@ -55,7 +55,7 @@ func (buildWalls) Run(_ context.Context, operation process.Operation[house], _ l
 	return operation, 0, nil
 }
 
-// office grants a permit when it is asked for the second time.
+// office grants a permit at the second request.
 type office struct{ asked int }
 
 func (o *office) ask() (string, bool) {
@@ -64,8 +64,8 @@ func (o *office) ask() (string, bool) {
 	return "permit 7", o.asked > 1
 }
 
-// A process is data: stages in order, each with its steps. A step that waits stands in a stage of its own, so that what came before
-// it is not done again.
+// A process is data: stages in order, each with its steps. A step that waits has a stage of its own, so that earlier steps do not run
+// again.
 func Example() {
 	folder, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -106,7 +106,7 @@ func Example() {
 		panic(err)
 	}
 
-	// An operation is accepted in the transaction of whoever asks for it.
+	// An operation is accepted in the caller's transaction.
 	payload, err := json.Marshal(house{})
 	if err != nil {
 		panic(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestWhatWaitsForItsTurnForTooLongFails has more operations too late than fail in one transaction, and nobody who would carry them.
-func TestWhatWaitsForItsTurnForTooLongFails(t *testing.T) {
+// TestPendingOperationsExpire has more expired operations than a batch, and no worker.
+func TestPendingOperationsExpire(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const late = 250
 
@@ -37,7 +37,7 @@ func TestWhatWaitsForItsTurnForTooLongFails(t *testing.T) {
 		b.accept("young", "instance-0")
 
 		if state := b.get("late-0").State; state != process.Pending {
-			b.Errorf("before the limit it is %s", state)
+			b.Errorf("before the limit the operation is %s", state)
 		}
 
 		time.Sleep(3 * time.Minute)
@@ -54,7 +54,7 @@ func TestWhatWaitsForItsTurnForTooLongFails(t *testing.T) {
 		}
 
 		if state := b.get("young").State; state != process.Pending {
-			b.Errorf("one that was accepted later is %s", state)
+			b.Errorf("an operation that was accepted later is %s", state)
 		}
 	})
 }

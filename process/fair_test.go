@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// stuck is a step that comes to its end when its replica stops.
+// stuck is a step that ends when its replica stops.
 func stuck(name string) *step {
 	return &step{name: name, work: func(ctx context.Context, operation operation) (operation, time.Duration, error) {
 		<-ctx.Done()
@@ -86,9 +86,9 @@ func TestKindsShareTheWorkers(t *testing.T) {
 	}
 }
 
-func TestImpossibleLimits(t *testing.T) {
+func TestInvalidLimits(t *testing.T) {
 	for reason, limits := range map[string]map[string]int{
-		"a kind that is not there":    {"provison": 1},
+		"an unknown kind":             {"provison": 1},
 		"a kind that would never run": {"test": 0},
 	} {
 		config := process.DefaultConfig()
@@ -102,8 +102,8 @@ func TestImpossibleLimits(t *testing.T) {
 	}
 }
 
-// TestManyOperationsOfATenantDelayNobody has one worker: the operation of another tenant is carried second, not behind a thousand.
-func TestManyOperationsOfATenantDelayNobody(t *testing.T) {
+// TestTenantsTakeTurns has one worker: the operation of another tenant runs second, not after a thousand.
+func TestTenantsTakeTurns(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const flood = 1000
 
@@ -137,7 +137,7 @@ func TestManyOperationsOfATenantDelayNobody(t *testing.T) {
 		b.await("third")
 
 		if got := strings.Join(order[:5], " "); got != "flood-0 first third flood-1 second" {
-			b.Errorf("carried in the order %s", got)
+			b.Errorf("ran in the order %s", got)
 		}
 
 		b.await(fmt.Sprintf("flood-%d", flood-1))

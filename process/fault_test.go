@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestReplicaThatTakesOverFromItselfRunsAStepOnce has renewals fail while claims work: the replica loses its lease and claims the
-// operation anew. Its first run has to end then.
-func TestReplicaThatTakesOverFromItselfRunsAStepOnce(t *testing.T) {
+// TestReplicaThatTakesOverFromItself lets renewals fail while claims succeed: the replica loses its lease and claims the operation again.
+// Its first run must end then.
+func TestReplicaThatTakesOverFromItself(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		store := &cutOff{Store: b.store, unrenewed: true}
 
@@ -70,7 +70,7 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 	})
 }
 
-// answerLost is a store that stores the first progress and does not say so.
+// answerLost is a store that stores the first progress and returns an error.
 type answerLost struct {
 	process.Store
 
@@ -86,8 +86,8 @@ func (s *answerLost) Save(ctx context.Context, progress process.Progress) (proce
 	return state, err
 }
 
-// TestNothingIsToldTwice has the answer to a write lost, and the step say so: to write once more would tell the same again.
-func TestNothingIsToldTwice(t *testing.T) {
+// TestUncertainWriteIsNotRepeated loses the response to a write: another write would repeat its timeline entries.
+func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			if err := o.Save(ctx); err != nil {
@@ -102,14 +102,14 @@ func TestNothingIsToldTwice(t *testing.T) {
 		b.await("op")
 
 		want := []string{"accepted", "A done", "taken over", "A done", "Order done", "operation succeeded"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestHealthyPollingUsesUpNoWindow has a step poll for longer than its stage's window between two passing errors.
-func TestHealthyPollingUsesUpNoWindow(t *testing.T) {
+// TestPollingUsesNoRetryWindow polls for longer than the stage's window between two retryable errors.
+func TestPollingUsesNoRetryWindow(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		poll := failing("Poll", func(run int) (time.Duration, error) {
 			switch {
@@ -131,7 +131,7 @@ func TestHealthyPollingUsesUpNoWindow(t *testing.T) {
 	})
 }
 
-func TestStepThatGaveUpIsNotRunAgain(t *testing.T) {
+func TestStepThatGaveUpDoesNotRunAgain(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		optional := &step{name: "Optional", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return process.RetryOperationWithoutFail(o, "tagging", failure.New(failure.Transient, "503"), time.Second, 5*time.Second)
@@ -153,7 +153,7 @@ func TestStepThatGaveUpIsNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestUnreadablePayloadFailsOnlyItsOperation has one operation whose payload does not open: the others go on, and what it holds stays.
+// TestUnreadablePayloadFailsOnlyItsOperation: other operations continue, and the payload is kept.
 func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.accept("broken", "one")
@@ -171,7 +171,7 @@ func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 		b.start(b.engine(b.store, stage("only", traced("A"))))
 
 		if record := b.await("sound"); record.State != process.Succeeded {
-			b.Errorf("the sound operation ended as %s", record.State)
+			b.Errorf("the other operation ended as %s", record.State)
 		}
 
 		if record := b.await("broken"); record.State != process.Failed {
@@ -185,7 +185,7 @@ func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 	})
 }
 
-func TestTextsOfOthersAreStoredPresentably(t *testing.T) {
+func TestTextsAreStoredPresentably(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		wild := "a\x00b\x1b[31m " + strings.Repeat("ü", 3000)
 		b.start(b.engine(b.store, stage("only", failing("Wild", func(int) (time.Duration, error) {

@@ -19,16 +19,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// limit is how long an operation of the tests may take.
+// limit is the limit of the test processes.
 const limit = 10 * time.Minute
 
-// service is whose operations they are.
+// service is the component of the engine.
 const service = "office"
 
-// data is what the steps of the tests share.
+// data is the data of the test processes.
 type data struct {
 	Trace []string `json:"trace"`
-	// Input is what the steps keep in memory.
+	// Input is not stored.
 	Input string `json:"-"`
 }
 
@@ -37,7 +37,7 @@ type operation = process.Operation[data]
 // work is the body of a step.
 type work func(ctx context.Context, operation operation) (operation, time.Duration, error)
 
-// step is a step made of a function. It counts its runs.
+// step is a step that calls a function and counts its runs.
 type step struct {
 	name string
 	work work
@@ -63,7 +63,7 @@ func (s *step) runs() int {
 	return s.count
 }
 
-// traced is a step that succeeds and leaves its name in the data.
+// traced is a step that succeeds and appends its name to the data.
 func traced(name string) *step {
 	return &step{name: name, work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 		operation.Data.Trace = append(operation.Data.Trace, name)
@@ -72,7 +72,7 @@ func traced(name string) *step {
 	}}
 }
 
-// failing is a step that gives back what the function says for its nth run, counted from 1.
+// failing is a step that returns the error of the function for its nth run, counted from 1.
 func failing(name string, outcome func(run int) (time.Duration, error)) *step {
 	s := &step{name: name}
 	s.work = func(_ context.Context, operation operation) (operation, time.Duration, error) {
@@ -93,7 +93,7 @@ func stage(name string, steps ...process.Step[data]) process.Stage[data] {
 	}
 }
 
-// bench is an engine's store with the time of a synctest bubble.
+// bench is a store in a synctest bubble.
 type bench struct {
 	*testing.T
 
@@ -101,7 +101,7 @@ type bench struct {
 	store *operations.Store
 }
 
-// inBubble runs the test on fake time.
+// inBubble runs the test in fake time.
 func inBubble(t *testing.T, test func(b *bench)) {
 	t.Helper()
 
@@ -117,7 +117,7 @@ func inBubble(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// engine makes an engine on the store; tests with one wrap it.
+// engine returns an engine on the store.
 func (b *bench) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
@@ -162,7 +162,7 @@ func (b *bench) accept(id, instance string) {
 	b.acceptNew(process.New{ID: id, Kind: "test", InstanceID: instance})
 }
 
-// acceptNew accepts the operation, now and with empty data unless it has some.
+// acceptNew accepts the operation now, with empty data by default.
 func (b *bench) acceptNew(operation process.New) {
 	b.Helper()
 
@@ -196,7 +196,7 @@ func (b *bench) cancel(instance string) {
 	})
 }
 
-// await lets time pass until the operation is at an end.
+// await sleeps until the operation has ended.
 func (b *bench) await(id string) process.Record {
 	b.Helper()
 
@@ -252,8 +252,8 @@ func (b *bench) timeline(id string) []process.Entry {
 	return timeline
 }
 
-// story is the timeline as lines of step and outcome, and of the attempts that share a line.
-func (b *bench) story(id string) []string {
+// history formats the timeline as lines of step and outcome, with the range of attempts.
+func (b *bench) history(id string) []string {
 	b.Helper()
 
 	lines := []string{}

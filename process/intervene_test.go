@@ -14,7 +14,7 @@ import (
 
 var errAway = errors.New("away")
 
-// away is a step that always meets a passing error.
+// away is a step that always returns a retryable error.
 func away(name string) *step {
 	return failing(name, func(int) (time.Duration, error) {
 		return 0, failure.Wrap(failure.Transient, errAway, "it is away")
@@ -37,7 +37,7 @@ func (b *bench) skip(id, step string) bool {
 	return accepted
 }
 
-func TestAStuckStepIsSkipped(t *testing.T) {
+func TestSkip(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		broken := away("Broken")
 		b.start(b.engine(b.store, stage("first", traced("A"), broken, traced("B")), stage("second", traced("C"))))
@@ -45,36 +45,36 @@ func TestAStuckStepIsSkipped(t *testing.T) {
 		time.Sleep(10 * time.Second)
 
 		if b.skip("op", "A") || b.skip("op", "C") || b.skip("none", "Broken") {
-			b.Error("a step is skipped that the operation is not at")
+			b.Error("a step was skipped that is not the current one")
 		}
 
 		if !b.skip("op", "Broken") {
-			b.Fatal("the stuck step is not skipped")
+			b.Fatal("the stuck step was not skipped")
 		}
 
 		runs := broken.runs()
 		record := b.await("op")
 
 		if record.State != process.Succeeded || broken.runs() != runs {
-			b.Errorf("ended as %s, the step ran %d times more", record.State, broken.runs()-runs)
+			b.Errorf("ended as %s, the step ran %d more times", record.State, broken.runs()-runs)
 		}
 
 		if diff := cmp.Diff([]string{"Broken"}, record.SkippedSteps); diff != "" || record.Skip != (process.Skip{}) {
 			b.Errorf("still to skip %v, skipped -want +got:\n%s", record.Skip, diff)
 		}
 
-		// The stage began again with its first step, as it does whenever a step of it comes back.
-		story := b.story("op")
+		// The stage restarted from its first step, as always.
+		timeline := b.history("op")
 		want := []string{"skip requested", "A done", "Broken skipped", "B done", "C done", "operation succeeded"}
 
-		if diff := cmp.Diff(want, story[len(story)-len(want):]); diff != "" {
+		if diff := cmp.Diff(want, timeline[len(timeline)-len(want):]); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestASkipIsNotOvertaken has the skip asked for while the step runs: what its run stores does not undo it.
-func TestASkipIsNotOvertaken(t *testing.T) {
+// TestSkipDuringAnAttempt requests the skip while the step runs: its result does not undo the request.
+func TestSkipDuringAnAttempt(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		slow := failing("Slow", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time
@@ -96,11 +96,11 @@ func TestASkipIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// TestASkipDoesNotUndoAnother has a second step skipped before it is stored that the first one was left out.
-func TestASkipDoesNotUndoAnother(t *testing.T) {
+// TestSecondSkip requests a second skip before the first one is recorded.
+func TestSecondSkip(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		slow := failing("Slow", func(int) (time.Duration, error) {
-			time.Sleep(10 * time.Second) // fake time, in which the heartbeat tells of the step
+			time.Sleep(10 * time.Second) // fake time, in which a renewal records the step
 
 			return 0, failure.Wrap(failure.Transient, errAway, "it is away")
 		})
@@ -126,8 +126,8 @@ func TestASkipDoesNotUndoAnother(t *testing.T) {
 	})
 }
 
-// TestAStepIsSkippedBeforeItsTurn has the skip asked for while the operation is pending, as the retry without a step does.
-func TestAStepIsSkippedBeforeItsTurn(t *testing.T) {
+// TestSkipWhilePending requests the skip while the operation is pending, like a retry without a step.
+func TestSkipWhilePending(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		broken := failing("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })
 
@@ -183,7 +183,7 @@ func TestRetryIsANewOperation(t *testing.T) {
 			b.Errorf("ended as %s, retries %q", record.State, record.PredecessorID)
 		}
 
-		// The retry knows what the failed one knew. It begins with the stage that orders what is checked, not with the first.
+		// The retry takes over the data. It starts from the stage named by RetryFrom, not from the first.
 		if diff := cmp.Diff([]string{"First", "Order", "Order", "Last"}, b.trace(record)); diff != "" {
 			b.Errorf("data -want +got:\n%s", diff)
 		}
@@ -194,7 +194,7 @@ func TestRetryIsANewOperation(t *testing.T) {
 	})
 }
 
-func TestWhatMayBeSkipped(t *testing.T) {
+func TestMaySkip(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		engine := b.engine(b.store, stage("first", traced("A")),
 			process.Stage[data]{Name: "second", Retry: process.DefaultRetry(), Steps: process.Skippable[data](traced("B"))})
@@ -206,7 +206,7 @@ func TestWhatMayBeSkipped(t *testing.T) {
 		}
 
 		if engine.MaySkip("other", "A") {
-			b.Error("a step of a kind that is not known may be skipped")
+			b.Error("a step of an unknown kind may be skipped")
 		}
 	})
 }

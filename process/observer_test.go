@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// diary is an observer that writes down what it is told.
+// diary is an observer that records its calls.
 type diary struct {
 	mutex sync.Mutex
 	lines []string
@@ -80,7 +80,7 @@ func (s *faultyClaims) Save(ctx context.Context, progress process.Progress) (pro
 	return s.Store.Save(ctx, progress)
 }
 
-// observed makes an engine that writes the diary.
+// observed returns an engine with a diary.
 func (b *bench) observed(store process.Store, diary *diary, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
@@ -96,7 +96,7 @@ func (b *bench) observed(store process.Store, diary *diary, stages ...process.St
 	return engine
 }
 
-func TestObserverIsToldWhatTheEngineDoes(t *testing.T) {
+func TestObserver(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		slow := failing("slow", func(run int) (time.Duration, error) {
 			time.Sleep(2 * time.Second) // fake time
@@ -110,7 +110,7 @@ func TestObserverIsToldWhatTheEngineDoes(t *testing.T) {
 		diary := &diary{}
 
 		b.accept("op-1", "instance-1")
-		time.Sleep(5 * time.Second) // before there is an engine
+		time.Sleep(5 * time.Second) // before the engine starts
 
 		stop := b.start(b.observed(b.store, diary, stage("only", slow)))
 		b.await("op-1")
@@ -126,8 +126,8 @@ func TestObserverIsToldWhatTheEngineDoes(t *testing.T) {
 	})
 }
 
-// TestObserverIsToldOnceOfWhatEndsBeforeItsTurn has two replicas that carry nothing, and one observer for both.
-func TestObserverIsToldOnceOfWhatEndsBeforeItsTurn(t *testing.T) {
+// TestObserverOfOperationsThatEndWhilePending has two replicas without workers, and one observer for both.
+func TestObserverOfOperationsThatEndWhilePending(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		told := &tracer{}
 		config := process.DefaultConfig()
@@ -157,7 +157,7 @@ func TestObserverIsToldOnceOfWhatEndsBeforeItsTurn(t *testing.T) {
 	})
 }
 
-func TestObserverIsToldOfClaimsThatFailAndLeasesThatAreLost(t *testing.T) {
+func TestObserverOfFailedClaimsAndLostLeases(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		diary := &diary{}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// noting is a store that notes of each save whether it leaves the payload as it is stored.
+// noting is a store that records for each save whether it keeps the stored payload.
 type noting struct {
 	process.Store
 
@@ -23,7 +23,7 @@ func (n *noting) Save(ctx context.Context, progress process.Progress) (process.S
 	return n.Store.Save(ctx, progress)
 }
 
-// TestPayloadIsWrittenWhenItChanges holds that data which a stage has not touched is not sealed and written again.
+// TestPayloadIsWrittenWhenItChanges checks that unchanged data is not sealed and written again.
 func TestPayloadIsWrittenWhenItChanges(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		idle := func(name string) *step { return failing(name, func(int) (time.Duration, error) { return 0, nil }) }

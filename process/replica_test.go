@@ -17,13 +17,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// cutOff is a store that a replica can lose: as a killed process does, or one whose database is away.
+// cutOff is a store that can be cut off from its replica, as by a kill or a database outage.
 type cutOff struct {
 	process.Store
 
 	mutex sync.Mutex
 	gone  bool
-	// unrenewed has only renewals fail.
+	// unrenewed makes only renewals fail.
 	unrenewed bool
 }
 
@@ -83,13 +83,13 @@ func (c *cutOff) Save(ctx context.Context, progress process.Progress) (process.S
 	return c.Store.Save(ctx, progress)
 }
 
-func TestAnotherReplicaGoesOnAfterACrash(t *testing.T) {
+func TestAnotherReplicaContinuesAfterACrash(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		first := &cutOff{Store: b.store}
 		finished := traced("Finished")
 		crash := &step{name: "Crash"}
 		crash.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
-			first.cut(true) // from here on nothing that the first replica does is written
+			first.cut(true) // from here on nothing of the first replica is stored
 
 			o.Data.Trace = append(o.Data.Trace, "Crash")
 
@@ -121,7 +121,7 @@ func TestAnotherReplicaGoesOnAfterACrash(t *testing.T) {
 		}
 
 		want := []string{"accepted", "Finished done", "taken over", "Crash done", "operation succeeded"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 	})
@@ -154,7 +154,7 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 	})
 }
 
-// TestReplicaThatLostALeaseStopsItsStep has another replica take over from one that is sound, as after a freeze.
+// TestReplicaThatLostALeaseStopsItsStep takes over from a running replica, as after a freeze.
 func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -215,7 +215,7 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	}
 }
 
-// lateAnswer is a store whose first renewal is answered late, when nothing is held any more that it was asked about.
+// lateAnswer is a store whose first renewal returns late, when the renewed lease is gone.
 type lateAnswer struct {
 	process.Store
 
@@ -232,8 +232,8 @@ func (s *lateAnswer) Renew(ctx context.Context, renewal process.Renewal) (map[st
 	return map[string]process.State{}, nil
 }
 
-// TestALateAnswerConcernsNoLaterRun has a step come back, and run again, while the renewal of its first run's lease is under way.
-func TestALateAnswerConcernsNoLaterRun(t *testing.T) {
+// TestLateRenewalDoesNotAffectALaterRun runs a step again while the renewal of its first run's lease is in flight.
+func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		poll := &step{name: "Poll"}
 		poll.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
@@ -254,20 +254,20 @@ func TestALateAnswerConcernsNoLaterRun(t *testing.T) {
 		engine := b.engine(&lateAnswer{Store: b.store}, stage("only", poll))
 		b.start(engine)
 		b.accept("op", "instance")
-		engine.Wake() // it begins now, and again with the third look: before the answer
+		engine.Wake() // it starts now, and again with the third poll, before the response
 		b.await("op")
 
 		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
 		}
 	})
 }
 
-func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
+func TestRunningStepIsNotStartedTwice(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
-			time.Sleep(30 * time.Second) // many leases long: the heartbeat keeps it
+			time.Sleep(30 * time.Second) // many leases long
 
 			return o, 0, nil
 		}}
@@ -279,7 +279,7 @@ func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 		time.Sleep(10 * time.Second)
 
 		if record := b.get("op"); record.Step != "Long" || record.StepBegan.IsZero() {
-			b.Errorf("the record does not tell what runs: %+v", record)
+			b.Errorf("the record does not show the running step: %+v", record)
 		}
 
 		if record := b.await("op"); record.State != process.Succeeded || long.runs() != 1 {
@@ -288,7 +288,7 @@ func TestStepUnderWayIsNotStartedTwice(t *testing.T) {
 	})
 }
 
-func TestAStepThatNeverReturnsEndsWithItsOperation(t *testing.T) {
+func TestStepIsInterruptedAtTheLimit(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			<-ctx.Done()
@@ -306,17 +306,17 @@ func TestAStepThatNeverReturnsEndsWithItsOperation(t *testing.T) {
 		}
 
 		want := []string{"accepted", "Hang handed back", "operation failed"}
-		if diff := cmp.Diff(want, b.story("op")); diff != "" || hang.runs() != 1 {
+		if diff := cmp.Diff(want, b.history("op")); diff != "" || hang.runs() != 1 {
 			b.Errorf("it ran %d times; timeline -want +got:\n%s", hang.runs(), diff)
 		}
 	})
 }
 
-// TestAWriteKeepsTheLeaseAsItWasRenewed has a run store something long after it began: it is under lease then as before.
-func TestAWriteKeepsTheLeaseAsItWasRenewed(t *testing.T) {
+// TestWriteKeepsTheRenewedLease stores progress long after the start of the run, which keeps its lease.
+func TestWriteKeepsTheRenewedLease(t *testing.T) {
 	long := func(name string, save bool) *step {
 		return &step{name: name, work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
-			time.Sleep(8500 * time.Millisecond) // longer than a lease: the heartbeat keeps it
+			time.Sleep(8500 * time.Millisecond) // longer than a lease
 
 			if save {
 				return o, 0, o.Save(ctx)
@@ -338,7 +338,7 @@ func TestAWriteKeepsTheLeaseAsItWasRenewed(t *testing.T) {
 				b.await("op")
 
 				want := []string{"accepted", "First done", "Second done", "Third done", "operation succeeded"}
-				if diff := cmp.Diff(want, b.story("op")); diff != "" || first.runs()+second.runs()+third.runs() != 3 {
+				if diff := cmp.Diff(want, b.history("op")); diff != "" || first.runs()+second.runs()+third.runs() != 3 {
 					b.Errorf("ran %d, %d and %d times; timeline -want +got:\n%s", first.runs(), second.runs(), third.runs(), diff)
 				}
 			})
@@ -346,7 +346,7 @@ func TestAWriteKeepsTheLeaseAsItWasRenewed(t *testing.T) {
 	}
 }
 
-func TestOperationsOfOneInstanceTakeTurns(t *testing.T) {
+func TestOperationsOfOneInstanceRunInOrder(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		var (
 			mutex sync.Mutex
@@ -380,7 +380,7 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 		never := traced("Never")
 		running := &step{name: "Running", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			b.cancel(o.InstanceID)
-			time.Sleep(5 * time.Second) // the step is let finish
+			time.Sleep(5 * time.Second) // the step may finish
 
 			o.Data.Trace = append(o.Data.Trace, "Running")
 
@@ -396,12 +396,12 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"Running"}, b.trace(record)); diff != "" {
-			b.Errorf("what was done is kept for whoever cleans up: -want +got:\n%s", diff)
+			b.Errorf("the data is kept for the cleanup: -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestCancelIsSeenByTheNextWrite has the operation canceled so shortly before the end of a stage that no renewal tells of it.
+// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage, without a renewal in between.
 func TestCancelIsSeenByTheNextWrite(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		never := traced("Never")
@@ -420,7 +420,7 @@ func TestCancelIsSeenByTheNextWrite(t *testing.T) {
 	})
 }
 
-func TestCancelWakesAnOperationThatWaits(t *testing.T) {
+func TestCancelWakesAWaitingOperation(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.start(b.engine(b.store, stage("only", failing("Poll", func(int) (time.Duration, error) { return 5 * time.Minute, nil }))))
 		b.accept("op", "instance")
@@ -435,7 +435,7 @@ func TestCancelWakesAnOperationThatWaits(t *testing.T) {
 	})
 }
 
-func TestWaitingTakesNoWorker(t *testing.T) {
+func TestWaitingFreesTheWorker(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		config := process.DefaultConfig()
 		config.Workers = 1
@@ -488,7 +488,7 @@ func TestIntentIsStoredBeforeTheCall(t *testing.T) {
 
 			calls = append(calls, "call")
 			if len(calls) == 1 {
-				lost.cut(true) // the answer is never written
+				lost.cut(true) // the response is never stored
 			}
 
 			return o, 0, nil
@@ -513,7 +513,7 @@ func TestIntentIsStoredBeforeTheCall(t *testing.T) {
 	})
 }
 
-func TestStopHandsBackWhatRuns(t *testing.T) {
+func TestStopHandsBackOperations(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		begun, second := make(chan struct{}, 2), traced("Second")
 		hang := failing("Hang", nil)
@@ -551,13 +551,13 @@ func TestStopHandsBackWhatRuns(t *testing.T) {
 			b.Errorf("ended as %s", record.State)
 		}
 
-		if story := b.story("op"); !slices.Contains(story, "Hang handed back") {
-			b.Errorf("the timeline does not tell of it: %v", story)
+		if timeline := b.history("op"); !slices.Contains(timeline, "Hang handed back") {
+			b.Errorf("the timeline does not show it: %v", timeline)
 		}
 	})
 }
 
-func TestStopBeforeTheBeginIsNoError(t *testing.T) {
+func TestStopBeforeTheStart(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		ctx, stop := context.WithCancel(b.Context())
 		stop()
@@ -579,7 +579,7 @@ func TestUnregisteredKindIsAnErrorAtStart(t *testing.T) {
 		}
 
 		if err := engine.Run(b.Context()); err == nil {
-			b.Error("the engine runs beside operations that nobody carries")
+			b.Error("the engine starts although operations have no process")
 		}
 	})
 }

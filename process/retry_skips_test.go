@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestARetryLeavesOutWhatWasSkipped runs a stage again in which a step is stuck that an operator had left out.
-func TestARetryLeavesOutWhatWasSkipped(t *testing.T) {
+// TestRetryKeepsSkips retries a stage with a stuck step that an operator had skipped.
+func TestRetryKeepsSkips(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		stuck, broken := away("Stuck"), failing("Broken", func(run int) (time.Duration, error) {
 			if run == 1 {
@@ -42,13 +42,13 @@ func TestARetryLeavesOutWhatWasSkipped(t *testing.T) {
 
 		record := b.await("again")
 		if diff := cmp.Diff([]string{"Stuck"}, record.SkippedSteps); diff != "" || record.State != process.Succeeded || stuck.runs() != runs {
-			b.Errorf("ended as %s, the step ran %d times more; skipped -want +got:\n%s", record.State, stuck.runs()-runs, diff)
+			b.Errorf("ended as %s, the step ran %d more times; skipped -want +got:\n%s", record.State, stuck.runs()-runs, diff)
 		}
 	})
 }
 
-// TestASkipThatCameTooLateIsNotForgotten has the step end its operation while it is asked for that it be skipped.
-func TestASkipThatCameTooLateIsNotForgotten(t *testing.T) {
+// TestLateSkipAppliesToTheRetry requests the skip while the step fails the operation.
+func TestLateSkipAppliesToTheRetry(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		fatal := failing("Fatal", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time
@@ -75,7 +75,7 @@ func TestASkipThatCameTooLateIsNotForgotten(t *testing.T) {
 	})
 }
 
-func TestWhatARetryLeavesOut(t *testing.T) {
+func TestSkipsOfARetry(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		former process.Record

@@ -18,7 +18,7 @@ import (
 const saveTimeout = 10 * time.Second
 
 // errUncertain ends a run after a write that may or may not be stored. Another write could repeat timeline entries; the next claim
-// reads what was stored.
+// reads the stored row.
 var errUncertain = errors.New("an earlier write may or may not be stored")
 
 // fail ends the operation with the error.

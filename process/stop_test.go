@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// interrupted is a store whose engine is told to stop while a claim is under way: after the commit, before the answer.
+// interrupted is a store whose engine is stopped during a claim: after the commit, before the response.
 type interrupted struct {
 	process.Store
 
@@ -24,13 +24,13 @@ func (i interrupted) Claim(ctx context.Context, claim process.Claim) ([]process.
 	i.stop()
 
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // the answer does not reach who has left
+		return nil, ctx.Err() // the response is lost
 	}
 
 	return claimed, err
 }
 
-func TestWhatIsClaimedDuringAStopIsHandedBack(t *testing.T) {
+func TestClaimDuringAStopIsHandedBack(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.accept("one", "instance")
 
@@ -42,19 +42,19 @@ func TestWhatIsClaimedDuringAStopIsHandedBack(t *testing.T) {
 		}
 
 		if record := b.get("one"); record.Lease.Owner != "" || untouched.runs() != 0 {
-			b.Errorf("the operation is kept by %q after %d runs: others have to wait until the lease is over",
+			b.Errorf("the operation is still leased by %q after %d runs: other replicas have to wait for the lease to expire",
 				record.Lease.Owner, untouched.runs())
 		}
 
 		b.start(b.engine(b.store, stage("only", untouched)))
 
 		if record := b.await("one"); record.State != process.Succeeded {
-			b.Errorf("another replica ends it as %s", record.State)
+			b.Errorf("another replica ended it as %s", record.State)
 		}
 	})
 }
 
-// silentStore is a store that gives no answer for a while: each call of it ends with its context.
+// silentStore is a store that does not answer for a while: calls end with their context.
 type silentStore struct {
 	process.Store
 
@@ -93,7 +93,7 @@ func (s *silentStore) Save(ctx context.Context, progress process.Progress) (proc
 	return s.Store.Save(ctx, progress)
 }
 
-func TestAStopHasAnEndWhileTheStoreIsSilent(t *testing.T) {
+func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		took   time.Duration
@@ -105,7 +105,7 @@ func TestAStopHasAnEndWhileTheStoreIsSilent(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
-				const most = 25 * time.Second // what a service has for its stop
+				const most = 25 * time.Second // the time that a service has to stop
 
 				store := &silentStore{Store: b.store}
 				begun := make(chan struct{})
@@ -136,19 +136,19 @@ func TestAStopHasAnEndWhileTheStoreIsSilent(t *testing.T) {
 				b.start(b.engine(store, stage("only", work)))
 
 				if record := b.await("op"); record.State != process.Succeeded || work.runs() != 2 {
-					b.Errorf("%s: another replica ends it as %s after %d runs", c.reason, record.State, work.runs())
+					b.Errorf("%s: another replica ended it as %s after %d runs", c.reason, record.State, work.runs())
 				}
 			})
 		})
 	}
 }
 
-// TestAStepThatDoesNotStopKeepsNobodyFromGoingOn has a step that looks at no context. What it holds goes on elsewhere once the grace is over.
-func TestAStepThatDoesNotStopKeepsNobodyFromGoingOn(t *testing.T) {
+// TestStepThatIgnoresTheStop ignores its context: another replica continues the operation after the grace period.
+func TestStepThatIgnoresTheStop(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const (
 			deaf = time.Hour
-			// most is the grace and a lease, with a look for leases that ran out.
+			// most is the grace period and a lease, and a poll for expired leases.
 			most = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 
@@ -177,18 +177,18 @@ func TestAStepThatDoesNotStopKeepsNobodyFromGoingOn(t *testing.T) {
 
 		record := b.await("op")
 		if took := time.Since(stopping); record.State != process.Succeeded || took > most {
-			b.Errorf("another replica ends it as %s after %s, want within %s", record.State, took, most)
+			b.Errorf("another replica ended it as %s after %s, want within %s", record.State, took, most)
 		}
 
 		time.Sleep(2 * deaf)
 
 		if diff := cmp.Diff(record, b.get("op")); diff != "" || len(b.trace(record)) > 0 {
-			b.Errorf("what came too late is stored, -before +after:\n%s%v", diff, b.trace(record))
+			b.Errorf("a late result was stored: -before +after:\n%s%v", diff, b.trace(record))
 		}
 	})
 }
 
-// hangingClaims is a store that gives no answer to claims once it hangs.
+// hangingClaims is a store whose claims hang on demand.
 type hangingClaims struct {
 	process.Store
 
@@ -208,7 +208,7 @@ func (h *hangingClaims) Claim(ctx context.Context, claim process.Claim) ([]proce
 	return h.Store.Claim(ctx, claim)
 }
 
-func TestTheGraceBeginsWithTheStopHoweverLongAClaimTakes(t *testing.T) {
+func TestGraceStartsWithTheStop(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const grace = 15 * time.Second
 
@@ -231,11 +231,11 @@ func TestTheGraceBeginsWithTheStopHoweverLongAClaimTakes(t *testing.T) {
 		stop()
 
 		if took := time.Since(stopping); took != grace {
-			b.Errorf("the step was let run for %s, want %s", took, grace)
+			b.Errorf("the step ran for %s, want %s", took, grace)
 		}
 
 		if record := b.get("running"); record.Lease.Owner != "" || long.runs() != 1 {
-			b.Errorf("after %d runs the operation is kept by %q, want it handed back", long.runs(), record.Lease.Owner)
+			b.Errorf("after %d runs the operation is leased by %q, want it handed back", long.runs(), record.Lease.Owner)
 		}
 	})
 }

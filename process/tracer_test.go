@@ -15,7 +15,7 @@ import (
 
 type tracedKey struct{}
 
-// tracer writes down what it is told, and puts the name of the step into its context.
+// tracer records its calls and puts the name of the step into the context.
 type tracer struct{ diary }
 
 func (t *tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
@@ -29,7 +29,7 @@ func (t *tracer) Ended(record process.Record) {
 	t.write(record.ID + " of " + record.Trace + " " + string(record.State))
 }
 
-func TestTracerIsToldOfEachAttemptAndOfTheEnd(t *testing.T) {
+func TestTracer(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		told := &tracer{}
 

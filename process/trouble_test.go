@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// awayStore is a store that cannot be asked for work while it is away. It counts how often it is.
+// awayStore is a store that fails to find work during an outage. It counts the attempts.
 type awayStore struct {
 	process.Store
 
@@ -35,7 +35,7 @@ func (s *awayStore) Due(ctx context.Context, kinds []string, now time.Time) ([]p
 	return s.Store.Due(ctx, kinds, now)
 }
 
-func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
+func TestBackoffDuringAnOutage(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		store := &awayStore{Store: b.store}
 		store.away.Store(true)
@@ -43,14 +43,14 @@ func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
 		engine := b.engine(store, stage("only", traced("A")))
 		b.start(engine)
 
-		for range 600 { // a minute in which somebody orders all the time
+		for range 600 { // a minute of continuous requests
 			engine.Wake()
 			time.Sleep(100 * time.Millisecond)
 		}
 
-		// Pauses of 0.1 s and more, growing to between 2.5 s and 5 s: six until then, and some twenty after it.
+		// Pauses grow from 0.1 s to between 2.5 s and 5 s: six until then, and about twenty after that.
 		if asked := store.asked.Load(); asked < 10 || asked > 40 {
-			b.Errorf("in a minute without a database it was asked %d times, want 10 to 40", asked)
+			b.Errorf("in a minute without a database it was called %d times, want 10 to 40", asked)
 		}
 
 		b.accept("op", "instance")
@@ -61,12 +61,12 @@ func TestAStoreThatIsAwayIsAskedLessAndLess(t *testing.T) {
 		b.await("op")
 
 		if took := time.Since(back); took > 6*time.Second {
-			b.Errorf("that the store is back is noticed after %s, want 5s at most", took)
+			b.Errorf("the recovered store was noticed after %s, want 5s at most", took)
 		}
 	})
 }
 
-// awayAtFirst is a store that does not answer while the engine starts.
+// awayAtFirst is a store that fails while the engine starts.
 type awayAtFirst struct {
 	process.Store
 
@@ -81,7 +81,7 @@ func (s *awayAtFirst) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	return s.Store.UnfinishedKinds(ctx)
 }
 
-func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+func TestStartDuringAnOutage(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.accept("op", "instance")
 		b.start(b.engine(&awayAtFirst{Store: b.store}, stage("only", traced("A"))))
@@ -92,7 +92,7 @@ func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
+func TestFullDatabaseLosesNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		const count = 20
 
@@ -102,7 +102,7 @@ func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
 
 		storagetest.Fill(b, b.db)
 
-		// Each step adds to what is stored, so that the little room that is left does not do.
+		// Each step adds data, so that the remaining space does not suffice.
 		grows := &step{name: "Grows", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 			for range 500 {
 				operation.Data.Trace = append(operation.Data.Trace, "a line that needs room in the database")
@@ -122,7 +122,7 @@ func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
 		}
 
 		if ended == count {
-			b.Error("the database is not full: nothing is shown")
+			b.Error("the database was not full: the test proves nothing")
 		}
 
 		storagetest.Empty(b, b.db)
@@ -135,9 +135,9 @@ func TestAFullDatabaseDelaysAndLosesNothing(t *testing.T) {
 	})
 }
 
-// TestWorkGoesOnWhenPostgresIsBack cuts the line to PostgreSQL, then freezes it, while operations run. It runs on real time: a network
-// has no other.
-func TestWorkGoesOnWhenPostgresIsBack(t *testing.T) {
+// TestWorkResumesWhenPostgresIsBack cuts the connection to PostgreSQL, then freezes it, while operations run. It runs in real time, like the
+// network.
+func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 	db := storagetest.Open(t, config)
 
@@ -179,7 +179,7 @@ func TestWorkGoesOnWhenPostgresIsBack(t *testing.T) {
 	line.Cut()
 
 	if _, err := store.Get(t.Context(), db.Reader(), "op-0"); err == nil {
-		t.Error("the line is not cut: nothing is shown")
+		t.Error("the connection was not cut: the test proves nothing")
 	}
 
 	line.Mend()
@@ -191,7 +191,7 @@ func TestWorkGoesOnWhenPostgresIsBack(t *testing.T) {
 	defer cancel()
 
 	if err := db.Ping(silent); err == nil {
-		t.Error("the line is not frozen: nothing is shown")
+		t.Error("the connection was not frozen: the test proves nothing")
 	}
 
 	line.Thaw()

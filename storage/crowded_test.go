@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestTooManyConnections has others take all connections of the server.
+// TestTooManyConnections lets other clients take all connections of the server.
 func TestTooManyConnections(t *testing.T) {
 	server := postgrestest.Own(t, "max_connections=20")
 	db := storagetest.Open(t, server.Database(t))

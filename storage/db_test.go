@@ -90,7 +90,7 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-func TestWhatFollowsACommit(t *testing.T) {
+func TestAfterCommit(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -132,7 +132,7 @@ func TestWhatFollowsACommit(t *testing.T) {
 	})
 }
 
-// recovered returns the work's error, or what it panicked with.
+// recovered returns the work's error, or its panic.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -190,7 +190,7 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	const writers, each = 8, 10
 
-	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // a slow disk is not what it is about
+	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // the test does not depend on the speed of a disk
 	one := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 	other := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
@@ -206,7 +206,7 @@ func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 
 		running.Go(func() {
 			for range each {
-				// Read and write apart: only a lock from the beginning keeps them together.
+				// Separate read and write: only a lock from the start makes them atomic.
 				if err := db.InTx(t.Context(), func(tx storage.Tx) error {
 					value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`)
 					if err != nil {
@@ -235,7 +235,7 @@ func TestPasswordMayHoldAnything(t *testing.T) {
 	config.Password = `it's\ a "b" %zz@/?#`
 
 	db, err := storage.Open(t.Context(), config)
-	if err == nil { // a server that trusts everybody
+	if err == nil { // a server without authentication
 		err = db.Close()
 	}
 

@@ -10,13 +10,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// PreparedQuery is a statement as PostgreSQL got it.
+// PreparedQuery is a statement as sent to PostgreSQL.
 type PreparedQuery struct {
 	Text string
 	Args []driver.Value
 }
 
-// OpenRecording opens a PostgreSQL and tells of every statement that is sent to it.
+// OpenRecording opens a PostgreSQL database and reports every statement that is sent to it.
 func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
 	connector, err := pq.NewConnector(config.postgresDSN())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// writes are the ways in which a DB writes.
+// writes are the ways to write with a DB.
 func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"in a transaction": func(ctx context.Context) error {
@@ -24,7 +24,7 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestFailover has the server's name lead to a standby, until that takes over.
+// TestFailover directs the host name to a standby, until that is promoted.
 func TestFailover(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))
@@ -55,9 +55,9 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatOnlyReadAreGivenUp: a server may have sessions only read for a while, as when its disk is nearly full. Those that began
-// then would do so for as long as they are kept.
-func TestConnectionsThatOnlyReadAreGivenUp(t *testing.T) {
+// TestReadOnlyConnectionsAreDropped: a server may be read-only for a while, for example with a nearly full disk. Sessions from that time would
+// stay read-only.
+func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	config := postgrestest.Database(t)
 	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `
 
@@ -67,7 +67,7 @@ func TestConnectionsThatOnlyReadAreGivenUp(t *testing.T) {
 	db := storagetest.Open(t, config)
 	ways := writes(db)
 
-	delete(ways, "in a transaction") // it says that it writes, which overrules the setting
+	delete(ways, "in a transaction") // its transaction is declared read-write, which overrides the setting
 
 	for how, write := range ways {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestNoCallOutlivesItsContext calls a database that has gone dead without a word.
+// TestNoCallOutlivesItsContext calls a database that stops responding.
 func TestNoCallOutlivesItsContext(t *testing.T) {
 	const (
 		limit = 200 * time.Millisecond
-		// patience is far above the limit and the last words, also on a machine that stands still for a while, and far below what TCP takes.
+		// patience is far above the limit and the grace, also on a slow machine, and far below the timeouts of TCP.
 		patience = 30 * time.Second
 	)
 
@@ -95,7 +95,7 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsTooSlowIsToldAsSuch(t *testing.T) {
+func TestSlowDatabaseIsUnavailable(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -112,13 +112,13 @@ func TestADatabaseThatIsTooSlowIsToldAsSuch(t *testing.T) {
 	}
 }
 
-// TestTransactionOfAFrozenReplicaIsEnded: its locks would keep others from taking over.
+// TestTransactionOfAFrozenReplicaIsEnded: its locks would block the replicas that take over.
 func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 	config := postgrestest.Database(t)
 	frozen, other := storagetest.Open(t, config), storagetest.Open(t, config)
 	execute(t, frozen, createCounter, zero)
 
-	// The server ends the transaction after five seconds, or a busy one somewhat later.
+	// The server ends the transaction after five seconds, or somewhat later if it is busy.
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
@@ -127,7 +127,7 @@ func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 			return err
 		}
 
-		// The first replica does nothing while the second waits for the row.
+		// The first replica is idle while the second waits for the row.
 		if err := other.InTx(patient, func(tx storage.Tx) error { return add(patient, tx) }); err != nil {
 			t.Errorf("the other replica does not get the row: %v", err)
 		}

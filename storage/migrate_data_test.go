@@ -30,7 +30,7 @@ import (
 type set struct {
 	name   string
 	folder string
-	// keys are its tables with what their rows are sorted by.
+	// keys are the sort columns of its tables.
 	keys map[string]string
 }
 
@@ -44,8 +44,8 @@ func sets() []set {
 
 func (s set) files() fs.FS { return os.DirFS(filepath.Join(s.folder, "migrations")) }
 
-// TestDataOutlivesEveryMigration goes with rows of version 1 to the newest version, has the stores read them, and goes back.
-func TestDataOutlivesEveryMigration(t *testing.T) {
+// TestDataSurvivesEveryMigration migrates rows of version 1 to the newest version, reads them with the stores, and migrates back.
+func TestDataSurvivesEveryMigration(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		keys := storagetest.Keys(t)
 
@@ -68,7 +68,7 @@ func TestDataOutlivesEveryMigration(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(before, contents(t, db)); diff != "" {
-				t.Errorf("back at version 1 the rows are not what they were: -want +got\n%s", diff)
+				t.Errorf("back at version 1 the rows have changed: -want +got\n%s", diff)
 			}
 		}
 	})
@@ -96,7 +96,7 @@ func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	}
 }
 
-// contents are all rows of all tables.
+// contents returns all rows of all tables.
 func contents(t *testing.T, db *storage.DB) map[string][]map[string]any {
 	t.Helper()
 
@@ -167,7 +167,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	return all
 }
 
-// readVersion1 checks what the services read of the rows of version 1.
+// readVersion1 checks the reads of the rows of version 1.
 func readVersion1(t *testing.T, all stores) {
 	t.Helper()
 
@@ -239,7 +239,7 @@ func readVersion1(t *testing.T, all stores) {
 	claimable(ctx, t, all, minute(60, 0))
 }
 
-// claimable checks that the engine goes on where version 1 stopped, and takes that back.
+// claimable checks that an engine can resume the operation of version 1, and rolls that back.
 func claimable(ctx context.Context, t *testing.T, all stores, at time.Time) {
 	t.Helper()
 

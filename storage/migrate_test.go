@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// eachConfig runs the test with a new database of each kind that nobody has opened yet.
+// eachConfig runs the test with a new database of each driver that was never opened.
 func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Helper()
 
@@ -30,7 +30,7 @@ func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.Database(t)) })
 }
 
-// migrations are files with a statement up and one down each.
+// migrations returns files with one statement up and one down each.
 func migrations(statements ...[2]string) fs.FS {
 	files := fstest.MapFS{}
 
@@ -63,7 +63,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 
 		for _, db := range opened {
 			running.Go(func() {
-				// One after the other, as services open their stores.
+				// One after the other, like the services.
 				for _, set := range []string{"one", "two"} {
 					steps := migrations([2]string{"CREATE TABLE " + set + " (value BIGINT)", "DROP TABLE " + set})
 					if err := db.Migrate(t.Context(), set, steps); err != nil {
@@ -86,7 +86,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	})
 }
 
-func TestMigrationThatFailedIsTriedAgain(t *testing.T) {
+func TestFailedMigrationIsRetried(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		db := storagetest.Open(t, config)
 		broken := [2]string{"INSERT INTO counter VALUES (1), (NULL)", "DELETE FROM counter"}
@@ -128,7 +128,7 @@ func TestOlderReplicaLeavesNewerTablesAlone(t *testing.T) {
 	})
 }
 
-func TestEveryMigrationGoesDownAndUpAgain(t *testing.T) {
+func TestEveryMigrationIsReversible(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		db := storagetest.Open(t, config)
 		before := tables(t, db)
@@ -151,7 +151,7 @@ func TestEveryMigrationGoesDownAndUpAgain(t *testing.T) {
 	})
 }
 
-// tables lists the tables that are there.
+// tables lists the existing tables.
 func tables(t *testing.T, db *storage.DB) []string {
 	t.Helper()
 
@@ -168,7 +168,7 @@ func tables(t *testing.T, db *storage.DB) []string {
 	return found
 }
 
-// goTo brings a set from wherever it is to a version.
+// goTo migrates a set up or down to a version.
 func goTo(t *testing.T, config storage.Config, set string, files fs.FS, version int64) {
 	t.Helper()
 
@@ -201,7 +201,7 @@ func goTo(t *testing.T, config storage.Config, set string, files fs.FS, version 
 	}
 }
 
-// dsn is how the drivers connect to the database.
+// dsn returns the connection string of the database.
 func dsn(config storage.Config) string {
 	if config.Driver == storage.DriverSQLite {
 		return config.Path

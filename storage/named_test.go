@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// labelled is a row and more.
+// labelled is a row with an additional field.
 type labelled struct {
 	pair
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// listen runs a notifier until the test ends and tells when it wakes.
+// listen runs a notifier until the test ends and returns a channel of its wake-ups.
 func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-chan struct{}) {
 	t.Helper()
 
@@ -23,7 +23,7 @@ func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-c
 		ended <- notifier.Run(ctx, func() {
 			select {
 			case wakes <- struct{}{}:
-			default: // told already
+			default: // a wake-up is pending already
 			}
 		})
 	}()
@@ -39,12 +39,12 @@ func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-c
 	return notifier, wakes
 }
 
-func TestNoticeWakesTheOtherReplica(t *testing.T) {
+func TestNotificationWakesTheOtherReplica(t *testing.T) {
 	config := postgrestest.Database(t)
 	notifier, _ := listen(t, storagetest.Open(t, config))
 	_, woken := listen(t, storagetest.Open(t, config))
 
-	again := time.NewTicker(50 * time.Millisecond) // a notice before the other one listens is lost
+	again := time.NewTicker(50 * time.Millisecond) // a notification before the other replica listens is lost
 	defer again.Stop()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -63,7 +63,7 @@ func TestNoticeWakesTheOtherReplica(t *testing.T) {
 	}
 }
 
-func TestSQLiteHasNobodyToNotify(t *testing.T) {
+func TestNotifierWithSQLite(t *testing.T) {
 	notifier, woken := listen(t, storagetest.SQLite(t))
 
 	for range 3 {

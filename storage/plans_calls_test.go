@@ -23,7 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// stores are all that there are, in one database.
+// stores has all stores, in one database.
 type stores struct {
 	db         *storage.DB
 	keys       *secret.Keyring
@@ -44,8 +44,8 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls are all methods of all stores. Envelopes of the filled rows cannot be opened: reads of one row end with an error after their
-// statement, which calls that need more pass by.
+// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened: reads of one row fail after their
+// statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
@@ -56,7 +56,7 @@ func (s stores) calls() map[string]call {
 	return all
 }
 
-// begin adds an instance together with its first operation.
+// begin adds an instance with its first operation.
 func (s stores) begin(id string) call {
 	return func(ctx context.Context) error {
 		insertion, err := s.instances.Insertion(environment.Instance{ID: id, ShootName: id, CreatedAt: filledAt, UpdatedAt: filledAt})
@@ -157,7 +157,7 @@ func (s stores) operationCalls() map[string]call {
 	}
 }
 
-// engineCalls are what an engine does again and again.
+// engineCalls returns the periodic calls of an engine.
 func (s stores) engineCalls() map[string]call {
 	return map[string]call{
 		"operations.QueueDepths": func(ctx context.Context) error {
@@ -209,7 +209,7 @@ func (s stores) engineCalls() map[string]call {
 	}
 }
 
-// hurried is a clock whose pauses take no time.
+// hurried is a clock without pauses.
 type hurried struct{ clock.RealClock }
 
 func (h hurried) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
@@ -267,7 +267,7 @@ func (s stores) instanceCalls() map[string]call {
 		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Hold(ctx, tx, process.Record{ID: "p10"}, known, filledAt)
 			if errors.Is(err, storage.ErrNotFound) {
-				return nil // it is under no lease
+				return nil // it has no lease
 			}
 
 			return err

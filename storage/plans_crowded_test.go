@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fewRows is how many rows and entries of indexes a statement may read where it concerns 60 operations at most.
+// fewRows is how many rows and index entries a statement for at most 60 operations may read.
 const fewRows = 500
 
 // readsMuch lists the calls that may read more of a crowded table, with the reason.
@@ -26,11 +26,11 @@ func readsMuch() map[string]string {
 	}
 }
 
-// crowdedCalls are what the engine does all the time, and what requests and events do to one operation.
+// crowdedCalls returns the periodic calls of the engine, and the calls for one operation by requests and events.
 func (s stores) crowdedCalls() map[string]call {
 	calls := s.operationCalls()
 	maps.Copy(calls, s.engineCalls())
-	delete(calls, "keyrotation.Rotate") // it reads all rows, once for each new key
+	delete(calls, "keyrotation.Rotate") // it reads all rows once for each new key
 
 	calls["operations.Claim blocked"] = s.claim(process.Due{Kind: "blocked", Pending: true})
 	calls["operations.ExpirePending none"] = s.expire(filledAt.AddDate(-10, 0, 0))
@@ -49,10 +49,10 @@ func (s stores) due(at time.Time, kinds ...string) call {
 	}
 }
 
-// TestStatementsOfTheEngineReadLittleWhereNearlyAllWaits runs what the engine does where most of a hundred thousand operations have not
-// ended. A plan that reads all of these is found by what it reads: it needs no sequential scan. Statements stay prepared, so both
-// plans are tried between which PostgreSQL chooses: that for these arguments and that for any.
-func TestStatementsOfTheEngineReadLittleWhereNearlyAllWaits(t *testing.T) {
+// TestEngineReadsLittleOfACrowdedTable runs the engine's calls with a hundred thousand operations, most of them unfinished. It counts the rows
+// that a plan reads, because an index scan may read all of them, too. Statements stay prepared, so it tries both plans between which
+// PostgreSQL chooses: the custom and the generic one.
+func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	large := openLarge(t, crowdedTables())
 	calls := large.crowdedCalls()
 
@@ -60,7 +60,7 @@ func TestStatementsOfTheEngineReadLittleWhereNearlyAllWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			statements := large.sentBy(t, calls[name])
 			if _, excused := readsMuch()[name]; excused {
-				return // that it comes to its end is all that is asked of it
+				return // it only has to return
 			}
 
 			for _, statement := range statements {
@@ -76,7 +76,7 @@ func TestStatementsOfTheEngineReadLittleWhereNearlyAllWaits(t *testing.T) {
 	}
 }
 
-// run runs a statement once more, without what the call has added, and takes back what it did.
+// run runs a statement again, without the rows that the call has added, and rolls it back.
 func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery) node {
 	t.Helper()
 
@@ -88,7 +88,7 @@ func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery)
 	return p.explain(t, "ANALYZE, TIMING OFF", execute)
 }
 
-// read is how many rows and entries of indexes the plan has read, whether it used them or not.
+// read returns how many rows and index entries the plan has read, used or not.
 func (n node) read() int {
 	rows := 0.0
 	if n.Table != "" || n.Index != "" {
@@ -103,7 +103,7 @@ func (n node) read() int {
 	return total
 }
 
-// large is a large database, which tells of what is sent to it.
+// large is a large database that records its statements.
 type large struct {
 	stores
 

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// manyInstances are there, goneInstances were deleted. Each has one operation that made it, the deleted ones have another.
+	// manyInstances exist, goneInstances were deleted. Each has the operation that created it, the deleted ones have another.
 	manyInstances = 100_000
 	goneInstances = 10_000
 )
 
-// filledAt is the present of the rows.
+// filledAt is the current time of the rows.
 var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fillTables are rows of both services, as a landscape has them after some years and in a bad hour: most instances are ready, ten
-// thousand are being made, a few have failed, the deleted ones left their operations. Envelopes are as long as real ones and cannot be opened.
+// fillTables inserts rows of both services, as in a large installation with many pending requests: most instances are ready, ten thousand are
+// being created, a few have failed, the deleted ones left their operations. Envelopes have the real length and cannot be opened.
 func fillTables() []string {
 	return []string{
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
@@ -44,8 +44,8 @@ func fillTables() []string {
 	}
 }
 
-// crowdedTables are the engine's rows in its worst hour: nearly all operations wait, half of them for their turn, half for the world
-// outside, and every third of these has another operation waiting behind it.
+// crowdedTables inserts nearly only unfinished operations: half of them are pending, half wait for an upstream, and every third of these has
+// another operation queued behind it.
 func crowdedTables() []string {
 	return []string{
 		sources(`WHEN i % 100 < 25 THEN 'in progress' WHEN i % 100 < 98 THEN 'pending' WHEN i % 100 = 98 THEN 'canceling' ELSE 'succeeded'`,
@@ -56,7 +56,7 @@ func crowdedTables() []string {
 	}
 }
 
-// sources is a row for each of what is filled in, in one of the states. Those that are held, and in progress, are under a lease.
+// sources returns a row for each operation, in one of the states. Held operations in progress have a lease.
 func sources(states, held string) string {
 	return `CREATE TEMPORARY TABLE sources AS SELECT i, state, ` + held + ` AS held,
 			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
@@ -70,7 +70,7 @@ const (
 		SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`
 )
 
-// operationsOf inserts an operation for each source that is chosen. One in seven of those under way is due, the others wait for a year.
+// operationsOf inserts an operation for each selected source. One in seven of the active ones is due, the others wait for a year.
 func operationsOf(instance, id, kind, state, chosen string) string {
 	return `INSERT INTO operations (instance_id, position, id, kind, state, tenant, turn, predecessor_id, description, problem_message,
 			problem_reason, problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
@@ -83,7 +83,7 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 		FROM (SELECT i, at, envelope, ` + state + ` AS state, held FROM sources WHERE ` + chosen + `) AS chosen`
 }
 
-// fill fills the tables and tells the planner of it.
+// fill fills the tables and updates the statistics of the planner.
 func fill(t *testing.T, db *storage.DB, statements []string) {
 	t.Helper()
 

@@ -8,10 +8,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// page is a full page of the operator API and one more.
+// page is the size of a page of the operator API plus one.
 const page = 101
 
-// listCalls are the lists with each of their filters, with a value that many rows have and one that none has.
+// listCalls returns the lists with each filter, with a frequent and an absent value.
 func (s stores) listCalls() map[string]call {
 	calls := map[string]call{}
 

@@ -28,9 +28,9 @@ import (
 // mayRead lists the calls that may read a whole table, with the reason.
 func mayRead() map[string]string {
 	const (
-		nearlyAll = "it counts nearly every row, and only who asks for the total has it counted"
-		few       = "kinds, plans and regions are few: an index of each costs every acceptance, and saves a total that is seldom asked for"
-		none      = "nothing has the value: a list of it is looked for once, and takes less than a tenth of a second"
+		nearlyAll = "it counts nearly every row, and only on request"
+		few       = "kinds, plans and regions are few: an index slows down every acceptance, and totals are rarely requested"
+		none      = "the value is absent: such a list is rare and takes less than 0.1 s"
 	)
 
 	return map[string]string{
@@ -53,9 +53,9 @@ func mayRead() map[string]string {
 	}
 }
 
-// TestEveryStatementHasItsIndex runs every method of the stores on a large PostgreSQL, takes down the statements that it sends, and
-// asks for their plans: none reads a table from its beginning to its end.
-func TestEveryStatementHasItsIndex(t *testing.T) {
+// TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records its statements, and explains them: none
+// scans a whole table.
+func TestEveryStatementUsesAnIndex(t *testing.T) {
 	large := openLarge(t, fillTables())
 	calls := large.calls()
 
@@ -72,7 +72,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 			for _, statement := range statements {
 				tables := large.planner.readWhole(t, statement)
 				if _, excused := mayRead()[name]; len(tables) > 0 && !excused {
-					t.Errorf("it reads %s from beginning to end:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
+					t.Errorf("it scans %s:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestEveryStatementHasItsIndex(t *testing.T) {
 	})
 }
 
-// openLarge opens a PostgreSQL that is filled.
+// openLarge opens a filled PostgreSQL database.
 func openLarge(t *testing.T, filling []string) large {
 	t.Helper()
 
@@ -106,7 +106,7 @@ func openLarge(t *testing.T, filling []string) large {
 	return large{stores: stores, planner: openPlanner(t, config), sent: &sent}
 }
 
-// listStatements is how many statements read a list, 0 for what is none.
+// listStatements returns the number of statements of a list, or 0.
 func listStatements(name string) int {
 	switch {
 	case strings.HasPrefix(name, "auditlog.List "):
@@ -118,7 +118,7 @@ func listStatements(name string) int {
 	}
 }
 
-// different leaves out what was sent before with other arguments.
+// different removes statements that differ in their arguments only.
 func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	seen := map[string]bool{}
 
@@ -130,7 +130,7 @@ func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	})
 }
 
-// everyMethod fails the test for methods that no call stands for.
+// everyMethod fails the test for methods without a call.
 func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
 	t.Helper()
 
@@ -150,7 +150,7 @@ func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.
 	}
 }
 
-// planner is a connection on which plans are asked for.
+// planner is a connection for EXPLAIN.
 type planner struct{ *sqlx.Conn }
 
 func openPlanner(t *testing.T, config storage.Config) planner {
@@ -168,10 +168,10 @@ func openPlanner(t *testing.T, config storage.Config) planner {
 	return planner{conn}
 }
 
-// uses is after how many uses PostgreSQL has decided whether a prepared statement is planned for its arguments or for any.
+// uses is the number of executions after which PostgreSQL has chosen between the custom and the generic plan.
 const uses = 7
 
-// readWhole lists the tables that a statement reads from beginning to end: at its first use, or later, when it stays prepared.
+// readWhole lists the tables that a statement scans, at its first execution or later, when it stays prepared.
 func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []string {
 	t.Helper()
 
@@ -217,7 +217,7 @@ func (p planner) exec(t *testing.T, statements ...string) {
 	}
 }
 
-// explain returns the plan of what is prepared.
+// explain returns the plan of a prepared statement.
 func (p planner) explain(t *testing.T, options, execute string) node {
 	t.Helper()
 
@@ -241,7 +241,7 @@ type node struct {
 	Index string `json:"Index Name"`
 	Plans []node
 
-	// What it has read, where it was run: each of its loops returned Rows and passed by the others.
+	// The rows that it has read if it was run: each loop returned Rows and discarded the others.
 	Rows      float64 `json:"Actual Rows"`
 	Removed   float64 `json:"Rows Removed by Filter"`
 	Rechecked float64 `json:"Rows Removed by Index Recheck"`

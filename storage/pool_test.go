@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestConnectionsAreGivenInTheOrderInWhichTheyAreAskedFor has many wait for the one connection of SQLite that writes.
-func TestConnectionsAreGivenInTheOrderInWhichTheyAreAskedFor(t *testing.T) {
+// TestConnectionsAreGivenInOrder queues many callers for the writing connection of SQLite.
+func TestConnectionsAreGivenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 
 	synctest.Test(t, func(t *testing.T) {

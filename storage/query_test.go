@@ -55,7 +55,7 @@ func TestIsDuplicate(t *testing.T) {
 	}
 }
 
-func TestQueriesOfOneFormOnBothDatabases(t *testing.T) {
+func TestQueries(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		ctx := t.Context()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestRootCertificate has a server show its certificate as PostgreSQL does, and go away after it.
+// TestRootCertificate connects to a server that presents a certificate like PostgreSQL and then hangs up.
 func TestRootCertificate(t *testing.T) {
 	known := httptest.NewTLSServer(nil)
 	defer known.Close()
@@ -56,7 +56,7 @@ func TestRootCertificate(t *testing.T) {
 	}
 }
 
-// showCertificate answers one client's wish for TLS, and tells how that went.
+// showCertificate accepts one TLS connection and returns its result.
 func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan error) {
 	t.Helper()
 
@@ -93,7 +93,7 @@ func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan 
 
 		secured := tls.Server(connection, config)
 
-		// With TLS 1.3 only what comes after the handshake tells whether the client trusts the server.
+		// With TLS 1.3 the server learns only after the handshake whether the client trusts it.
 		err = secured.HandshakeContext(context.WithoutCancel(t.Context()))
 		if err == nil {
 			_, err = io.ReadFull(secured, wish)

@@ -20,27 +20,27 @@ var (
 	errGone = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
-// world is all that the steps reach. Its faults are what calls answer, by their names; an account that is made or removed with a fault
-// is made or removed all the same.
-type world struct {
+// fixture has the dependencies of the steps. Its faults are the errors of calls, by their names; an account is created or removed in spite of
+// a fault.
+type fixture struct {
 	calls []string
-	// account says that it is in the runtime, access that the row has credentials.
+	// account reports that the account exists, access that the row has credentials.
 	account, access bool
-	// unwanted says that the binding is gone or is to go, from the call on that it names.
+	// unwanted names the call from which on the binding is gone or being removed.
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error
-	// granting, if set, is called while an account is made.
+	// granting, if set, is called while an account is created.
 	granting func()
 }
 
-func (w *world) call(name string) error {
+func (w *fixture) call(name string) error {
 	w.calls = append(w.calls, name)
 
 	return w.faults[name]
 }
 
-func (w *world) wanted(call string) bool {
+func (w *fixture) wanted(call string) bool {
 	if w.unwanted == call {
 		w.unwanted = "always"
 	}
@@ -48,7 +48,7 @@ func (w *world) wanted(call string) bool {
 	return w.unwanted != "always"
 }
 
-func (w *world) Grant(context.Context, environment.Instance, environment.Binding) (environment.Access, error) {
+func (w *fixture) Grant(context.Context, environment.Instance, environment.Binding) (environment.Access, error) {
 	w.account = true
 
 	if w.granting != nil {
@@ -58,17 +58,17 @@ func (w *world) Grant(context.Context, environment.Instance, environment.Binding
 	return environment.Access{Kubeconfig: "kubeconfig"}, w.call("grant")
 }
 
-func (w *world) Revoke(context.Context, environment.Instance, environment.Binding) error {
+func (w *fixture) Revoke(context.Context, environment.Instance, environment.Binding) error {
 	w.account = false
 
 	return w.call("revoke")
 }
 
-func (w *world) Find(_ context.Context, id string) (environment.Instance, error) {
+func (w *fixture) Find(_ context.Context, id string) (environment.Instance, error) {
 	return w.instances[id], w.call("find")
 }
 
-func (w *world) WantsBinding(ctx context.Context, _ string) (bool, error) {
+func (w *fixture) WantsBinding(ctx context.Context, _ string) (bool, error) {
 	err := w.call("wants")
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -77,7 +77,7 @@ func (w *world) WantsBinding(ctx context.Context, _ string) (bool, error) {
 	return w.wanted("wants"), err
 }
 
-func (w *world) SaveAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
+func (w *fixture) SaveAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
 	err := w.call("keep")
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -89,10 +89,10 @@ func (w *world) SaveAccess(ctx context.Context, _ string, _ environment.Access) 
 	return w.access, err
 }
 
-func (w *world) RemoveBinding(context.Context, string) error { return w.call("remove") }
+func (w *fixture) RemoveBinding(context.Context, string) error { return w.call("remove") }
 
-// carry runs the process from its first step to its last, or to its first error.
-func (w *world) carry(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
+// execute runs the steps of the process up to the first error.
+func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
 	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
 		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},
 		Binding:  environment.Binding{ID: "b1", InstanceID: "instance", RuntimeID: "runtime"},
@@ -147,9 +147,9 @@ func TestBind(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &world{unwanted: c.unwanted, faults: c.faults}
+			w := &fixture{unwanted: c.unwanted, faults: c.faults}
 
-			_, err := w.carry(t.Context(), binding.Bind)
+			_, err := w.execute(t.Context(), binding.Bind)
 			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {
 				t.Errorf("want kind %q, got %v", c.want, err)
 			}
@@ -161,13 +161,13 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestALostLeaseLeavesNoAccount ends the run's context while the account is made: another replica has the operation, and the binding may
-// have been removed meanwhile.
+// TestALostLeaseLeavesNoAccount ends the context of the run while the account is created: another replica has the operation, and the binding
+// may have been removed.
 func TestALostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
-	w := &world{unwanted: "keep", granting: lose}
+	w := &fixture{unwanted: "keep", granting: lose}
 
-	if _, err := w.carry(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
+	if _, err := w.execute(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
 		t.Errorf("account %t, %v, %v", w.account, w.calls, err)
 	}
 }
@@ -194,9 +194,9 @@ func TestUnbind(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &world{account: true, instances: c.instances, faults: c.faults}
+			w := &fixture{account: true, instances: c.instances, faults: c.faults}
 
-			_, err := w.carry(t.Context(), binding.Unbind)
+			_, err := w.execute(t.Context(), binding.Unbind)
 			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {
 				t.Errorf("want kind %q, got %v", c.want, err)
 			}

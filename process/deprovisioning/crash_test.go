@@ -8,9 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// carry carries a removal to its end as the engine does, stage by stage, and returns the calls that it took. A replica that dies
-// forgets what it did since the stage began; one that lives keeps it.
-func carry(t *testing.T, w *world, data environment.Data, dies bool) {
+// execute runs a removal like the engine, stage by stage, and returns the number of calls. A replica that dies loses the changes since the
+// start of the stage; a living one keeps them.
+func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 
 	const enough = 10
@@ -48,7 +48,7 @@ func carry(t *testing.T, w *world, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime has each call of a removal go wrong in turn: before it arrives, or with its answer lost.
+// TestNoCrashLeavesARuntime injects a fault into each call of a removal in turn: the call or its response is lost.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}
@@ -68,8 +68,8 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			begin := func(broken int) *world {
-				w := newWorld(c.past)
+			begin := func(broken int) *fixture {
+				w := newFixture(c.past)
 				w.broken = broken
 
 				if c.arrived {
@@ -80,14 +80,14 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 			}
 
 			whole := begin(0)
-			carry(t, whole, environment.Data{Instance: instance()}, false)
+			execute(t, whole, environment.Data{Instance: instance()}, false)
 
 			for broken := range len(whole.calls) + 1 {
 				for _, mode := range []struct{ unsent, dies bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 					w := begin(broken)
 					w.unsent = mode.unsent
 
-					carry(t, w, environment.Data{Instance: instance()}, mode.dies)
+					execute(t, w, environment.Data{Instance: instance()}, mode.dies)
 
 					story := fmt.Sprintf("%s: call %d of %v goes wrong, unsent %t, replica dies %t: %v",
 						c.reason, broken, whole.calls, mode.unsent, mode.dies, w.calls)

@@ -28,44 +28,44 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the answer was lost")
 
-// runtimeOrder is an order that the world received.
+// runtimeOrder is a received order.
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
 }
 
-// world is all that the steps reach: a Provisioner, which knows orders and removals by their keys as ours does, and the rows of the
-// broker. One of the calls to it can go wrong.
-type world struct {
-	past environment.Data // what the provisioning knew when it ended
+// fixture has the dependencies of the steps: a Provisioner with idempotency keys, and the rows of the broker. A fault can be injected into one
+// of the calls.
+type fixture struct {
+	past environment.Data // the data of the provisioning
 
 	runtimes map[string]string // the runtimes that exist, by the key of their order
-	orders   map[string]bool   // every key that was ever ordered with
+	orders   map[string]bool   // the keys of all orders
 	removals map[string]string // the Provisioner's operations, by the runtime that they remove
 	recorded string            // the runtime in the instance's row
 	rows     int               // rows of the instance
-	// suspended says that the instance's row has no runtime any more, with the change that came with that.
+	// suspended reports that the instance's row has no runtime any more, with the change of the suspension.
 	suspended bool
 	change    *environment.Update
 
 	calls []string
-	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
+	// broken is the number of the call with the fault, counted from 1: its response is lost, or, if unsent, the call itself.
 	broken int
 	unsent bool
 
-	// provision and deprovision, if set, are what the Provisioner answers.
+	// provision and deprovision, if set, are the errors of the Provisioner.
 	provision, deprovision error
 	order                  runtimeOrder
 	callers                []provisionerclient.Caller
 }
 
-// newWorld has an instance whose provisioning left the data behind.
-func newWorld(past environment.Data) *world {
-	return &world{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
+// newFixture returns a fixture whose provisioning has the given data.
+func newFixture(past environment.Data) *fixture {
+	return &fixture{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
 }
 
-// call does what a call does, unless it goes wrong.
-func (w *world) call(name string, effect func()) error {
+// call makes a call, with or without the fault.
+func (w *fixture) call(name string, effect func()) error {
 	w.calls = append(w.calls, name)
 
 	wrong := len(w.calls) == w.broken
@@ -80,7 +80,7 @@ func (w *world) call(name string, effect func()) error {
 	return nil
 }
 
-func (w *world) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
+func (w *fixture) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 ) (provisionerclient.Operation, error) {
 	if err := provisionerclient.CheckOrder(instance); err != nil {
 		return provisionerclient.Operation{}, err
@@ -102,7 +102,7 @@ func (w *world) OrderRuntime(_ context.Context, caller provisionerclient.Caller,
 	return provisionerclient.Operation{ID: "creation-of-" + runtimeID, RuntimeID: runtimeID}, err
 }
 
-func (w *world) DeprovisionRuntime(_ context.Context, caller provisionerclient.Caller, runtimeID string) (string, error) {
+func (w *fixture) DeprovisionRuntime(_ context.Context, caller provisionerclient.Caller, runtimeID string) (string, error) {
 	w.callers = append(w.callers, caller)
 
 	if w.deprovision != nil {
@@ -114,8 +114,8 @@ func (w *world) DeprovisionRuntime(_ context.Context, caller provisionerclient.C
 	return "removal-of-" + runtimeID, err
 }
 
-// OperationStatus tells that a removal is in progress when it is asked for the first time, and that it is done afterwards.
-func (w *world) OperationStatus(_ context.Context, _, operationID string) (provisionerclient.Operation, error) {
+// OperationStatus returns a removal as in progress once, and as done afterwards.
+func (w *fixture) OperationStatus(_ context.Context, _, operationID string) (provisionerclient.Operation, error) {
 	status := provisionerclient.Operation{ID: operationID, State: provisionerclient.StateInProgress}
 
 	err := w.call("status", func() {
@@ -133,36 +133,36 @@ func (w *world) OperationStatus(_ context.Context, _, operationID string) (provi
 	return status, err
 }
 
-func (w *world) SetRuntime(_ context.Context, _ process.Record, _ environment.Instance, runtimeID string) error {
+func (w *fixture) SetRuntime(_ context.Context, _ process.Record, _ environment.Instance, runtimeID string) error {
 	return w.call("record", func() { w.recorded = runtimeID })
 }
 
-func (w *world) Delete(context.Context, process.Record, environment.Instance) error {
+func (w *fixture) Delete(context.Context, process.Record, environment.Instance) error {
 	return w.call("delete", func() { w.rows = 0 })
 }
 
-func (w *world) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Update) error {
+func (w *fixture) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Update) error {
 	return w.call("suspend", func() { w.suspended, w.change = true, change })
 }
 
-func (w *world) LastProvisioning(context.Context, string) (environment.Data, error) {
+func (w *fixture) LastProvisioning(context.Context, string) (environment.Data, error) {
 	return w.past, w.call("past", func() {})
 }
 
-func (w *world) waiter() provisionerwait.Waiter {
+func (w *fixture) waiter() provisionerwait.Waiter {
 	return provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}
 }
 
-func (w *world) process() process.Process[environment.Data] {
+func (w *fixture) process() process.Process[environment.Data] {
 	return Process(Options{
 		Provisioner: w, Instances: w, Provisionings: w, Waiter: w.waiter(),
 		Kind: ours, Limit: 24 * time.Hour,
 	})
 }
 
-// instance is the instance as it was accepted: without a runtime.
+// instance returns the accepted instance, without a runtime.
 func instance() environment.Instance {
 	return environment.Instance{
 		ID: instanceID, GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "aws", Region: "eu-central-1",
@@ -173,7 +173,7 @@ func instance() environment.Instance {
 	}
 }
 
-// withRuntime is the instance with a runtime.
+// withRuntime returns the instance with a runtime.
 func withRuntime(id string) environment.Instance {
 	known := instance()
 	known.RuntimeID = id
@@ -185,7 +185,7 @@ func newOperation(data environment.Data) Operation {
 	return process.NewOperation(process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}, data, began)
 }
 
-// stored returns the data as it is read back from the operation's row.
+// stored returns the data as read back from the operation's row.
 func stored(t *testing.T, data environment.Data) environment.Data {
 	t.Helper()
 
@@ -221,7 +221,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	return after
 }
 
-// ours is our Provisioner.
+// ours is the kind of our Provisioner.
 func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 
 func kindOf(former, unknown bool) func() provisionerclient.Kind {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestEachStepIsAStage(t *testing.T) {
-	process := newWorld(environment.Data{}).process()
+	process := newFixture(environment.Data{}).process()
 	if err := process.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -25,7 +25,7 @@ func TestEachStepIsAStage(t *testing.T) {
 	}
 }
 
-func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
+func TestStartTakesOverTheProvisioning(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		instance environment.Instance
@@ -60,7 +60,7 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			step := start(newWorld(c.past))
+			step := start(newFixture(c.past))
 			first := done(t, step, newOperation(environment.Data{Instance: c.instance}))
 			again := done(t, step, newOperation(stored(t, first.Data)))
 
@@ -72,7 +72,7 @@ func TestInitStepTakesOverWhatTheProvisioningKnew(t *testing.T) {
 		})
 	}
 
-	if _, _, err := run(t, start(&world{broken: 1}), newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
+	if _, _, err := run(t, start(&fixture{broken: 1}), newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
 		t.Errorf("a database that is away gives %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestRemoveRuntime(t *testing.T) {
 		unknown     bool
 		former      bool
 		wantCalls   []string
-		wantRemoval string // the Provisioner's operation that is then waited for
+		wantRemoval string // the Provisioner's operation to wait for
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
@@ -158,7 +158,7 @@ func TestRemoveRuntime(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(environment.Data{})
+			w := newFixture(environment.Data{})
 			w.provision, w.deprovision = c.provision, c.deprovision
 
 			got, wait, err := run(t, removeRuntime{
@@ -187,8 +187,8 @@ func TestRemoveRuntime(t *testing.T) {
 	}
 }
 
-func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
-	w := newWorld(environment.Data{})
+func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
+	w := newFixture(environment.Data{})
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}
 
 	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
@@ -212,7 +212,7 @@ func TestRuntimeIsLookedForWithTheOrderOfThen(t *testing.T) {
 }
 
 func TestCheckRuntimeRemoval(t *testing.T) {
-	w := newWorld(environment.Data{})
+	w := newFixture(environment.Data{})
 	w.runtimes[provisioning], w.removals["r"] = "r", "removal"
 	step := checkRuntimeRemoval(w.waiter())
 	operation := newOperation(environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal"})
@@ -234,9 +234,9 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
-// TestRetriedRemoval has a retry, which brings the data of the operation that failed.
+// TestRetriedRemoval retries with the data of the failed operation.
 func TestRetriedRemoval(t *testing.T) {
-	w := newWorld(environment.Data{})
+	w := newFixture(environment.Data{})
 	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
 	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed"}
 
@@ -253,7 +253,7 @@ func TestRetriedRemoval(t *testing.T) {
 }
 
 func TestRemoveInstance(t *testing.T) {
-	w := newWorld(environment.Data{})
+	w := newFixture(environment.Data{})
 	step := removeInstance(w)
 
 	for range 2 {

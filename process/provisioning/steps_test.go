@@ -22,7 +22,7 @@ type runtimeOrder struct {
 	targetSecret string
 }
 
-// fakeProvisioner keeps one runtime per key, as ours does.
+// fakeProvisioner creates one runtime for each idempotency key.
 type fakeProvisioner struct {
 	err    error
 	orders map[string]runtimeOrder
@@ -48,7 +48,7 @@ func (f *fakeProvisioner) OperationStatus(context.Context, string, string) (prov
 	return f.status, f.err
 }
 
-// fakeInstances keeps one instance.
+// fakeInstances stores one instance.
 type fakeInstances struct {
 	instance environment.Instance
 	err      error
@@ -95,7 +95,7 @@ func newOperation() Operation {
 		environment.Data{Instance: instance(), Provisioning: "op-1"}, began)
 }
 
-// runStage runs the steps of a stage as the engine does and expects all of them to be done.
+// runStage runs the steps of a stage like the engine and expects all of them to be done.
 func runStage(t *testing.T, operation Operation, steps ...process.Step[environment.Data]) Operation {
 	t.Helper()
 
@@ -126,7 +126,7 @@ func TestCreateRuntimeStage(t *testing.T) {
 	provisioner, instances := &fakeProvisioner{}, &fakeInstances{instance: instance()}
 
 	first := runStage(t, newOperation(), createStage(provisioner, instances)...)
-	again := runStage(t, newOperation(), createStage(provisioner, instances)...) // a crash lost what the first run had learned
+	again := runStage(t, newOperation(), createStage(provisioner, instances)...) // a crash lost the data of the first run
 
 	if first.Data.Instance.RuntimeID != "runtime-of-op-1" || again.Data.Instance.RuntimeID != first.Data.Instance.RuntimeID {
 		t.Errorf("runtimes %q and %q, want the same", first.Data.Instance.RuntimeID, again.Data.Instance.RuntimeID)
@@ -186,7 +186,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 	}
 }
 
-func TestTargetSecretIsDecidedOnce(t *testing.T) {
+func TestTargetSecretIsChosenOnce(t *testing.T) {
 	operation := runStage(t, newOperation(), checkOrder(), resolveTargetSecret(map[string]string{"aws": "old"}))
 	operation = runStage(t, operation, checkOrder(), resolveTargetSecret(map[string]string{"aws": "new"}))
 
@@ -227,7 +227,7 @@ func TestCheckRuntime(t *testing.T) {
 			wantKind: failure.Permanent, wantText: "the Provisioner failed: no quota",
 		},
 		"away": {
-			reason: "an error is the retry policy's business", err: failure.New(failure.Transient, "away"),
+			reason: "errors are left to the retry policy", err: failure.New(failure.Transient, "away"),
 			wantKind: failure.Transient, wantText: "away",
 		},
 	}
@@ -251,7 +251,7 @@ func TestCheckRuntime(t *testing.T) {
 	}
 }
 
-func TestStartingTakesTheInstanceAsItIsNow(t *testing.T) {
+func TestStartReadsTheInstanceAgain(t *testing.T) {
 	now := instance()
 	now.Name = "renamed"
 

@@ -16,27 +16,27 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// world is a Provisioner that keeps one operation per key, as ours does, and the broker's row.
-type world struct {
+// fixture is a Provisioner with one operation for each idempotency key, and the broker's row.
+type fixture struct {
 	instance environment.Instance
 	upgrades map[string]environment.Cluster
 	tenant   string
 	runtime  string
 	status   provisionerclient.Operation
 
-	refusal, lost error // what upgradeShoot and the database answer
+	refusal, lost error // the errors of upgradeShoot and of the database
 
-	probed environment.Cluster // the one that was looked at last
-	silent error               // what it answers
+	probed environment.Cluster // the cluster that was probed last
+	silent error               // its error
 }
 
-func (w *world) Probe(_ context.Context, instance environment.Instance) error {
+func (w *fixture) Probe(_ context.Context, instance environment.Instance) error {
 	w.probed = instance.Request.Cluster
 
 	return w.silent
 }
 
-func (w *world) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
+func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 ) (provisionerclient.Operation, error) {
 	if w.refusal != nil {
 		return provisionerclient.Operation{}, w.refusal
@@ -51,15 +51,15 @@ func (w *world) UpgradeRuntime(_ context.Context, caller provisionerclient.Calle
 	return provisionerclient.Operation{ID: "upgrade-of-" + caller.IdempotencyKey}, nil
 }
 
-func (w *world) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
+func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
 	return w.status, nil
 }
 
-func (w *world) Find(context.Context, string) (environment.Instance, error) {
+func (w *fixture) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-func (w *world) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Update) error {
+func (w *fixture) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Update) error {
 	if w.lost != nil {
 		return w.lost
 	}
@@ -73,14 +73,14 @@ func (w *world) Update(_ context.Context, _ process.Record, _ environment.Instan
 
 const pace = 7 * time.Second
 
-func (w *world) process() process.Process[environment.Data] {
+func (w *fixture) process() process.Process[environment.Data] {
 	return Process(Options{Provisioner: w, Instances: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
 
-func newWorld() *world {
-	return &world{instance: environment.Instance{
+func newFixture() *fixture {
+	return &fixture{instance: environment.Instance{
 		ID: "instance-1", GlobalAccountID: "moved-to", SubscriptionAccountID: "ordered-by", RuntimeID: "runtime-1",
 		PlanID: "plan", ShootName: "c-1234567",
 		Request: environment.Request{Cluster: environment.Cluster{
@@ -90,8 +90,8 @@ func newWorld() *world {
 	}}
 }
 
-// updating is an update to more nodes.
-func updating(w *world) Operation {
+// updating returns an update to more nodes.
+func updating(w *fixture) Operation {
 	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.AutoScalerMax = 5
 
@@ -99,8 +99,8 @@ func updating(w *world) Operation {
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
-// run runs the steps of a stage as the engine does, until one is not done.
-func run(t *testing.T, w *world, stage string, operation Operation) (Operation, time.Duration, error) {
+// run runs the steps of a stage like the engine, until one is not done.
+func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 
 	var (
@@ -127,15 +127,15 @@ func run(t *testing.T, w *world, stage string, operation Operation) (Operation, 
 	return operation, wait, err
 }
 
-func TestAnUpdate(t *testing.T) {
-	w := newWorld()
+func TestUpdate(t *testing.T) {
+	w := newFixture()
 
 	ordered, wait, err := run(t, w, "cluster", updating(w))
 	if err != nil || wait != 0 {
-		t.Fatalf("comes back after %s, %v", wait, err)
+		t.Fatalf("runs again after %s, %v", wait, err)
 	}
 
-	if _, _, err := run(t, w, "cluster", updating(w)); err != nil || len(w.upgrades) != 1 { // a crash lost what the first run had learned
+	if _, _, err := run(t, w, "cluster", updating(w)); err != nil || len(w.upgrades) != 1 { // a crash lost the data of the first run
 		t.Errorf("ordered under %d keys, %v", len(w.upgrades), err)
 	}
 
@@ -150,26 +150,26 @@ func TestAnUpdate(t *testing.T) {
 
 	w.status.State = provisionerclient.StateInProgress
 	if _, wait, err := run(t, w, "check", ordered); err != nil || wait != pace || w.instance.Request.Cluster.AutoScalerMax != 3 {
-		t.Errorf("while the Provisioner works nothing is recorded: %s, %v", wait, err)
+		t.Errorf("nothing is recorded while the Provisioner is working: %s, %v", wait, err)
 	}
 
 	w.status.State = provisionerclient.StateSucceeded
 
 	checked, wait, err := run(t, w, "check", ordered)
 	if err != nil || wait != 0 {
-		t.Fatalf("comes back after %s, %v", wait, err)
+		t.Fatalf("runs again after %s, %v", wait, err)
 	}
 
 	for range 2 {
 		if _, _, err := run(t, w, "record", checked); err != nil || w.instance.Request.Cluster.AutoScalerMax != 5 {
-			t.Errorf("the row tells what is: %d nodes, %v", w.instance.Request.Cluster.AutoScalerMax, err)
+			t.Errorf("the row is wrong: %d nodes, %v", w.instance.Request.Cluster.AutoScalerMax, err)
 		}
 	}
 }
 
-// TestAnotherKubeconfigOfAnOwnCluster is recorded once the cluster answers to it, and the Provisioner does not hear of it.
-func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
-	w := newWorld()
+// TestKubeconfigOfAnOwnCluster changes the kubeconfig, which is recorded once the cluster answers to it. The Provisioner is not called.
+func TestKubeconfigOfAnOwnCluster(t *testing.T) {
+	w := newFixture()
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
 	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
 
@@ -199,54 +199,54 @@ func TestAnotherKubeconfigOfAnOwnCluster(t *testing.T) {
 	}
 }
 
-func TestUpdatesThatDoNotSucceed(t *testing.T) {
+func TestFailedUpdates(t *testing.T) {
 	lost := failure.Wrap(failure.Transient, errors.New("away"), "the database is away")
 
 	cases := map[string]struct {
 		reason string
-		change func(*world)
+		change func(*fixture)
 		wait   time.Duration
 		want   failure.Kind
 	}{
 		"busy": {
-			reason: "one thing is done after the other, and no feed tells when another's has ended",
-			change: func(w *world) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: time.Second,
+			reason: "operations run one after the other, and no feed reports the end of another's",
+			change: func(w *fixture) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: time.Second,
 		},
 		"away": {
-			reason: "what passes is tried again",
-			change: func(w *world) { w.refusal = failure.New(failure.Transient, "away") }, want: failure.Transient,
+			reason: "transient errors are retried",
+			change: func(w *fixture) { w.refusal = failure.New(failure.Transient, "away") }, want: failure.Transient,
 		},
 		"refused": {
-			reason: "what is refused is not sent again",
-			change: func(w *world) { w.refusal = failure.New(failure.Permanent, "no such machine") }, want: failure.Permanent,
+			reason: "permanent errors are not retried",
+			change: func(w *fixture) { w.refusal = failure.New(failure.Permanent, "no such machine") }, want: failure.Permanent,
 		},
 		"no runtime": {
 			reason: "there is nothing to change",
-			change: func(w *world) { w.instance.RuntimeID = "" }, want: failure.Permanent,
+			change: func(w *fixture) { w.instance.RuntimeID = "" }, want: failure.Permanent,
 		},
 		"database away": {
 			reason: "the instance is read again",
-			change: func(w *world) { w.lost = lost }, want: failure.Transient,
+			change: func(w *fixture) { w.lost = lost }, want: failure.Transient,
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newFixture()
 			operation := updating(w)
 			c.change(w)
 
 			_, wait, err := run(t, w, "cluster", operation)
 			if wait != c.wait || c.want != "" && !failure.Is(err, c.want) || c.want == "" && err != nil {
-				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+				t.Errorf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 		})
 	}
 
-	w := newWorld()
+	w := newFixture()
 	w.lost = lost
 
-	if _, _, err := run(t, w, "record", updating(newWorld())); !failure.Is(err, failure.Transient) {
-		t.Errorf("what cannot be recorded is tried again: %v", err)
+	if _, _, err := run(t, w, "record", updating(newFixture())); !failure.Is(err, failure.Transient) {
+		t.Errorf("a failed write is not retried: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// bench is a trail with the operations that are part of it.
+// bench is an audit log with the operations that are part of it.
 type bench struct {
 	*testing.T
 
@@ -47,7 +47,7 @@ func onEach(t *testing.T, keep time.Duration, test func(b bench)) {
 	})
 }
 
-// add adds an entry so many minutes after the begin.
+// add adds an entry the given minutes after the start.
 func (b bench) add(minute int, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
@@ -59,7 +59,7 @@ func (b bench) add(minute int, entry auditlog.Entry) auditlog.Entry {
 	return entry
 }
 
-// accept accepts an operation so many minutes after the begin, and returns its entry.
+// accept accepts an operation the given minutes after the start, and returns its entry.
 func (b bench) accept(minute int, operation process.New, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
@@ -123,7 +123,7 @@ func TestListUnitesEntriesAndOperations(t *testing.T) {
 	})
 }
 
-func TestNothingOfTheTrailIsChanged(t *testing.T) {
+func TestEntriesCannotBeChanged(t *testing.T) {
 	onEach(t, 0, func(b bench) {
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{})
@@ -156,11 +156,11 @@ func TestNothingOfTheTrailIsChanged(t *testing.T) {
 	})
 }
 
-func TestEntriesAreKeptAsLongAsWasPromised(t *testing.T) {
+func TestRetention(t *testing.T) {
 	const keep = 24 * time.Hour
 
 	onEach(t, keep, func(b bench) {
-		// The database's own clock judges too: what is to be removed is old for it as well.
+		// The trigger uses the clock of the database, for which the entry must be old, too.
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 
@@ -182,7 +182,7 @@ func TestEntriesAreKeptAsLongAsWasPromised(t *testing.T) {
 
 		got, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 10})
 		if err != nil || len(got) != 2 || got[0].ID != "young" || got[1].ID != "e02" {
-			b.Errorf("only the first one is old enough: got %v, %v", got, err)
+			b.Errorf("only the first entry is old enough: got %v, %v", got, err)
 		}
 	})
 }

@@ -22,8 +22,8 @@ const instanceID = "instance"
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// shelf is the broker's tables with one instance.
-type shelf struct {
+// fixture is the broker's tables with one instance.
+type fixture struct {
 	*testing.T
 
 	db         *storage.DB
@@ -33,11 +33,11 @@ type shelf struct {
 }
 
 // each runs the test on both databases.
-func each(t *testing.T, test func(s shelf)) {
+func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		s := shelf{T: t, db: db}
+		s := fixture{T: t, db: db}
 		keys := storagetest.Keys(t)
 
 		var err error
@@ -63,7 +63,7 @@ func each(t *testing.T, test func(s shelf)) {
 	})
 }
 
-func (s shelf) inTx(work func(tx storage.Tx) error) {
+func (s fixture) inTx(work func(tx storage.Tx) error) {
 	s.Helper()
 
 	if err := s.db.InTx(s.Context(), work); err != nil {
@@ -80,7 +80,7 @@ func binding(id string) environment.Binding {
 }
 
 // insert stores the binding, with an operation that has ended or not.
-func (s shelf) insert(made environment.Binding, ended bool) {
+func (s fixture) insert(made environment.Binding, ended bool) {
 	s.Helper()
 
 	s.inTx(func(tx storage.Tx) error {
@@ -101,12 +101,12 @@ func (s shelf) insert(made environment.Binding, ended bool) {
 	})
 }
 
-func (s shelf) get(id string) (environment.Binding, error) {
+func (s fixture) get(id string) (environment.Binding, error) {
 	return s.bindings.Get(s.Context(), s.db.Reader(), instanceID, "binding-"+id)
 }
 
-func TestABindingIsKeptAsItWas(t *testing.T) {
-	each(t, func(s shelf) {
+func TestBindingRoundTrip(t *testing.T) {
+	each(t, func(s fixture) {
 		s.insert(binding("one"), false)
 
 		want := binding("one")
@@ -148,8 +148,8 @@ func TestABindingIsKeptAsItWas(t *testing.T) {
 	})
 }
 
-func TestAnIDIsFreeWhileTheFormerBindingIsRemoved(t *testing.T) {
-	each(t, func(s shelf) {
+func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
+	each(t, func(s fixture) {
 		former, next := binding("one"), binding("two")
 		next.BindingID, next.CreatedAt = former.BindingID, began.Add(-time.Second) // clocks differ
 
@@ -200,8 +200,8 @@ func TestAnIDIsFreeWhileTheFormerBindingIsRemoved(t *testing.T) {
 	})
 }
 
-func TestBindingsGoWithTheirInstance(t *testing.T) {
-	each(t, func(s shelf) {
+func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
+	each(t, func(s fixture) {
 		s.insert(binding("one"), false)
 
 		instance, err := s.instances.Get(s.Context(), s.db.Reader(), instanceID)
@@ -230,7 +230,7 @@ func TestBindingsGoWithTheirInstance(t *testing.T) {
 }
 
 func TestCountLive(t *testing.T) {
-	each(t, func(s shelf) {
+	each(t, func(s fixture) {
 		other, expired, removed := binding("other"), binding("expired"), binding("removed")
 		other.RuntimeID, expired.ExpiresAt, removed.State = "former runtime", began, environment.BindingDeleting
 
@@ -244,7 +244,7 @@ func TestCountLive(t *testing.T) {
 	})
 }
 
-func TestOver(t *testing.T) {
+func TestRemovable(t *testing.T) {
 	cases := map[string]struct {
 		reason       string
 		state        environment.BindingState
@@ -262,7 +262,7 @@ func TestOver(t *testing.T) {
 		"just now":      {"the removal failed: who asked for it may do so again", environment.BindingDeleting, false, true, false},
 	}
 
-	each(t, func(s shelf) {
+	each(t, func(s fixture) {
 		for name, c := range cases {
 			made := binding(name)
 			made.State = c.state

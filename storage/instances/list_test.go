@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// shelf is a store with instances that each have a history.
-type shelf struct {
+// fixture is a store of instances with operations.
+type fixture struct {
 	*testing.T
 
 	db         *storage.DB
@@ -26,9 +26,9 @@ type shelf struct {
 	operations *operations.Store
 }
 
-// each runs the test on both databases with five instances: a to c of one account, d and e of another one; a and b were made at the
-// same moment, d has been removed again and b is being removed.
-func each(t *testing.T, test func(s shelf)) {
+// each runs the test on both databases with five instances: a to c of one account, d and e of another one. a and b were created at the same
+// time, d was removed, and b is being removed.
+func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -46,7 +46,7 @@ func each(t *testing.T, test func(s shelf)) {
 			t.Fatal(err)
 		}
 
-		s := shelf{T: t, db: db, store: store, operations: known}
+		s := fixture{T: t, db: db, store: store, operations: known}
 
 		s.insert("a", 0, func(i *environment.Instance) { i.SubAccountID, i.Region = "sa-2", "us-east-1" })
 		s.insert("b", 0, func(i *environment.Instance) { i.PlanID, i.PlanName = "plan-2", "azure" })
@@ -68,7 +68,7 @@ func each(t *testing.T, test func(s shelf)) {
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-func (s shelf) insert(id string, age time.Duration, change func(*environment.Instance)) {
+func (s fixture) insert(id string, age time.Duration, change func(*environment.Instance)) {
 	s.Helper()
 
 	inserted := instance(id)
@@ -82,7 +82,7 @@ func (s shelf) insert(id string, age time.Duration, change func(*environment.Ins
 	})
 }
 
-func (s shelf) accept(instanceID, kind string) {
+func (s fixture) accept(instanceID, kind string) {
 	s.Helper()
 
 	inTx(s.T, s.db, func(tx storage.Tx) {
@@ -95,8 +95,8 @@ func (s shelf) accept(instanceID, kind string) {
 	})
 }
 
-// begin accepts an operation and lets a replica take it up.
-func (s shelf) begin(instanceID, kind string) process.Record {
+// begin accepts an operation and claims it.
+func (s fixture) begin(instanceID, kind string) process.Record {
 	s.Helper()
 	s.accept(instanceID, kind)
 
@@ -110,7 +110,7 @@ func (s shelf) begin(instanceID, kind string) process.Record {
 	return claimed[0].Record
 }
 
-func (s shelf) finish(instanceID, kind string, state process.State) {
+func (s fixture) finish(instanceID, kind string, state process.State) {
 	s.Helper()
 
 	record := s.begin(instanceID, kind)
@@ -125,8 +125,8 @@ func (s shelf) finish(instanceID, kind string, state process.State) {
 	}
 }
 
-// list returns the ids of what the filter selects.
-func (s shelf) list(filter instances.Filter) []string {
+// list returns the ids of the selected instances.
+func (s fixture) list(filter instances.Filter) []string {
 	s.Helper()
 
 	listed, err := s.store.List(s.Context(), filter)
@@ -142,7 +142,7 @@ func (s shelf) list(filter instances.Filter) []string {
 	return ids
 }
 
-func (s shelf) count(filter instances.Filter) int {
+func (s fixture) count(filter instances.Filter) int {
 	s.Helper()
 
 	count, err := s.store.Count(s.Context(), filter)
@@ -176,7 +176,7 @@ func TestListSelects(t *testing.T) {
 		"contradiction":       {"conditions narrow each other", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
 	}
 
-	each(t, func(s shelf) {
+	each(t, func(s fixture) {
 		for name, c := range cases {
 			s.Run(name, func(t *testing.T) {
 				s := s
@@ -196,8 +196,8 @@ func TestListSelects(t *testing.T) {
 	})
 }
 
-func TestListTellsTheNewestOperation(t *testing.T) {
-	each(t, func(s shelf) {
+func TestListReturnsTheNewestOperation(t *testing.T) {
+	each(t, func(s fixture) {
 		listed, err := s.store.List(s.Context(), instances.Filter{InstanceID: "d", Limit: 1})
 		if err != nil || len(listed) != 1 {
 			s.Fatalf("listed %v, %v", listed, err)
@@ -213,7 +213,7 @@ func TestListTellsTheNewestOperation(t *testing.T) {
 		}
 
 		got, err := s.store.Get(s.Context(), s.db.Reader(), "d")
-		got.Request = environment.Request{} // lists leave it sealed
+		got.Request = environment.Request{} // lists do not decrypt it
 
 		if diff := cmp.Diff(got, listed[0].Instance); diff != "" || err != nil {
 			s.Errorf("the instance is listed as another than it is read, %v, -read +listed:\n%s", err, diff)
@@ -222,7 +222,7 @@ func TestListTellsTheNewestOperation(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	each(t, func(s shelf) {
+	each(t, func(s fixture) {
 		filter := instances.Filter{Limit: 2, Plan: "plan"}
 
 		byKey := [][]string{}
@@ -245,7 +245,7 @@ func TestPages(t *testing.T) {
 				s.Errorf("page %d counts %d, want all pages", len(byKey), s.count(filter))
 			}
 
-			// One that is inserted meanwhile moves nothing on the pages that follow.
+			// An instance that is inserted meanwhile does not shift later pages.
 			s.insert("new"+last.ID, 3*time.Hour, func(i *environment.Instance) { i.PlanID, i.PlanName = "other", "other" })
 			s.accept("new"+last.ID, environment.KindProvision)
 		}
@@ -262,8 +262,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-func TestPagesDivideInstancesOfOneMoment(t *testing.T) {
-	each(t, func(s shelf) {
+func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
+	each(t, func(s fixture) {
 		if diff := cmp.Diff([]string{"a"}, s.list(instances.Filter{Limit: 9, Before: began, BeforeID: "b"})); diff != "" {
 			s.Errorf("-want +got:\n%s", diff)
 		}
@@ -271,7 +271,7 @@ func TestPagesDivideInstancesOfOneMoment(t *testing.T) {
 }
 
 func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
-	each(t, func(s shelf) {
+	each(t, func(s fixture) {
 		s.insert("f", 0, func(i *environment.Instance) { i.Request.Parameters = json.RawMessage(`{"password":"hush"}`) })
 
 		stored, err := storage.Get[string](s.Context(), s.db.Reader(), `SELECT request FROM instances WHERE id = 'f'`)
@@ -295,8 +295,8 @@ func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
 	})
 }
 
-func TestRuntimeOfAnInstanceThatIsGone(t *testing.T) {
-	each(t, func(s shelf) {
+func TestSetRuntimeOfARemovedInstance(t *testing.T) {
+	each(t, func(s fixture) {
 		by := storagetest.Hold(s, s.db, s.operations, "held", "a")
 
 		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "z"}, "runtime"); err != nil {

@@ -38,7 +38,7 @@ func instance(id string) environment.Instance {
 	}
 }
 
-func TestAnInstanceIsKeptAsItWas(t *testing.T) {
+func TestInstanceRoundTrip(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
 		if err != nil {
@@ -92,7 +92,7 @@ func TestAnInstanceIsKeptAsItWas(t *testing.T) {
 	})
 }
 
-func TestTwoInstancesNeverShareACluster(t *testing.T) {
+func TestShootNamesAreUnique(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		store := open(t, db)
 		other := instance("two")
@@ -144,7 +144,7 @@ func TestTouch(t *testing.T) {
 	})
 }
 
-func TestAnUpdateKeepsWhatMayChange(t *testing.T) {
+func TestUpdate(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		store := open(t, db)
 		inTx(t, db, func(tx storage.Tx) {
@@ -188,7 +188,7 @@ func TestAnUpdateKeepsWhatMayChange(t *testing.T) {
 	})
 }
 
-func TestInstancesThatAreToExpire(t *testing.T) {
+func TestExpiring(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		store := open(t, db)
 		now := instance("").CreatedAt
@@ -231,8 +231,8 @@ func inTx(t *testing.T, db *storage.DB, work func(tx storage.Tx)) {
 	}
 }
 
-func TestThePlaceInTheFeedIsKept(t *testing.T) {
-	each(t, func(s shelf) {
+func TestFeedCursor(t *testing.T) {
+	each(t, func(s fixture) {
 		for _, want := range []string{"", "c-1", "c-2"} {
 			if want != "" {
 				if err := s.store.SaveFeedCursor(s.Context(), want); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// many is more than one window and more than one transaction.
+// many is more than one read batch and more than one write batch.
 const many = 530
 
 func place(id string) string { return "text of row " + id }

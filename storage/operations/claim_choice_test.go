@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestWhatIsDueAgainIsTakenInItsOrder has more work due again than is claimed at a time.
-func TestWhatIsDueAgainIsTakenInItsOrder(t *testing.T) {
+// TestDueOperationsAreClaimedInOrder has more due operations than the limit of a claim.
+func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	each(t, func(b bench) {
 		due := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "c": time.Second, "d": 3 * time.Second}
 
@@ -23,7 +23,7 @@ func TestWhatIsDueAgainIsTakenInItsOrder(t *testing.T) {
 			b.save(process.Progress{Record: record, Release: true, Now: start})
 		}
 
-		// A database that knows how few rows there are reads them as they lie, unless it is told the order.
+		// With statistics of few rows the database reads them in their physical order, unless the query has ORDER BY.
 		if _, err := storage.Exec(b.Context(), b.db.Writer(), `ANALYZE`); err != nil {
 			b.Fatal(err)
 		}
@@ -47,13 +47,13 @@ func TestWhatIsDueAgainIsTakenInItsOrder(t *testing.T) {
 	})
 }
 
-// TestAReplicaThatLeavesFormerWorkAlone claims nothing that was accepted before it began, but for what is to be canceled.
-func TestAReplicaThatLeavesFormerWorkAlone(t *testing.T) {
+// TestClaimCreatedAfter excludes operations that were accepted earlier, except for cancellations.
+func TestClaimCreatedAfter(t *testing.T) {
 	begun := func(b bench) { b.claimOne("former", "op", start) }
 
 	cases := map[string]struct {
 		reason string
-		// before is how long the operation was accepted before the replica began.
+		// before is the time between the acceptance and the start of the replica.
 		before time.Duration
 		story  func(b bench)
 		want   []string

@@ -8,9 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestAClaimTakesNoMoreThanItsLimit has the database plan its claims when there is hardly an operation, and keep these plans when there are
-// many: it may then look for a few operations anew for each that there is.
-func TestAClaimTakesNoMoreThanItsLimit(t *testing.T) {
+// TestClaimLimit plans the claims with few operations and keeps the plans with many: PostgreSQL may then evaluate a subquery again for each
+// row.
+func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5
 		many  = 60

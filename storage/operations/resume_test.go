@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestResumeMakesDueWhatASystemHeldUp(t *testing.T) {
+func TestResume(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		component string

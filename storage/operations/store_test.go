@@ -20,7 +20,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
 const leaseTime = 6 * time.Second
 
-// bench is a store with the few verbs that the cases are told in.
+// bench is a store with helpers for the tests.
 type bench struct {
 	*testing.T
 
@@ -153,7 +153,7 @@ func finished(record process.Record, state process.State) process.Progress {
 	return process.Progress{Record: record, Release: true, Now: start.Add(time.Second)}
 }
 
-func TestAcceptedOperationIsReadBackAsItWas(t *testing.T) {
+func TestAcceptRoundTrip(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 
@@ -182,7 +182,7 @@ func TestAcceptedOperationIsReadBackAsItWas(t *testing.T) {
 	})
 }
 
-func TestOperationsOfAnInstanceRunInTheirOrder(t *testing.T) {
+func TestOperationsOfAnInstanceRunInOrder(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 		b.accept("op-2", "instance-1")
@@ -208,7 +208,7 @@ func TestOperationsOfAnInstanceRunInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestLeaseThatRanOutIsTakenOverAndFenced(t *testing.T) {
+func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 		old := b.claimOne("replica-a", "op-1", start)
@@ -240,8 +240,8 @@ func TestLeaseThatRanOutIsTakenOverAndFenced(t *testing.T) {
 	})
 }
 
-// TestWritesThatNobodyMayMake are refused by the fence and by the owner: each of the two alone would let one of them pass.
-func TestWritesThatNobodyMayMake(t *testing.T) {
+// TestFencedWrites are rejected by the fence or by the owner: either of them alone would accept one.
+func TestFencedWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		lose   func(b bench, claimed process.Record)
@@ -324,8 +324,8 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 	})
 }
 
-// TestARenewalThatComesTooLateChangesNothing has a lease given back, and the operation claimed anew, while its renewal is under way.
-func TestARenewalThatComesTooLateChangesNothing(t *testing.T) {
+// TestLateRenewalChangesNothing returns a lease, and claims the operation again, while its renewal is in flight.
+func TestLateRenewalChangesNothing(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
@@ -344,7 +344,7 @@ func TestARenewalThatComesTooLateChangesNothing(t *testing.T) {
 		}
 
 		renewed("given back")
-		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // nothing holds it up
+		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // nothing blocks it
 		renewed("claimed anew by the same replica")
 	})
 }
@@ -410,7 +410,7 @@ func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
 	})
 }
 
-func TestWakeMakesDueEvenWhileTheStepRuns(t *testing.T) {
+func TestWakeDuringAStep(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
@@ -471,7 +471,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestWhatIsCanceledBeforeItsTurnIsToldOnceItIsStored(t *testing.T) {
+func TestOnEnded(t *testing.T) {
 	each(t, func(b bench) {
 		var told []process.Record
 
@@ -521,7 +521,7 @@ func TestExpirePending(t *testing.T) {
 
 			for _, record := range expired {
 				if diff := cmp.Diff(b.get(record.ID), record); diff != "" {
-					b.Errorf("call %d tells of another operation than is stored, -want +got:\n%s", call, diff)
+					b.Errorf("call %d reports another record than the stored one: -want +got:\n%s", call, diff)
 				}
 			}
 		}
@@ -586,7 +586,7 @@ func TestReads(t *testing.T) {
 	})
 }
 
-func TestOtherKeysStopTheStart(t *testing.T) {
+func TestOpenWithOtherKeysFails(t *testing.T) {
 	each(t, func(b bench) {
 		b.accept("op-1", "instance-1")
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// attempts saves an entry for each, a minute apart, as runs that come back do.
+// attempts saves an entry for each attempt, a minute apart.
 func (b bench) attempts(id string, entries ...process.Entry) []process.Entry {
 	b.Helper()
 
@@ -41,10 +41,10 @@ func (b bench) attempts(id string, entries ...process.Entry) []process.Entry {
 		b.Fatal(err)
 	}
 
-	return timeline[1:] // behind the line of the acceptance
+	return timeline[1:] // without the entry of the acceptance
 }
 
-func TestAttemptsThatCameToTheSameShareALine(t *testing.T) {
+func TestEqualAttemptsShareAnEntry(t *testing.T) {
 	entry := func(step string, attempt int, outcome process.Outcome, message string) process.Entry {
 		return process.Entry{Step: step, Attempt: attempt, Outcome: outcome, Message: message}
 	}
@@ -121,7 +121,7 @@ func TestAttemptsThatCameToTheSameShareALine(t *testing.T) {
 	}
 }
 
-// ended accepts an operation and ends it at the moment.
+// ended accepts an operation and ends it at the given time.
 func (b bench) ended(id string, at time.Time) {
 	b.Helper()
 	b.accept(id, "instance of "+id)
@@ -245,7 +245,7 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// untilSomebodyWaits returns when another transaction waits for this one. SQLite has no way to see it: there only one writes, anyway.
+// untilSomebodyWaits returns when another transaction waits for this one. SQLite cannot show that, but has only one writer.
 func (b bench) untilSomebodyWaits() error {
 	for b.db.Driver() == storage.DriverPostgres {
 		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (

@@ -16,7 +16,7 @@ import (
 
 const hold = 2 * time.Minute
 
-// registrations is a bench whose database has operations too.
+// registrations is a bench with operations.
 type registrations struct {
 	bench
 
@@ -37,7 +37,7 @@ func eachWithOperations(t *testing.T, test func(b registrations)) {
 	})
 }
 
-// intend records the intent of an order at a moment after the start.
+// intend records the intent of an order the given time after the start.
 func (b registrations) intend(label string, after time.Duration) bool {
 	b.Helper()
 
@@ -49,7 +49,7 @@ func (b registrations) intend(label string, after time.Duration) bool {
 	return free
 }
 
-// accept has the order accepted as an operation that is in the state.
+// accept accepts the order as an operation in the given state.
 func (b registrations) accept(label, operationID string, state process.State) runtimes.Registration {
 	b.Helper()
 
@@ -77,7 +77,7 @@ func (b registrations) accept(label, operationID string, state process.State) ru
 	return registration
 }
 
-// held takes the registration that is next to be settled an hour later, if any.
+// held holds the next registration to settle an hour later, if any.
 func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
 	b.Helper()
 
@@ -129,9 +129,9 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 	})
 }
 
-// TestOrderThatIsCarriedOutAnewEndsAHold: who holds the registration of the order that failed does not end that of the new one, whose
-// failure Director would not be told.
-func TestOrderThatIsCarriedOutAnewEndsAHold(t *testing.T) {
+// TestRepeatedOrderVoidsAHold: a hold of the failed order must not end the registration of the repeated one, whose failure would then not be
+// reported to Director.
+func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)
 

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
-// bench is a store with the few verbs that the cases are told in.
+// bench is a store with helpers for the tests.
 type bench struct {
 	*testing.T
 
@@ -104,7 +104,7 @@ func (b bench) remember(tenant, key, operationID string) string {
 	return kept
 }
 
-func TestRuntimeIsReadBackAsItWas(t *testing.T) {
+func TestRuntimeRoundTrip(t *testing.T) {
 	each(t, func(b bench) {
 		if !b.insert(runtime("one", "c-1")) {
 			b.Fatal("the name is taken")
@@ -144,7 +144,7 @@ func TestConfigurationIsSealedAndBoundToItsRuntime(t *testing.T) {
 	})
 }
 
-func TestNameOfAClusterIsTakenUntilItIsGone(t *testing.T) {
+func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 	each(t, func(b bench) {
 		b.insert(runtime("one", "c-1"))
 
@@ -179,7 +179,7 @@ func TestNameOfAClusterIsTakenUntilItIsGone(t *testing.T) {
 	})
 }
 
-func TestIDIsGivenOnce(t *testing.T) {
+func TestIDIsUnique(t *testing.T) {
 	each(t, func(b bench) {
 		if !b.insert(runtime("one", "c-1")) || b.insert(runtime("one", "c-2")) {
 			b.Error("a second runtime of the id is inserted")
@@ -293,7 +293,7 @@ func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
 	})
 }
 
-// waitForLock returns when another transaction waits for a lock. SQLite begins no second one that could.
+// waitForLock returns when another transaction waits for a lock. SQLite has no second transaction that could.
 func (b bench) waitForLock() {
 	b.Helper()
 
@@ -312,7 +312,7 @@ func (b bench) waitForLock() {
 	}
 }
 
-func TestKeyOfACallThatFailedIsForgotten(t *testing.T) {
+func TestKeyOfAFailedCallIsNotStored(t *testing.T) {
 	each(t, func(b bench) {
 		errRefused := errors.New("refused")
 
@@ -354,8 +354,8 @@ func TestOneOfManyCallsWithAKeyWins(t *testing.T) {
 	})
 }
 
-// TestConfigurationThatComesLate: a replica that was frozen records what another one has gone beyond since.
-func TestConfigurationThatComesLate(t *testing.T) {
+// TestLateConfiguration: a replica that was frozen records a configuration that is outdated by now.
+func TestLateConfiguration(t *testing.T) {
 	each(t, func(b bench) {
 		b.insert(runtime("r-1", "c-first"))
 

@@ -17,7 +17,7 @@ type moment struct {
 	At storage.Time `db:"at"`
 }
 
-// execute runs statements that a test needs.
+// execute executes statements.
 func execute(t *testing.T, db *storage.DB, statements ...string) {
 	t.Helper()
 
@@ -45,7 +45,7 @@ func insertMoment(t *testing.T, db *storage.DB, id string, at time.Time) {
 
 const createMoments = `CREATE TABLE moments (id TEXT PRIMARY KEY, at TIMESTAMPTZ)`
 
-func TestTimesAreReadBackInOneForm(t *testing.T) {
+func TestTimeRoundTrip(t *testing.T) {
 	east := time.FixedZone("east", 5*3600+1800)
 
 	cases := map[string]struct {
@@ -73,7 +73,7 @@ func TestTimesAreReadBackInOneForm(t *testing.T) {
 					t.Errorf("%s: got %s, %v, want %s", c.reason, got.At, err, c.want)
 				}
 
-				// What a store keeps in memory is what it will read: comparisons of the two hold.
+				// A time from At equals the one that is read back.
 				if kept := storage.At(c.at); !kept.Equal(got.At.Time) {
 					t.Errorf("%s: At gives %s, the database %s", c.reason, kept, got.At)
 				}
@@ -87,7 +87,7 @@ func TestTimesAreReadBackInOneForm(t *testing.T) {
 	})
 }
 
-func TestTimeThatWasMadeOtherwiseIsStoredInTheSameForm(t *testing.T) {
+func TestOtherTimesAreStoredInTheSameForm(t *testing.T) {
 	stored, err := storage.Time{Time: time.Date(2026, 3, 4, 1, 0, 0, 5999, time.FixedZone("east", 3600))}.Value()
 	if diff := cmp.Diff("2026-03-04T00:00:00.000005Z", stored); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
@@ -113,7 +113,7 @@ func TestTimesAreComparedAsTimes(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoTimeIsRefused(t *testing.T) {
+func TestInvalidTimesAreRejected(t *testing.T) {
 	for name, source := range map[string]any{"number": int64(7), "text": "yesterday", "another form": "2026-03-04 05:06:07", "bytes": []byte("2026")} {
 		t.Run(name, func(t *testing.T) {
 			var got storage.Time

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestHoldAsksForTheLeaseAfterItsWait has the operation of a step end while the step waits for a transaction that has touched the instance.
-// It is about PostgreSQL: SQLite has one transaction at a time.
-func TestHoldAsksForTheLeaseAfterItsWait(t *testing.T) {
+// TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the instance. It needs
+// PostgreSQL: SQLite has one transaction at a time.
+func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
 	ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))

@@ -67,7 +67,7 @@ func TestIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestPostgresThatEndsTheConnectionIsUnavailable(t *testing.T) {
+func TestPostgresTerminationIsUnavailable(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
 	err := db.InTx(t.Context(), func(tx storage.Tx) error {
@@ -84,11 +84,11 @@ func TestPostgresThatEndsTheConnectionIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestSQLiteThatIsBusyIsUnavailable(t *testing.T) {
+func TestBusySQLiteIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
-	// One that does not wait for its turn as a DB does.
+	// A connection that does not wait like a DB.
 	impatient, err := sqlx.Open(storage.DriverSQLite, "file:"+path+"?_pragma=busy_timeout(1)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
@@ -110,9 +110,9 @@ func TestSQLiteThatIsBusyIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestSQLiteThatOnlyReadsIsUnavailable(t *testing.T) {
+func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	db := storagetest.SQLite(t)
-	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // as of a disk that the system does not write to after an error
+	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // as after an error of the disk
 
 	if err := add(t.Context(), db.Writer()); !storage.IsUnavailable(err) {
 		t.Errorf("a file that is only read gives %v", err)
