@@ -9,13 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Trail records refused mutations.
-type Trail interface {
+// Recorder records refused mutations.
+type Recorder interface {
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
 // audited records refused mutations under their names in the API.
-func audited(trail Trail) graphql.FieldMiddleware {
+func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)
 
@@ -32,7 +32,7 @@ func audited(trail Trail) graphql.FieldMiddleware {
 			entry.After = auditlog.Fields{"tenant": caller.Tenant}
 		}
 
-		trail.Refused(ctx, entry)
+		recorder.Refused(ctx, entry)
 
 		return result, err
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// refusals are those that a trail is told of.
+// refusals are the recorded refusals.
 type refusals []auditlog.Entry
 
-// Refused implements graph.Trail.
+// Refused implements graph.Recorder.
 func (r *refusals) Refused(_ context.Context, entry auditlog.Entry) { *r = append(*r, entry) }
 
-func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
+func TestRefusedMutationsAreRecorded(t *testing.T) {
 	unknown := failure.New(failure.NotFound, "there is no such runtime").WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 
 	for name, test := range map[string]struct {
@@ -53,7 +53,7 @@ func TestRefusedMutationsAreToldToTheTrail(t *testing.T) {
 					return operation.Status{}, unknown
 				},
 			},
-			Log: logging.Discard(), Trail: &told, Endpoint: "/graphql",
+			Log: logging.Discard(), Recorder: &told, Endpoint: "/graphql",
 		}))
 
 		if status, body := post(t, server, test.request); status != http.StatusOK {

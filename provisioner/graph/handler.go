@@ -31,8 +31,8 @@ const (
 type Options struct {
 	Service Service
 	Log     logrus.FieldLogger
-	// Trail records mutations that are refused, unless it is nil.
-	Trail Trail
+	// Recorder records mutations that are refused, unless it is nil.
+	Recorder Recorder
 	// Endpoint is the path of the API.
 	Endpoint string
 	// PlaygroundEndpoint is the path under which a browser reaches the API from the playground at /. It differs from Endpoint behind a
@@ -67,8 +67,8 @@ func newServer(options Options) *handler.Server {
 	server.Use(limits{fields: maxFields, depth: maxDepth, cost: maxCost})
 	server.AroundResponses(traced)
 
-	if options.Trail != nil {
-		server.AroundFields(audited(options.Trail))
+	if options.Recorder != nil {
+		server.AroundFields(audited(options.Recorder))
 	}
 
 	return server

@@ -106,7 +106,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestRequestThatIsBrokenStaysOutOfTheLog: what is wrong with a request is told with a piece of it, which may be secret.
+// TestRequestThatIsBrokenStaysOutOfTheLog: messages about a request repeat parts of it, which may be secret.
 func TestRequestThatIsBrokenStaysOutOfTheLog(t *testing.T) {
 	t.Parallel()
 

@@ -60,7 +60,7 @@ func on(provider, part string, config fields) fields {
 	return fields{"provider": provider, "providerSpecificConfig": fields{part: config}}
 }
 
-// rule is an order that breaks a rule, and how that is told.
+// rule is an order that breaks a rule, with the expected message and fields.
 type rule struct {
 	reason string
 	config fields

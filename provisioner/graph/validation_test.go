@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestRulesOverHTTP breaks each rule once. The answer has status 200 and code 400, says in words what is wrong, and for programs where.
+// TestRulesOverHTTP breaks each rule once. The answer has status 200 and code 400, a message for people, and the fields for programs.
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +80,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestVariableThatDoesNotFit has a field be missing that the schema insists on: no valid GraphQL, and told with its place all the same.
+// TestVariableThatDoesNotFit omits a required field: the GraphQL is invalid, and the answer names the field.
 func TestVariableThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 
@@ -121,8 +121,7 @@ func anys(texts []string) []any {
 	return all
 }
 
-// rulesInSource are the texts of package validation's rules, so that none is forgotten. What GraphQL itself insists on cannot be broken
-// over HTTP.
+// rulesInSource returns the texts of all rules in package validation. A request over HTTP cannot break rules that the schema enforces.
 func rulesInSource(t *testing.T) []string {
 	t.Helper()
 

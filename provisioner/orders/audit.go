@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Trail records actions that are no operations.
-type Trail interface {
+// Recorder records actions that are no operations.
+type Recorder interface {
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
@@ -97,7 +97,7 @@ func fingerprints(runtimeID string, names []string) []string {
 
 // recordKubeconfig records that an admin kubeconfig is issued. Issuing fails if recording fails.
 func (s *Service) recordKubeconfig(ctx context.Context, runtime runtimes.Runtime) error {
-	err := s.Trail.RecordAlone(ctx, auditlog.Entry{
+	err := s.Recorder.RecordAlone(ctx, auditlog.Entry{
 		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,
 		After: auditlog.Fields{"cluster": runtime.ShootName, "tenant": runtime.Tenant},
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// written is the audit trail of the runtime, the oldest first, with what counts of each entry.
+// written returns the audit log of the runtime, the oldest entry first, with the compared fields.
 func (b *bench) written(runtimeID string) []auditlog.Entry {
 	b.Helper()
 

@@ -38,7 +38,7 @@ func (b *bench) follow() *follower {
 	return f
 }
 
-// next asks for changes and goes on behind them. A change is told as "id state".
+// next requests changes and moves behind them. It returns each change as "id state".
 func (f *follower) next(wait time.Duration) []string {
 	f.Helper()
 
@@ -334,7 +334,7 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerLeaves has a broker wait at a replica that is told to stop: it gets a cursor at once, and goes on with it at
+// TestWaitEndsWhenTheServerLeaves makes a broker wait at a replica that shuts down: it gets a cursor at once, and continues with it at
 // another one.
 func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))

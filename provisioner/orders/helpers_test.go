@@ -51,7 +51,7 @@ func (l leakless) Run() int {
 
 const validity = 8 * time.Hour
 
-// bench is the service on a database of its own, and all that a test can do to what it works with.
+// bench is the service on a database of its own, with faults for its dependencies.
 type bench struct {
 	*testing.T
 
@@ -61,26 +61,26 @@ type bench struct {
 	store   *runtimes.Store
 	entries *auditlog.Store
 
-	refused    atomic.Pointer[failure.Error] // what Check says
+	refused    atomic.Pointer[failure.Error] // the error of Check
 	woken      atomic.Int64
 	kubeconfig error
 	shoot      gardencorev1beta1.Shoot
 	unread     error    // why the Shoot cannot be read
 	unplanned  error    // why no plan can be made of an order of Kyma
-	unwritten  error    // why the audit trail cannot be written
+	unwritten  error    // why the audit log cannot be written
 	asked      []string // kubeconfigs that were asked for
 	connection agent.Status
 	looked     int // how often the connection was asked for
 }
 
-// AdminKubeconfig implements runtimes.Kubeconfigs.
+// AdminKubeconfig implements orders.Kubeconfigs.
 func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.Duration) ([]byte, error) {
 	b.asked = append(b.asked, shootName+" "+valid.String())
 
 	return []byte("kubeconfig of " + shootName), b.kubeconfig
 }
 
-// Get implements runtimes.Shoots.
+// Get implements orders.Shoots.
 func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &b.shoot, b.unread
 }
@@ -90,14 +90,14 @@ func (b *bench) Plan(_ context.Context, order spec.Kyma) (installation.Plan, err
 	return installation.Plan{Version: order.Version}, b.unplanned
 }
 
-// Status implements runtimes.Agents.
+// Status implements orders.Agents.
 func (b *bench) Status(context.Context, runtimes.Runtime) agent.Status {
 	b.looked++
 
 	return b.connection
 }
 
-// RecordAlone implements runtimes.Trail.
+// RecordAlone implements orders.Recorder.
 func (b *bench) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	if b.unwritten != nil {
 		return b.unwritten
@@ -131,7 +131,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		connection: agent.Status{State: agent.StatusPending},
 	}
 	b.service = orders.New(orders.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Trail: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Recorder: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
 		Wake: func() { b.woken.Add(1) },
 		Check: func(runtimes.Runtime) error {
 			if refused := b.refused.Load(); refused != nil {
@@ -276,7 +276,7 @@ func together(call func(caller string) (string, error)) (results []string, errs 
 	return results, errs
 }
 
-// decode reads what was stored about a runtime.
+// decode reads the stored order of a runtime.
 func decode(t *testing.T, text []byte) spec.Runtime {
 	t.Helper()
 

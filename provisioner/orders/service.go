@@ -64,9 +64,9 @@ type Options struct {
 	Registrar Registrar
 	// Agents is nil without Director: then no agent is connected.
 	Agents Agents
-	// Trail records reads of kubeconfigs.
-	Trail Trail
-	Clock clock.Clock
+	// Recorder records reads of kubeconfigs.
+	Recorder Recorder
+	Clock    clock.Clock
 	// Releases plans the installation of Kyma.
 	Releases installation.Releases
 	// Validate returns failure.Invalid for an order that must not be accepted. If it is nil, all orders are valid.

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestADatabaseThatGivesNoAnswerIsToldSoon: a request over GraphQL brings no deadline. What passes is told as error_code 503.
-func TestADatabaseThatGivesNoAnswerIsToldSoon(t *testing.T) {
+// TestDatabaseWithoutAnswerIsReportedSoon: requests over GraphQL have no deadline of their own. Transient errors have error_code 503.
+func TestDatabaseWithoutAnswerIsReportedSoon(t *testing.T) {
 	const patience = 40 * time.Second
 
 	config, line := postgrestest.Through(t, postgrestest.Database(t))

@@ -83,7 +83,7 @@ func (b *bench) carry(status operation.Status, err error, end process.State) ope
 	return data
 }
 
-// version is the one of Kyma that the runtime is told to have.
+// version returns the version of Kyma in the status of the runtime.
 func (b *bench) version(runtimeID string) string {
 	b.Helper()
 
@@ -201,7 +201,7 @@ func TestUpgradeOfKymaAndItsRollBack(t *testing.T) {
 	})
 }
 
-// TestRollBackOf tells what a roll back finds after a row of operations.
+// TestRollBackOf checks what a roll back restores after a series of operations.
 func TestRollBackOf(t *testing.T) {
 	upgrade := func(version string, end process.State) func(b *bench, runtimeID string) {
 		return func(b *bench, runtimeID string) {

@@ -82,22 +82,22 @@ func TestUpgradeIsAnOperation(t *testing.T) {
 			b.Errorf("the operation wants %+v", config)
 		}
 
-		if told := b.told(runtimeID); told.AutoScalerMax != 0 {
-			b.Errorf("the runtime tells %d machines before the operation has succeeded", told.AutoScalerMax)
+		if shown := b.shown(runtimeID); shown.AutoScalerMax != 0 {
+			b.Errorf("the runtime shows %d machines before the operation has succeeded", shown.AutoScalerMax)
 		}
 
 		if err := b.store.Configured(b.Context(), runtimeID, data.Runtime.Configuration, 2); err != nil {
 			b.Fatal(err)
 		}
 
-		if told := b.told(runtimeID); told.AutoScalerMax != 7 {
-			b.Errorf("the runtime tells %d machines once that is recorded", told.AutoScalerMax)
+		if shown := b.shown(runtimeID); shown.AutoScalerMax != 7 {
+			b.Errorf("the runtime shows %d machines once that is recorded", shown.AutoScalerMax)
 		}
 	})
 }
 
-// told is the runtime's configuration as clients read it.
-func (b *bench) told(runtimeID string) *spec.Cluster {
+// shown returns the configuration of the runtime as clients read it.
+func (b *bench) shown(runtimeID string) *spec.Cluster {
 	b.Helper()
 
 	status, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{ClusterConfig: true})
@@ -240,7 +240,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 }
 
-// TestOperationsOfOtherRuntimesAreNotInTheWay: whether a runtime can be changed is told by its own operations, also where a newer one of
+// TestOperationsOfOtherRuntimesAreNotInTheWay: only its own operations decide whether a runtime can be changed, also where a newer one of
 // another runtime runs.
 func TestOperationsOfOtherRuntimesAreNotInTheWay(t *testing.T) {
 	each(t, func(b *bench) {
@@ -277,8 +277,8 @@ func TestFailedUpgradeCanBeFollowedByAnother(t *testing.T) {
 		runtimeID := b.made("c-first")
 		b.finish(b.mustUpgrade("first", runtimeID), process.Failed)
 
-		if told := b.told(runtimeID); told.AutoScalerMax != 0 {
-			b.Errorf("after the failure the runtime tells %d machines", told.AutoScalerMax)
+		if shown := b.shown(runtimeID); shown.AutoScalerMax != 0 {
+			b.Errorf("after the failure the runtime shows %d machines", shown.AutoScalerMax)
 		}
 
 		b.finish(b.mustUpgrade("second", runtimeID), process.Succeeded)

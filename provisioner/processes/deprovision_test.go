@@ -178,7 +178,7 @@ func TestClusterThatAppearsLateIsRemoved(t *testing.T) {
 	}
 }
 
-// carryRemoval carries a removal to its end as the engine does: a stage that was interrupted begins again with what was stored.
+// carryRemoval runs a removal as the engine does: an interrupted stage starts again with the stored data.
 func carryRemoval(t *testing.T, w *removalFixture, whole process.Process[operation.Data]) {
 	t.Helper()
 

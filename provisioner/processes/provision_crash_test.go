@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// carry carries a creation to its end as the engine does: a stage that was interrupted begins again with what was stored.
+// carryCreation runs a creation as the engine does: an interrupted stage starts again with the stored data.
 func carryCreation(t *testing.T, g *creationFixture) {
 	t.Helper()
 

@@ -23,7 +23,7 @@ type creationFixture struct {
 
 	shoots  map[string]*gardencorev1beta1.Shoot
 	applied int // how many Shoots were made
-	retried int // how often Gardener was asked to go on
+	retried int // calls of Retry
 
 	administrators []string
 

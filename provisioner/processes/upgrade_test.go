@@ -105,7 +105,7 @@ func (w *upgradeFixture) options() Options {
 
 const wanted = `{"clusterConfig": {"administrators": ["joe@example.com"]}}`
 
-// run runs a stage of an upgrade once and returns what comes of its steps.
+// run runs a stage of an upgrade once and returns the result of its last step.
 func (w *upgradeFixture) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
@@ -201,7 +201,7 @@ func TestUpgradeWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		present   func(*gardencorev1beta1.Shoot)
-		taken, ok bool // whether the two stages go on
+		taken, ok bool // whether the two stages are done
 		fails     bool
 	}{
 		"former success": {"what Gardener did for the former generation says nothing of this one", at(1, "Succeeded"), false, false, false},

@@ -122,7 +122,7 @@ func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
 	}
 }
 
-// TestClusterThatIsRemovedMeanwhile: a deletion that has succeeded is no success of what was ordered.
+// TestClusterThatIsRemovedMeanwhile: a succeeded deletion is not a success of the creation.
 func TestClusterThatIsRemovedMeanwhile(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,

@@ -90,7 +90,7 @@ func TestNoLossLeavesASecondRuntime(t *testing.T) {
 	})
 }
 
-// start begins anew: no rows, nothing registered.
+// start removes all rows and registrations.
 func (b *bench) start() {
 	b.Helper()
 
@@ -206,7 +206,7 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 	})
 }
 
-// TestRemovalAndANewTryDoNotMeet has Director be away while what is left is removed, so that the removal is still under way.
+// TestRemovalAndANewTryDoNotMeet makes Director unavailable during the removal of registrations, so that the removal is still in progress.
 func TestRemovalAndANewTryDoNotMeet(t *testing.T) {
 	each(t, func(b *bench) {
 		b.director.Order(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -261,7 +261,7 @@ func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
 			b.Errorf("Director knows already and is called for %v", again)
 		}
 
-		// Ordered anew, it fails anew, and by then somebody has unregistered it by hand.
+		// Ordered again, it fails again, after somebody has unregistered it by hand.
 		id, err := b.provision(tenant, "key-2", "c-first")
 		if err != nil || !slices.Equal(b.registered(), []string{id}) {
 			b.Fatalf("ordered anew: %s, %v; registered are %v", id, err, b.registered())

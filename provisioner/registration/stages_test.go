@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// told takes down what Director is told.
+// told records the updates of Director.
 type told struct {
 	registration.Director
 

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// example is a request of the page, and the answer that it tells.
+// example is a request on the page and its answer.
 type example struct {
 	query     string
 	variables string

@@ -177,13 +177,13 @@ func (s *Service) build(ctx context.Context, config Config, files ShootFiles, ga
 
 // handler returns the API behind authentication.
 func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
-	kept := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
+	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	build := shootBuilder(config, parts.Files)
 
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
 			DB: s.DB, Operations: stores.operations, Runtimes: stores.runtimes, Kubeconfigs: parts.Shoots, Shoots: parts.Shoots,
-			Registrar: directory.registrar(stores.runtimes), Agents: parts.statuses(), Trail: kept,
+			Registrar: directory.registrar(stores.runtimes), Agents: parts.statuses(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: parts.Releases,
 			Validate: func(order spec.Runtime) error {
 				return validation.Provision(order, validation.Rules{Project: config.Gardener.Project})
@@ -195,13 +195,13 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 			},
 		}),
 		Log:                s.Log,
-		Trail:              kept,
+		Recorder:           recorder,
 		Endpoint:           config.APIEndpoint,
 		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
 	})
 
 	// Queries change nothing; the API records refused mutations itself.
-	return httpserver.Wrap(api, audit.Introduce, kept.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+	return httpserver.Wrap(api, audit.Introduce, recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		s.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }
 

@@ -38,7 +38,7 @@ const (
 	patience = 3 * time.Minute
 )
 
-// fixture is a Provisioner with a garden, reached over HTTP.
+// fixture is a Provisioner with a fake garden, reached over HTTP.
 type fixture struct {
 	*testing.T
 
@@ -50,7 +50,7 @@ type fixture struct {
 	metrics prometheus.Gatherer
 }
 
-// start runs a Provisioner on SQLite and a garden in memory whose clusters take the time to be made.
+// start runs a Provisioner on SQLite and a fake garden whose clusters take the given time.
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
@@ -278,7 +278,7 @@ func TestCreationThatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
 	}
 }
 
-// TestShootThatOutlivesItsRuntimeIsRemoved has a Shoot, and what stands beside it, appear when its runtime is gone already, as a frozen replica may order it. A
+// TestShootThatOutlivesItsRuntimeIsRemoved creates a Shoot and its other objects when its runtime is deleted already, as a frozen replica may. A
 // Provisioner that starts finds it.
 func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 	l := start(t, 100*time.Millisecond)
@@ -466,7 +466,7 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-// TestStuckClusterExplainsItself has a cluster that Gardener does not finish: what Gardener says reaches whoever asks.
+// TestStuckClusterExplainsItself creates a cluster that Gardener does not finish: clients get the message of Gardener.
 func TestStuckClusterExplainsItself(t *testing.T) {
 	l := start(t, 200*time.Millisecond)
 	l.order(gardenlet.FaultStuck)

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestNobodyWaitsForAWakerThatHasEnded: a service that stops while many Shoots change comes to its end.
+// TestNobodyWaitsForAWakerThatHasEnded: a service that stops while many Shoots change ends.
 func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -40,7 +40,7 @@ func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 	})
 }
 
-// troubledStore gives the errors, one after the other, and then stores what it is told.
+// troubledStore returns the errors, one after the other, and then records the events.
 type troubledStore struct {
 	errors []error
 	told   [][]string

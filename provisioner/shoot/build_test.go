@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// goldenCase is an order whose Shoot stands in a golden file.
+// goldenCase is an order with a golden file of its Shoot.
 type goldenCase struct {
 	reason  string
 	config  func() *spec.Cluster
@@ -210,7 +210,7 @@ func TestBuildForEachVersion(t *testing.T) {
 	}
 }
 
-// assertShoot compares what an order becomes with a golden file, which the real garden is asked about in test/e2e.
+// assertShoot compares the Shoot of an order with a golden file. test/e2e applies these files to the local garden.
 func assertShoot(t *testing.T, tc goldenCase, name string) {
 	t.Helper()
 

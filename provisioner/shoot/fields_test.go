@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestEachFieldHasItsPlace goes through what the former Provisioner made of an order, and of its variables, and through what takes
+// TestEachFieldHasItsPlace checks what Kyma Provisioner made of an order and of its variables, and what takes
 // the place of fields that Gardener has retired since.
 func TestEachFieldHasItsPlace(t *testing.T) {
 	t.Parallel()
@@ -186,8 +186,8 @@ func TestEachFieldHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestPageTellsEveryField: a field that is new in the schema has to be told in the table of docs/operator/shoots.md.
-func TestPageTellsEveryField(t *testing.T) {
+// TestPageHasEveryField: every field of the schema is in the table of docs/operator/shoots.md.
+func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/operator/shoots.md")

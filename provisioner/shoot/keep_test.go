@@ -91,7 +91,7 @@ func TestKeepLetsAClusterSleep(t *testing.T) {
 	}
 }
 
-// TestKeepWhatOthersHaveAdded: these lists are written whole, so whoever writes them owns them whole.
+// TestKeepWhatOthersHaveAdded: a writer of these lists owns them as a whole.
 func TestKeepWhatOthersHaveAdded(t *testing.T) {
 	t.Parallel()
 

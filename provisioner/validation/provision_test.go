@@ -91,7 +91,7 @@ func order(cluster *spec.Cluster) spec.Runtime {
 	}
 }
 
-// assertProblems compares the text of an error with what is wanted after the words that every such text begins with.
+// assertProblems compares the text of an error, without its title, with the wanted one.
 func assertProblems(t *testing.T, reason, want string, err error) {
 	t.Helper()
 

@@ -55,7 +55,7 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
-		Trail:    audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
+		Recorder: audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Validate: func(order spec.Runtime) error {
 			return validation.Provision(order, validation.Rules{Project: fakegarden.DefaultProject})

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestFormerClients sends every field that clients of the former Provisioner know. A field that went missing from the schema,
-// or became stricter, would have them refused as no valid GraphQL.
-func TestFormerClients(t *testing.T) {
+// TestClientsOfKymaProvisioner sends every field that these clients know. If a field were missing from the schema
+// or stricter, their requests would be invalid GraphQL.
+func TestClientsOfKymaProvisioner(t *testing.T) {
 	t.Parallel()
 
 	accepted := func(id string) (operation.Status, error) { return operation.Status{ID: id}, nil }
@@ -41,12 +41,12 @@ func TestFormerClients(t *testing.T) {
 		want   string
 	}{
 		"Reads": {
-			reason: "All that could be read can be selected.",
-			file:   "former_reads.graphql", want: `{"data":{"result":{"lastOperationStatus":null,`,
+			reason: "Every field of an answer can be selected.",
+			file:   "kyma_provisioner_reads.graphql", want: `{"data":{"result":{"lastOperationStatus":null,`,
 		},
 		"Writes": {
-			reason: "All that could be ordered is understood.",
-			file:   "former_writes.graphql", want: `{"data":{"provision":{"id":"op-1"},"upgradeShoot":{"id":"op-2"},"upgradeRuntime":{"id":"op-3"},`,
+			reason: "Every field of an order is accepted.",
+			file:   "kyma_provisioner_writes.graphql", want: `{"data":{"provision":{"id":"op-1"},"upgradeShoot":{"id":"op-2"},"upgradeRuntime":{"id":"op-3"},`,
 		},
 	}
 
