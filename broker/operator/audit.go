@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,34 +11,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// listAudit answers GET /audit.
-func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
-	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "user", "action", "since", "until")
-	if err != nil {
-		return httpserver.Answer{}, err
-	}
-
-	if page.total || page.offset > 0 {
-		return httpserver.Answer{}, invalid("The audit trail has neither a total nor numbers of pages. Go on with the cursor.")
-	}
-
+func (a *api) listAudit(r *http.Request, query query) (httpserver.Answer, error) {
 	filter := auditlog.Filter{
-		InstanceID: values.Get("instance_id"), OrderedBy: values.Get("user"), Action: values.Get("action"),
-		Before: page.before, BeforeID: page.beforeID, Limit: page.size + 1,
+		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
+		Before: query.page.before, BeforeID: query.page.beforeID, Limit: query.page.size + 1,
 	}
 
 	for name, moment := range map[string]*time.Time{"since": &filter.Since, "until": &filter.Until} {
-		if !values.Has(name) {
+		if !query.Has(name) {
 			continue
 		}
 
-		if *moment, err = time.Parse(time.RFC3339, values.Get(name)); err != nil {
-			return httpserver.Answer{}, invalid(fmt.Sprintf("%s has to be a time such as 2030-01-02T15:04:05Z.", name))
+		var err error
+		if *moment, err = time.Parse(time.RFC3339, query.Get(name)); err != nil {
+			return httpserver.Answer{}, invalid(fmt.Sprintf("%s must be a time such as 2030-01-02T15:04:05Z.", name))
 		}
 	}
 
@@ -48,9 +36,9 @@ func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	entries, shown := pageOf(entries, page.size, func(entry auditlog.Entry) (time.Time, string) { return entry.At, entry.ID })
+	entries, page := pageOf(entries, query.page.size, func(entry auditlog.Entry) (time.Time, string) { return entry.At, entry.ID })
 
-	list := operatorapi.AuditList{Data: []operatorapi.AuditEntry{}, Page: shown}
+	list := operatorapi.AuditList{Data: []operatorapi.AuditEntry{}, Page: page}
 	for _, entry := range entries {
 		list.Data = append(list.Data, auditEntry(entry))
 	}
@@ -61,25 +49,29 @@ func (a *api) listAudit(r *http.Request) (httpserver.Answer, error) {
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
-		BindingID: entry.BindingID, By: operatorapi.Actor(entry.By), Status: entry.Status, Code: entry.Code, Reason: entry.Reason,
+		BindingID: entry.BindingID, Status: entry.Status, Code: entry.Code, Reason: entry.Reason,
 		Before: entry.Before, After: entry.After, Missed: entry.Missed,
+		By: operatorapi.Actor{
+			User: entry.By.User, Means: entry.By.Means, Platform: entry.By.Platform, Originator: entry.By.Originator,
+			Address: entry.By.Address, RequestID: entry.By.RequestID,
+		},
 	}
 }
 
-// targetOf tells what a request would change.
+// targetOf returns the action of a request and its instance or operation, for the audit trail. A GET request has none.
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 
 	switch path := r.URL.EscapedPath(); r.Method {
 	case http.MethodPost:
-		target.Action = path[strings.LastIndex(path, "/")+1:] // as audit names them
+		target.Action = path[strings.LastIndex(path, "/")+1:] // equals the constants of package audit
 	case http.MethodPut:
 		target.Action = auditlog.ActionExpire
 	default:
 		return target
 	}
 
-	// An id that cannot be read is left out.
+	// An invalid ID is left out.
 	if _, named := mux.Vars(r)["operation_id"]; named {
 		target.OperationID, _ = segment(r, "operation_id")
 	} else {
@@ -87,24 +79,4 @@ func targetOf(r *http.Request) audit.Target {
 	}
 
 	return target
-}
-
-// recordIntervention writes what an operator did about an operation, inside its transaction.
-func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, action string, wanted intervention, former, concerned process.Record) error {
-	instanceID, bindingID := worksOn(former)
-	entry := auditlog.Entry{
-		Action: action, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
-		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
-		After:  auditlog.Fields{"kind": former.Kind, "state": concerned.State},
-	}
-
-	if wanted.Step != "" {
-		entry.After["step"] = wanted.Step
-	}
-
-	if concerned.ID != former.ID {
-		entry.After["successorID"] = concerned.ID
-	}
-
-	return a.Trail.Record(ctx, tx, entry)
 }

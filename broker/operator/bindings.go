@@ -1,35 +1,21 @@
 package operator
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/storage"
 )
 
-// listBindings answers GET /runtimes/{instance_id}/bindings.
+// listBindings lists the bindings of an instance, without their credentials.
 func (a *api) listBindings(r *http.Request) (httpserver.Answer, error) {
-	id, err := segment(r, "instance_id")
+	instance, err := a.instance(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	httpserver.Note(r.Context(), logging.InstanceID, id)
-
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoInstance)
-	case err != nil:
-		return httpserver.Answer{}, err
-	}
-
-	bindings, err := a.Bindings.OfInstance(r.Context(), id)
+	bindings, err := a.Bindings.OfInstance(r.Context(), instance.ID)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
@@ -42,7 +28,7 @@ func (a *api) listBindings(r *http.Request) (httpserver.Answer, error) {
 	return httpserver.OK(list), nil
 }
 
-// binding shows a binding of the instance.
+// binding converts a binding of the instance.
 func (a *api) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
 	state := string(binding.State)
 

@@ -39,11 +39,11 @@ func TestCatalog(t *testing.T) {
 	catalog.Watcher{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Reload()
 
 	got := told("files that are wrong change nothing")
-	if got.Problem == nil || got.Problem.Message == "" || got.Problem.Since.IsZero() {
+	if got.Problem.Message == "" || got.Problem.Since.IsZero() {
 		t.Errorf("the problem with the files is %+v", got.Problem)
 	}
 
-	got.Problem = nil
+	got.Problem = operatorapi.CatalogProblem{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -17,47 +17,47 @@ import (
 )
 
 const (
-	// endpointAge is how long an endpoint is believed: certificates of clusters are exchanged from time to time.
+	// endpointAge limits the age of a cached endpoint, because clusters rotate their certificates.
 	endpointAge = 10 * time.Minute
-	// endpointsKept bounds the memory of endpoints.
-	endpointsKept = 4096
-	// callRate and callBurst bound how often endpoints are looked up, calls a second.
+	// maxEndpoints limits the size of the cache. A full cache is emptied.
+	maxEndpoints = 4096
+	// callRate and callBurst limit calls of the Provisioner: calls per second, and calls in a row after a pause.
 	callRate  = 5
 	callBurst = 20
 )
 
-// rememberedEndpoints takes endpoints out of admin kubeconfigs, seldom.
-type rememberedEndpoints struct {
+// cachedEndpoints reads endpoints from admin kubeconfigs and caches them by runtime.
+type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
 	clock       clock.PassiveClock
 	calls       *rate.Limiter
 
 	mutex sync.Mutex
-	known map[string]remembered
+	cache map[string]cachedEndpoint
 }
 
-type remembered struct {
+type cachedEndpoint struct {
 	endpoint Endpoint
 	until    time.Time
 }
 
-// EndpointsOf finds endpoints in admin kubeconfigs, whose credentials it drops. What it has found it remembers for a while, and it
-// makes only so many kubeconfigs a second, whoever asks.
+// EndpointsOf returns Endpoints that read the endpoint from an admin kubeconfig and drop its credentials. It caches endpoints for 10
+// minutes and requests at most 5 kubeconfigs a second for all clients together, because anybody may ask for an endpoint.
 func EndpointsOf(kubeconfigs Kubeconfigs, clock clock.PassiveClock) Endpoints {
-	return &rememberedEndpoints{
-		kubeconfigs: kubeconfigs, clock: clock, calls: rate.NewLimiter(callRate, callBurst), known: map[string]remembered{},
+	return &cachedEndpoints{
+		kubeconfigs: kubeconfigs, clock: clock, calls: rate.NewLimiter(callRate, callBurst), cache: map[string]cachedEndpoint{},
 	}
 }
 
 // Endpoint implements Endpoints.
-func (e *rememberedEndpoints) Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error) {
-	if known, fresh := e.recall(instance.RuntimeID); fresh {
-		return known, nil
+func (e *cachedEndpoints) Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error) {
+	if cached, fresh := e.cached(instance.RuntimeID); fresh {
+		return cached, nil
 	}
 
 	if !e.calls.AllowN(e.clock.Now(), 1) {
 		return Endpoint{}, &httpserver.Refusal{
-			Status: http.StatusTooManyRequests, Description: textTooManyCalls, RetryAfter: time.Second,
+			Status: http.StatusTooManyRequests, Description: "Too many requests for kubeconfigs. Try again later.", RetryAfter: time.Second,
 		}
 	}
 
@@ -68,33 +68,33 @@ func (e *rememberedEndpoints) Endpoint(ctx context.Context, instance environment
 
 	found, err := endpointIn(kubeconfig)
 	if err == nil {
-		e.remember(instance.RuntimeID, found)
+		e.store(instance.RuntimeID, found)
 	}
 
 	return found, err
 }
 
-func (e *rememberedEndpoints) recall(runtimeID string) (Endpoint, bool) {
+func (e *cachedEndpoints) cached(runtimeID string) (Endpoint, bool) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	known, found := e.known[runtimeID]
+	entry, found := e.cache[runtimeID]
 
-	return known.endpoint, found && e.clock.Now().Before(known.until)
+	return entry.endpoint, found && e.clock.Now().Before(entry.until)
 }
 
-func (e *rememberedEndpoints) remember(runtimeID string, endpoint Endpoint) {
+func (e *cachedEndpoints) store(runtimeID string, endpoint Endpoint) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	if len(e.known) >= endpointsKept {
-		clear(e.known)
+	if len(e.cache) >= maxEndpoints {
+		clear(e.cache)
 	}
 
-	e.known[runtimeID] = remembered{endpoint: endpoint, until: e.clock.Now().Add(endpointAge)}
+	e.cache[runtimeID] = cachedEndpoint{endpoint: endpoint, until: e.clock.Now().Add(endpointAge)}
 }
 
-// endpointIn reads the cluster of the current context.
+// endpointIn returns the cluster of the current context.
 func endpointIn(kubeconfig secret.String) (Endpoint, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err == nil {
@@ -106,6 +106,6 @@ func endpointIn(kubeconfig secret.String) (Endpoint, error) {
 	}
 
 	// The error of the parser may quote the kubeconfig.
-	return Endpoint{}, failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be read").
+	return Endpoint{}, failure.New(failure.Permanent, "the Provisioner returned an invalid kubeconfig for the runtime").
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -53,7 +53,7 @@ func TestExpire(t *testing.T) {
 			b.Errorf("%s: %s", name, got.Raw)
 		}
 
-		if diff := cmp.Diff([]string{"a/b: the instance was made to expire by operator"}, b.expirer.asked); diff != "" {
+		if diff := cmp.Diff([]string{"a/b: expired by operator"}, b.expirer.asked); diff != "" {
 			b.Errorf("%s: what was asked: -want +got\n%s", name, diff)
 		}
 

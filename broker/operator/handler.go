@@ -3,6 +3,8 @@ package operator
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -15,8 +17,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
@@ -25,73 +29,89 @@ import (
 )
 
 const (
-	// largestBody is how long the body of a request may be, in bytes.
-	largestBody = 64 << 10
-	// requestLimit is how long a request may take; one for a kubeconfig goes to the Provisioner.
+	// maxBody limits the body of a request, in bytes.
+	maxBody = 64 << 10
+	// requestLimit limits the duration of a request. Requests for kubeconfigs call the Provisioner.
 	requestLimit = 40 * time.Second
+	// roleNone is the x-role of routes that need no credentials.
+	roleNone = "none"
+
+	textNoInstance = "The instance does not exist."
 )
 
-// Kubeconfigs makes kubeconfigs with every right in a runtime. Its errors are of package failure.
+// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Endpoints tells where the API server of a runtime is. Its errors are of package failure. It is asked by requests without
-// credentials, so it has to bound what it costs.
+// Endpoints finds the API server of a runtime. Its errors are of package failure. Unauthenticated requests call it, so an implementation
+// has to limit its own cost.
 type Endpoints interface {
 	Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error)
 }
 
-// Expirer has an instance expire and returns the operation that removes its runtime, if there is one to remove. Its errors are of
-// package failure.
+// Endpoint is the public part of a cluster's connection data.
+type Endpoint struct {
+	// Server is the URL of the API server.
+	Server string
+	// CA is the certificate authority of the API server, as PEM.
+	CA []byte
+}
+
+// Expirer expires an instance and returns the ID of the operation that removes its runtime, or an empty ID if it has none. Its errors
+// are of package failure.
 type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
-// Endpoint is a cluster as the whole world may know it.
-type Endpoint struct {
-	// Server is the URL of the API server.
-	Server string
-	// CA is the certificate that it is checked by, as PEM.
-	CA []byte
+// Processes knows the kinds of operations that this broker runs. The engine implements it.
+type Processes interface {
+	// Handles reports whether there is a process for the kind.
+	Handles(kind string) bool
+	// MaySkip reports whether no later step of the kind depends on the step.
+	MaySkip(kind, step string) bool
+	// Successor returns the operation that retries the former one from the stage in which it ended.
+	Successor(former process.Record, id string, at time.Time) process.New
 }
 
-// OIDC is how users of runtimes log in. Without an issuer, kubeconfigs for users name none.
+// OIDC is the issuer at which users of runtimes log in. Without an issuer, kubeconfigs for users contain no user.
 type OIDC struct {
 	IssuerURL string
 	ClientID  string
 }
 
-// Options is what the handler needs.
+// Options are the dependencies of the handler.
 type Options struct {
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
-	// Trail is where changes are written down, Entries what is in it.
+	// Trail records changes and rejected requests; Entries reads them.
 	Trail   *audit.Recorder
 	Entries *auditlog.Store
-	// Authorizer checks the roles of users.
+	// Authorizer authenticates users and checks their roles.
 	Authorizer  *auth.Authorizer
 	Clock       clock.PassiveClock
 	Log         logrus.FieldLogger
 	Kubeconfigs Kubeconfigs
 	Endpoints   Endpoints
 	OIDC        OIDC
-	// Processes tells what may be done about operations.
-	Processes Processes
-	// Expirer has instances expire.
-	Expirer Expirer
-	// Wake has the engine look for due operations. It is called after a commit and must not block.
+	Processes   Processes
+	Expirer     Expirer
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
-	// Stages are the stages of the processes in order, by the kind of operation.
+	// Stages lists the stages of each kind of operation in order.
 	Stages map[string][]string
-	// Systems are the outside systems that operations may wait for, as this replica sees them.
+	// Systems are the upstream systems as this replica sees them.
 	Systems []*upstream.System
-	// Catalog is what platforms are offered.
 	Catalog *catalog.Catalog
-	// Otherwise answers every path outside of the operator API. Without it these do not exist.
+	// Otherwise answers paths outside of the operator API. Without it, they are not found.
 	Otherwise http.Handler
+}
+
+// api implements the routes.
+type api struct {
+	Options
 }
 
 // NewHandler returns the operator API.
@@ -106,51 +126,96 @@ func NewHandler(options Options) http.Handler {
 		router.NotFoundHandler = options.Otherwise
 	}
 
-	for path, methods := range api.routes() {
-		router.Handle(path, methods)
+	paths := map[string]httpserver.Methods{}
+
+	for _, route := range routes(api) {
+		if paths[route.path] == nil {
+			paths[route.path] = httpserver.Methods{}
+			router.Handle(route.path, paths[route.path])
+		}
+
+		paths[route.path][route.method] = api.guarded(route)
 	}
 
 	return httpserver.Wrap(router,
 		httpserver.EchoRequestIdentity,
 		httpserver.Log(options.Log, options.Clock),
 		httpserver.Deadline(requestLimit),
-		httpserver.LimitBody(largestBody),
+		httpserver.LimitBody(maxBody),
 	)
 }
 
-// api is what the endpoints share.
-type api struct {
-	Options
-}
-
-// routes are the paths of the API. A test holds them against openapi.yaml.
-func (a *api) routes() map[string]httpserver.Methods {
-	return map[string]httpserver.Methods{
-		"/runtimes": {http.MethodGet: a.only(auth.RoleViewer, a.listRuntimes)},
-		"/runtimes/{instance_id}/adminkubeconfig": {http.MethodPost: a.only(auth.RoleAdmin, a.adminKubeconfig)},
-		"/audit":                                 {http.MethodGet: a.only(auth.RoleAdmin, a.listAudit)},
-		"/runtimes/{instance_id}/bindings":       {http.MethodGet: a.only(auth.RoleViewer, a.listBindings)},
-		"/operations":                            {http.MethodGet: a.only(auth.RoleViewer, a.listOperations)},
-		"/operations/{operation_id}":             {http.MethodGet: a.only(auth.RoleViewer, a.getOperation)},
-		"/operations/{operation_id}/cancel":      {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionCancel, "canceled", withoutStep(a.cancelOperation)))},
-		"/operations/{operation_id}/retry":       {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionRetry, "retried", a.retryOperation))},
-		"/operations/{operation_id}/skip":        {http.MethodPost: a.only(auth.RoleOperator, a.intervene(auditlog.ActionSkip, "made to skip a step", a.skipStep))},
-		"/kubeconfig/{instance_id}":              {http.MethodGet: a.Authorizer.Public(coded(a.kubeconfig))},
-		"/expire/service_instance/{instance_id}": {http.MethodPut: a.only(auth.RoleOperator, a.expire)},
-		"/openapi.yaml":                          {http.MethodGet: a.Authorizer.Public(coded(describe))},
-		"/catalog":                               {http.MethodGet: a.only(auth.RoleViewer, a.getCatalog)},
+// guarded returns the endpoint of the route behind the check of its role.
+func (a *api) guarded(route route) http.Handler {
+	endpoint := withCode(route.serve)
+	if route.role == roleNone {
+		return a.Authorizer.Public(endpoint)
 	}
+
+	return httpserver.Wrap(endpoint,
+		audit.Introduce, a.Trail.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.role)), logUser)
 }
 
-// only lets users with the role pass.
-func (a *api) only(role auth.Role, endpoint httpserver.Endpoint) http.Handler {
-	return httpserver.Wrap(coded(endpoint), audit.Introduce, a.Trail.Refusals(targetOf), a.Authorizer.Require(role), identify)
-}
-
-// identify tells the log who makes the request.
-func identify(next http.Handler) http.Handler {
+// logUser adds the authenticated user to the log line of the request.
+func logUser(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpserver.Note(r.Context(), logging.User, auth.FromContext(r.Context()).Name)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// withCode gives refusals without an error code the name of their status, such as NotFound.
+func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Answer, error) {
+		answer, err := endpoint(r)
+		if err == nil {
+			return answer, nil
+		}
+
+		refusal := *httpserver.RefusalOf(err)
+		if refusal.Code == "" {
+			refusal.Code = strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
+		}
+
+		return httpserver.Answer{}, &refusal
+	}
+}
+
+func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
+
+func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
+
+func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
+
+// segment returns the decoded path parameter.
+func segment(r *http.Request, name string) (string, error) {
+	value, err := url.PathUnescape(mux.Vars(r)[name])
+	if err != nil || !isText(value) {
+		return "", invalid("The path is not valid UTF-8.")
+	}
+
+	return value, nil
+}
+
+// isText reports whether PostgreSQL can store the value: valid UTF-8 without NUL.
+func isText(value string) bool {
+	return !strings.ContainsRune(value, 0) && strings.ToValidUTF8(value, "") == value
+}
+
+// getDescription serves openapi.yaml.
+func (a *api) getDescription(*http.Request) (httpserver.Answer, error) {
+	return httpserver.Answer{
+		Status: http.StatusOK, Body: operatorapi.Description, Header: http.Header{"Content-Type": {"application/yaml"}},
+	}, nil
+}
+
+// getCatalog returns the catalog of this replica, and the error that keeps it from serving newer files.
+func (a *api) getCatalog(*http.Request) (httpserver.Answer, error) {
+	shown := operatorapi.Catalog{ETag: a.Catalog.Published().ETag, Plans: a.Catalog.Offered()}
+
+	if problem := a.Catalog.Problem(); problem != nil {
+		shown.Problem = operatorapi.CatalogProblem{Message: problem.Text, Since: problem.Since}
+	}
+
+	return httpserver.OK(shown), nil
 }

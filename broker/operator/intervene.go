@@ -1,83 +1,95 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Processes knows what may be done about operations of each kind. The engine implements it.
-type Processes interface {
-	Handles(kind string) bool
-	MaySkip(kind, step string) bool
-	Successor(former process.Record, id string, at time.Time) process.New
-}
-
-// Sentences about operations that stand otherwise than an operator thinks.
 const (
-	textOvertaken = "Another request for the instance was faster. Look at its operations, and decide again."
-	textGoneOn    = "The operation has gone on, the step is done. Look at it, and decide again."
-	textSealed    = "The data of the operation cannot be opened: its key is not among APP_DATABASE_SECRET_KEYS. Add it there, then retry."
+	// maxReason limits the reason for an intervention, in characters.
+	maxReason = 500
+	// anonymous is the name of operators while the broker has no users.
+	anonymous = "somebody"
+
+	textNoOperation  = "The operation does not exist."
+	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON, for a skip or a retry optionally with "step".`
+	textOvertaken    = "A concurrent request for the instance was accepted first. Check its operations and decide again."
+	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )
 
-// intervene answers a request to do something about an operation, in one transaction, and tells of the operation afterwards. Who
-// asked and why is in its timeline and in the audit trail; the log has a line in every case.
-func (a *api) intervene(action, done string, do intervening) httpserver.Endpoint {
-	return func(r *http.Request) (httpserver.Answer, error) {
-		wanted, err := a.readIntervention(r)
-		line := a.Log.WithFields(logrus.Fields{
-			logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
-		})
+// intervention is a request of an operator to change the course of an operation.
+type intervention struct {
+	operatorapi.Intervention
 
-		var record process.Record
-		if err == nil {
-			record, err = a.carryOut(r.Context(), action, do, wanted)
-		}
-
-		if err != nil {
-			line.WithError(err).Warn("audit: operation not " + done)
-
-			return httpserver.Answer{}, err
-		}
-
-		instanceID, bindingID := worksOn(record)
-		line = line.WithFields(logrus.Fields{logging.InstanceID: instanceID, logging.Kind: record.Kind})
-
-		if bindingID != "" {
-			line = line.WithField(logging.BindingID, bindingID)
-		}
-
-		if record.ID != wanted.operationID {
-			line = line.WithField(logging.SuccessorID, record.ID)
-		}
-
-		line.Info("audit: operation " + done)
-		httpserver.Note(r.Context(), logging.OperationID, record.ID)
-		a.Wake()
-
-		return httpserver.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
-	}
+	operationID string
+	by          string
+	now         time.Time
 }
 
-// carryOut does what is wanted, and returns the operation that it concerned as it is then.
-func (a *api) carryOut(ctx context.Context, action string, do intervening, wanted intervention) (process.Record, error) {
+// why is the line in the timeline.
+func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
+
+// action carries out an intervention in the transaction and returns the ID of the operation to show: after a retry, the new one.
+type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
+
+// intervene reads the request, carries out the action in one transaction, and answers with the resulting operation. The timeline and the
+// audit trail record the user and the reason; the log has a line also for rejected requests. done completes "operation …" in the log.
+func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Answer, error) {
+	wanted, err := a.readIntervention(r)
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
+	})
+
+	var record process.Record
+	if err == nil {
+		record, err = a.carryOut(r.Context(), name, do, wanted)
+	}
+
+	if err != nil {
+		line.WithError(err).Warn("audit: operation not " + done)
+
+		return httpserver.Answer{}, err
+	}
+
+	instanceID, bindingID := targetIDs(record)
+	line = line.WithFields(logrus.Fields{logging.InstanceID: instanceID, logging.Kind: record.Kind})
+
+	if bindingID != "" {
+		line = line.WithField(logging.BindingID, bindingID)
+	}
+
+	if record.ID != wanted.operationID {
+		line = line.WithField(logging.SuccessorID, record.ID)
+	}
+
+	line.Info("audit: operation " + done)
+	httpserver.Note(r.Context(), logging.OperationID, record.ID)
+	a.Wake()
+
+	return httpserver.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
+}
+
+func (a *api) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -86,16 +98,16 @@ func (a *api) carryOut(ctx context.Context, action string, do intervening, wante
 			return err
 		}
 
-		concerned, err := do(ctx, tx, wanted)
+		operationID, err := do(ctx, tx, wanted)
 		if err != nil {
 			return err
 		}
 
-		if record, err = a.Operations.Get(ctx, tx, concerned); err != nil {
+		if record, err = a.Operations.Get(ctx, tx, operationID); err != nil {
 			return err
 		}
 
-		return a.recordIntervention(ctx, tx, action, wanted, former, record)
+		return a.recordIntervention(ctx, tx, name, wanted, former, record)
 	})
 
 	switch {
@@ -110,157 +122,79 @@ func (a *api) carryOut(ctx context.Context, action string, do intervening, wante
 	return record, err
 }
 
-// cancelOperation has an operation end at its next safe point. What it has made stays until the instance is deleted.
-func (a *api) cancelOperation(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
-	accepted, err := a.Operations.CancelOne(ctx, tx, wanted.operationID, wanted.why(), wanted.now)
-	if err != nil || accepted {
-		return wanted.operationID, err
+// recordIntervention writes the intervention to the audit trail.
+func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
+	instanceID, bindingID := targetIDs(former)
+	entry := auditlog.Entry{
+		Action: name, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
+		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
+		After:  auditlog.Fields{"kind": former.Kind, "state": record.State},
 	}
 
-	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
-	if err == nil && record.State != process.Canceling {
-		err = conflict("The operation has ended already: it is " + string(record.State) + ".")
+	if wanted.Step != "" {
+		entry.After["step"] = wanted.Step
 	}
 
-	return record.ID, err
+	if record.ID != former.ID {
+		entry.After["successorID"] = record.ID
+	}
+
+	return a.Trail.Record(ctx, tx, entry)
 }
 
-// retryOperation accepts a new operation that goes on where one failed or was canceled, without the step at which that ended if
-// that is named.
-func (a *api) retryOperation(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
-	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
-	if err != nil {
-		return "", err
+// readIntervention reads and checks the request. Beside an error it returns the fields read so far, for the log.
+func (a *api) readIntervention(r *http.Request) (intervention, error) {
+	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}
+
+	var err error
+	if wanted.operationID, err = segment(r, "operation_id"); err != nil {
+		return wanted, err
 	}
 
-	if err := a.mayRetry(ctx, tx, former, wanted.now); err != nil {
-		return "", err
+	if err := readStrictly(r.Body, &wanted.Intervention); err != nil {
+		return wanted, err
 	}
 
-	if err := a.mayLeaveOut(former, wanted.Step); wanted.Step != "" && err != nil {
-		return "", err
+	wanted.Reason = oneLine(wanted.Reason)
+
+	switch length := utf8.RuneCountInString(wanted.Reason); {
+	case length == 0:
+		return wanted, invalid("reason is missing. Give a reason that others will understand.")
+	case length > maxReason:
+		wanted.Reason = string([]rune(wanted.Reason)[:maxReason]) + "…"
+
+		return wanted, invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
 	}
 
-	if former.Payload, err = a.Operations.Payload(ctx, tx, former.ID); err != nil {
-		return "", err
+	return wanted, nil
+}
+
+// readStrictly decodes a body of one JSON object. It rejects unknown fields and accepts an empty body.
+func readStrictly(body io.Reader, into any) error {
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+
+	err := decoder.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
 	}
 
-	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
-
-	next.Why = "retry of " + former.ID + " " + wanted.why()
-	if len(next.SkippedSteps) > 0 {
-		next.Why = "retry of " + former.ID + ", again without " + strings.Join(next.SkippedSteps, ", ") + ", " + wanted.why()
-	}
-
-	by := auditlog.Entry{By: audit.ActorOf(ctx)}
-	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
-
-	if next.Audit, err = by.Encode(); err != nil {
-		return "", err
-	}
-
-	if err := a.Operations.Accept(ctx, tx, next); err != nil {
-		return "", err
-	}
-
-	if wanted.Step != "" && !slices.Contains(next.SkippedSteps, wanted.Step) {
-		skip := process.Skip{Step: wanted.Step, Reason: wanted.why()}
-		if _, err := a.Operations.Skip(ctx, tx, next.ID, skip, wanted.now); err != nil {
-			return "", err
+	if err == nil {
+		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
+			return nil
 		}
 	}
 
-	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
-}
-
-// mayRetry refuses what would not go on from where the operation ended. What it has found holds until the transaction ends.
-func (a *api) mayRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
-	if former.State != process.Failed && former.State != process.Canceled {
-		return conflict("Only an operation that failed or was canceled can be retried. This one is " + string(former.State) + ".")
-	}
-
-	if !a.Processes.Handles(former.Kind) {
-		return conflict("This broker has no process any more for operations of kind " + former.Kind + ".")
-	}
-
-	present, err := a.hold(ctx, tx, former, now)
-	if err != nil {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return err
 	}
 
-	if !present {
-		return conflict("The instance of the operation is gone. There is nothing to retry.")
-	}
-
-	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
-	if err != nil {
-		return err
-	}
-
-	if newest := all[0]; newest.ID != former.ID {
-		return conflict(fmt.Sprintf("A later operation of the instance has taken its place: %s, a %s that is %s.",
-			newest.ID, newest.Kind, newest.State))
-	}
-
-	return nil
+	return invalid(textIntervention)
 }
 
-// hold keeps platforms, and other operators, from accepting something else for the instance, or for its binding, meanwhile. It reports
-// false when the instance is gone.
-func (a *api) hold(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
-	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
-		return a.Instances.Lock(ctx, tx, instanceID)
-	}
-
-	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
-}
-
-// skipStep has the step left out with which an operation is busy.
-func (a *api) skipStep(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
-	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
-	if err != nil {
-		return "", err
-	}
-
-	if wanted.Step == "" {
-		wanted.Step = record.Step
-	}
-
-	if record.State != process.InProgress {
-		return "", conflict("Only a step of an operation in progress can be skipped. This one is " + string(record.State) + ".")
-	}
-
-	if err := a.mayLeaveOut(record, wanted.Step); err != nil {
-		return "", err
-	}
-
-	accepted, err := a.Operations.Skip(ctx, tx, record.ID, process.Skip{Step: wanted.Step, Reason: wanted.why()}, wanted.now)
-	if err == nil && !accepted {
-		err = conflict(textGoneOn)
-	}
-
-	return record.ID, err
-}
-
-// mayLeaveOut refuses a step at which the operation is not, or that is needed.
-func (a *api) mayLeaveOut(record process.Record, step string) error {
-	switch {
-	case record.Step == "":
-		return conflict("The operation has not come to a step yet.")
-	case step != record.Step:
-		return conflict(fmt.Sprintf("The operation is not at step %q but at %q.", step, record.Step))
-	case record.Finished(record.Stage):
-		return conflict(textGoneOn)
-	case !a.Processes.MaySkip(record.Kind, step):
-		return conflict(fmt.Sprintf("Step %q cannot be left out: what follows needs what it does.", step))
-	default:
-		return nil
-	}
-}
-
-// skippable reports whether an operator may have the step left out at which the operation is, or at which it failed or was canceled.
-func (a *api) skippable(record process.Record) bool {
-	standing := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
-
-	return standing && a.mayLeaveOut(record, record.Step) == nil
+// oneLine replaces line breaks and characters that terminals do not print by spaces.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(char rune) bool {
+		return unicode.IsSpace(char) || !unicode.IsGraphic(char)
+	}), " ")
 }

@@ -24,69 +24,69 @@ func TestRefusedInterventionsChangeNothing(t *testing.T) {
 		want     int
 		wantText string
 	}{
-		"cancel what ended":    {"it cannot be undone", "cancel", ended(succeeded), because, 409, "it is succeeded"},
-		"cancel with a step":   {"a step says that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
-		"cancel what is not":   {"there is no such operation", "cancel", unknown("x"), because, 404, "no such operation"},
-		"an id with a slash":   {"an id is taken as it comes", "retry", unknown("a%2Fb"), because, 404, "no such operation"},
-		"an id with a zero":    {"no database has such an id", "retry", unknown("%00"), because, 400, "path"},
-		"a very long id":       {"an id is no more than a key", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "no such operation"},
-		"retry what runs":      {"it tries again by itself", "retry", running(probing), because, 409, "in progress"},
-		"retry what succeeded": {"there is nothing left to do", "retry", ended(succeeded), because, 409, "succeeded"},
-		"retry without what is needed": {
-			"what follows needs what it does", "retry", failedAt(at("create_runtime", "Order", true, "start")), `{"reason": "x", "step": "Order"}`,
-			409, "cannot be left out",
+		"cancel when ended":    {"an ended operation has no next step", "cancel", ended(succeeded), because, 409, "it is succeeded"},
+		"cancel with a step":   {"a step suggests that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
+		"cancel what is not":   {"there is no such operation", "cancel", unknown("x"), because, 404, "operation does not exist"},
+		"an id with a slash":   {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
+		"an id with a zero":    {"PostgreSQL stores no NUL", "retry", unknown("%00"), because, 400, "path"},
+		"a very long id":       {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
+		"retry when running":   {"the engine retries it", "retry", running(probing), because, 409, "in progress"},
+		"retry when succeeded": {"nothing is left to retry", "retry", ended(succeeded), because, 409, "succeeded"},
+		"retry without a required step": {
+			"later steps depend on it", "retry", failedAt(at("create_runtime", "Order", true, "start")), `{"reason": "x", "step": "Order"}`,
+			409, "cannot be skipped",
 		},
-		"retry without another step": {"only what failed can be in the way", "retry", failedAt(probing), `{"reason": "x", "step": "Check"}`, 409, "not at step"},
-		"retry what is past": {
-			"operations of an instance run in the order in which they were accepted", "retry", func(b *bench) string {
+		"retry without another step": {"only the failed step can be skipped", "retry", failedAt(probing), `{"reason": "x", "step": "Check"}`, 409, "at step"},
+		"retry a superseded operation": {
+			"operations of an instance run in order of acceptance", "retry", func(b *bench) string {
 				id := b.instance("one", failed)
 				b.operation("one", environment.KindDeprovision, process.Pending)
 
 				return id
-			}, because, 409, "A later operation of the instance has taken its place",
+			}, because, 409, "The instance has a later operation",
 		},
-		"retry of what is gone": {
-			"nothing is left of the instance", "retry", func(b *bench) string {
+		"retry after the deletion": {
+			"the instance has been deleted", "retry", func(b *bench) string {
 				b.instance("one", succeeded)
 				id := b.operation("one", environment.KindDeprovision, failed)
 				b.drop("one")
 
 				return id
-			}, because, 409, "gone",
+			}, because, 409, "no longer exists",
 		},
-		"retry of a kind that is gone": {
-			"nobody would carry it, and no engine would start beside it", "retry", func(b *bench) string {
+		"retry of an unsupported kind": {
+			"no engine would run it", "retry", func(b *bench) string {
 				b.instance("one", succeeded)
 
 				return b.operation("one", "upgrade", failed)
-			}, because, 409, "no process any more for operations of kind upgrade",
+			}, because, 409, "no longer supports operations of kind upgrade",
 		},
-		"retry of what cannot be read": {
-			"the key is missing, which is told", "retry", func(b *bench) string {
+		"retry without the key": {
+			"the error names the variable with the keys", "retry", func(b *bench) string {
 				id := b.instance("one", failed)
 				b.spoil(id)
 
 				return id
 			}, because, 409, "APP_DATABASE_SECRET_KEYS",
 		},
-		"skip what waits":         {"it has no step yet", "skip", func(b *bench) string { return b.instance("one", process.Pending) }, because, 409, "pending"},
-		"skip what is canceled":   {"it ends at its next safe point", "skip", canceling(probing), because, 409, "canceling"},
-		"skip what ended":         {"it is at no step", "skip", ended(failed), because, 409, "failed"},
-		"skip before any step":    {"it was claimed this moment", "skip", running(at("", "", false)), because, 409, "not come to a step"},
-		"skip what is needed":     {"what follows needs what it does", "skip", running(at("create_runtime", "Order", true, "start")), because, 409, "cannot be left out"},
-		"skip another step":       {"it has gone on since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `not at step "Check" but at "Probe"`},
-		"skip an odd step":        {"a step is only compared", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "not at step"},
-		"skip of a finished step": {"the next stage begins at this moment", "skip", running(at("post_actions", "Probe", false, "post_actions")), because, 409, "has gone on"},
-		"no body":                 {"others want to know why", "cancel", running(probing), ``, 400, "reason is missing"},
-		"null":                    {"others want to know why", "cancel", running(probing), `null`, 400, "reason is missing"},
-		"no reason":               {"others want to know why", "cancel", running(probing), `{"step": ""}`, 400, "reason is missing"},
-		"blank reason":            {"others want to know why", "cancel", running(probing), `{"reason": " \n\t\u0000\u200b"}`, 400, "reason is missing"},
-		"long reason":             {"nobody reads a novel", "cancel", running(probing), `{"reason": "` + strings.Repeat("ü", 501) + `"}`, 400, "501 characters, 500 at most"},
-		"another field":           {"who misspells a field means something by it", "cancel", running(probing), `{"reason": "x", "Why": "y"}`, 400, "cannot be read"},
-		"two bodies":              {"which one is meant is not known", "cancel", running(probing), because + because, 400, "cannot be read"},
-		"no JSON":                 {"it is not guessed", "cancel", running(probing), `reason=x`, 400, "cannot be read"},
-		"a reason of a number":    {"it is not guessed", "cancel", running(probing), `{"reason": 7}`, 400, "cannot be read"},
-		"too long a body":         {"it is not read to its end", "cancel", running(probing), `{"reason": "` + strings.Repeat("x", 70000) + `"}`, 413, "too large"},
+		"skip when pending":       {"a pending operation has no step", "skip", func(b *bench) string { return b.instance("one", process.Pending) }, because, 409, "pending"},
+		"skip when canceling":     {"the operation ends before its next step", "skip", canceling(probing), because, 409, "canceling"},
+		"skip when ended":         {"an ended operation has no current step", "skip", ended(failed), because, 409, "failed"},
+		"skip before any step":    {"the operation has just been claimed", "skip", running(at("", "", false)), because, 409, "not started a step"},
+		"skip a required step":    {"later steps depend on it", "skip", running(at("create_runtime", "Order", true, "start")), because, 409, "cannot be skipped"},
+		"skip another step":       {"the operation has continued since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `at step "Probe", not at "Check"`},
+		"skip an odd step":        {"a step is only compared, never stored", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "at step"},
+		"skip of a finished step": {"the next stage is about to start", "skip", running(at("post_actions", "Probe", false, "post_actions")), because, 409, "finished the step"},
+		"no body":                 {"others need to know why", "cancel", running(probing), ``, 400, "reason is missing"},
+		"null":                    {"others need to know why", "cancel", running(probing), `null`, 400, "reason is missing"},
+		"no reason":               {"others need to know why", "cancel", running(probing), `{"step": ""}`, 400, "reason is missing"},
+		"blank reason":            {"others need to know why", "cancel", running(probing), `{"reason": " \n\t\u0000\u200b"}`, 400, "reason is missing"},
+		"long reason":             {"a reason has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("ü", 501) + `"}`, 400, "501 characters. At most 500"},
+		"another field":           {"unknown fields are probably misspelled", "cancel", running(probing), `{"reason": "x", "Why": "y"}`, 400, "The body is invalid"},
+		"two bodies":              {"two bodies are ambiguous", "cancel", running(probing), because + because, 400, "The body is invalid"},
+		"no JSON":                 {"only JSON with the right types is accepted", "cancel", running(probing), `reason=x`, 400, "The body is invalid"},
+		"a reason of a number":    {"only JSON with the right types is accepted", "cancel", running(probing), `{"reason": 7}`, 400, "The body is invalid"},
+		"too long a body":         {"a body has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("x", 70000) + `"}`, 413, "too large"},
 	}
 
 	for name, c := range cases {
@@ -101,7 +101,7 @@ func TestRefusedInterventionsChangeNothing(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(before, b.everything()); diff != "" || b.woken != 0 {
-				b.Errorf("\n%s\na refusal changes something, or wakes the engine: -before +after\n%s", c.reason, diff)
+				b.Errorf("\n%s\na rejected request changed something or woke the engine: -before +after\n%s", c.reason, diff)
 			}
 
 			if lines := b.audited(); len(lines) != 1 || lines[0].Level != "warning" || lines[0].User != "operator" ||

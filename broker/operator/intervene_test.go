@@ -31,7 +31,7 @@ func TestCancel(t *testing.T) {
 			id := b.instance(name, c.state)
 
 			told := b.answered(c.reason, b.intervene("cancel", id, because))
-			if told.ID != id || told.State != string(c.wantState) || b.woken == 0 {
+			if told.ID != id || told.State != operatorapi.OperationState(c.wantState) || b.woken == 0 {
 				b.Errorf("\n%s\ntold of %s, which is %s; the engine was woken %d times", c.reason, told.ID, told.State, b.woken)
 			}
 
@@ -91,7 +91,7 @@ func TestRetry(t *testing.T) {
 			}
 
 			kept := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+former))
-			if kept.State != string(c.state) || b.woken != woken+1 {
+			if kept.State != operatorapi.OperationState(c.state) || b.woken != woken+1 {
 				b.Errorf("\n%s\nthe former one is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
 			}
 		}

@@ -1,19 +1,110 @@
 package operator
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"time"
 
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/tools/clientcmd"
 	kubeconfigv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// kubeconfig answers GET /kubeconfig/{instance_id}: a kubeconfig by which users log in at the OIDC issuer. It holds no secret, so
-// everybody may have it, and pages of other sites may read it.
-func (a *api) kubeconfig(r *http.Request) (httpserver.Answer, error) {
+const textNoRuntime = "The instance has no reachable runtime: it is not ready, suspended, or being deleted."
+
+// reachable returns the instance that the path names. It rejects instances without a runtime, and instances that are being created,
+// suspended, resumed or deleted. Beside an error it returns what is known of the instance, for the audit.
+func (a *api) reachable(r *http.Request) (environment.Instance, error) {
+	instance, err := a.instance(r)
+	if err != nil {
+		return instance, err
+	}
+
+	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), instance.ID)
+
+	switch {
+	case err != nil:
+		return instance, err
+	case environment.PhaseOf(past) != environment.Active || instance.RuntimeID == "":
+		return instance, notFound(textNoRuntime)
+	default:
+		return instance, nil
+	}
+}
+
+// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit trail record the user and the result of
+// every request, and a kubeconfig that cannot be recorded is not returned.
+func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Answer, error) {
+	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
+
+	if identity := r.Header.Get(httpserver.RequestIdentity); identity != "" {
+		line = line.WithField(logging.RequestID, identity)
+	}
+
+	instance, err := a.reachable(r)
+	line = line.WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID})
+
+	var kubeconfig secret.String
+	if err == nil {
+		kubeconfig, err = a.Kubeconfigs.AdminKubeconfig(r.Context(), instance)
+	}
+
+	if err == nil {
+		err = a.Trail.RecordAlone(r.Context(), auditlog.Entry{
+			Action: auditlog.ActionAdminKubeconfig, InstanceID: instance.ID, Status: http.StatusOK, After: auditlog.Fields{"runtimeID": instance.RuntimeID},
+		})
+	}
+
+	if err != nil {
+		line.WithError(err).Warn("audit: admin kubeconfig refused")
+
+		return httpserver.Answer{}, err
+	}
+
+	line.Info("audit: admin kubeconfig handed out")
+
+	return httpserver.Answer{
+		Status: http.StatusOK,
+		Body:   operatorapi.AdminKubeconfig{Kubeconfig: kubeconfig.Reveal(), ExpiresAt: expiry(kubeconfig)},
+		Header: http.Header{"Cache-Control": {"no-store"}},
+	}, nil
+}
+
+// expiry returns the end of the kubeconfig's client certificate, or zero if it has none.
+func expiry(kubeconfig secret.String) time.Time {
+	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return time.Time{}
+	}
+
+	for _, user := range parsed.AuthInfos {
+		block, _ := pem.Decode(user.ClientCertificateData)
+		if block == nil {
+			continue
+		}
+
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return certificate.NotAfter
+		}
+	}
+
+	return time.Time{}
+}
+
+// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secret: everybody may read it, including
+// scripts of other sites.
+func (a *api) getKubeconfig(r *http.Request) (httpserver.Answer, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
 		return httpserver.Answer{}, err
@@ -24,7 +115,12 @@ func (a *api) kubeconfig(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, a.issuerOf(instance)))
+	oidc := a.OIDC
+	if own := instance.Request.Cluster.OIDC; own != nil {
+		oidc = OIDC{IssuerURL: own.IssuerURL, ClientID: own.ClientID}
+	}
+
+	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, oidc))
 	if err != nil {
 		return httpserver.Answer{}, fmt.Errorf("encoding a kubeconfig: %w", err)
 	}
@@ -36,16 +132,7 @@ func (a *api) kubeconfig(r *http.Request) (httpserver.Answer, error) {
 	}}, nil
 }
 
-// issuerOf is the issuer that the runtime was ordered with, else the one that is configured.
-func (a *api) issuerOf(instance environment.Instance) OIDC {
-	if own := instance.Request.Cluster.OIDC; own != nil {
-		return OIDC{IssuerURL: own.IssuerURL, ClientID: own.ClientID}
-	}
-
-	return a.OIDC
-}
-
-// userKubeconfig has one context, named like the runtime. Its user calls kubelogin, the plugin oidc-login of kubectl.
+// userKubeconfig has one context, named after the runtime. Its user runs kubelogin, the kubectl plugin oidc-login.
 func userKubeconfig(instance environment.Instance, endpoint Endpoint, oidc OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 
@@ -75,7 +162,7 @@ func userKubeconfig(instance environment.Instance, endpoint Endpoint, oidc OIDC)
 			"--oidc-extra-scope=openid",
 		},
 		InteractiveMode: kubeconfigv1.IfAvailableExecInteractiveMode,
-		InstallHint:     "kubelogin is missing: kubectl krew install oidc-login",
+		InstallHint:     "Install kubelogin: kubectl krew install oidc-login",
 	}}}}
 
 	return config

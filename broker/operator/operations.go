@@ -17,20 +17,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// pollInterval is how long who follows an operation should leave it alone.
-const pollInterval = time.Second
+const (
+	// pollInterval is the Retry-After of an operation that has not ended.
+	pollInterval = time.Second
 
-// listOperations answers GET /operations.
-func (a *api) listOperations(r *http.Request) (httpserver.Answer, error) {
-	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "binding_id", "kind", "state")
-	if err != nil {
-		return httpserver.Answer{}, err
-	}
+	textPending = "Queued behind the earlier operations of this instance, if any."
+)
 
-	key := values.Get("instance_id")
-	if bindingID := values.Get("binding_id"); bindingID != "" {
+func (a *api) listOperations(r *http.Request, query query) (httpserver.Answer, error) {
+	key := query.Get("instance_id")
+	if bindingID := query.Get("binding_id"); bindingID != "" {
 		if key == "" {
-			return httpserver.Answer{}, invalid("binding_id needs the instance_id beside it: it is one of that instance.")
+			return httpserver.Answer{}, invalid("binding_id requires instance_id.")
 		}
 
 		key = environment.BindingKey(key, bindingID)
@@ -38,16 +36,16 @@ func (a *api) listOperations(r *http.Request) (httpserver.Answer, error) {
 
 	filter := operations.Filter{
 		InstanceID: key,
-		Kind:       values.Get("kind"),
-		State:      process.State(values.Get("state")),
-		Before:     page.before,
-		BeforeID:   page.beforeID,
-		Offset:     page.offset,
-		Limit:      page.size + 1,
+		Kind:       query.Get("kind"),
+		State:      process.State(query.Get("state")),
+		Before:     query.page.before,
+		BeforeID:   query.page.beforeID,
+		Offset:     query.page.offset,
+		Limit:      query.page.size + 1,
 	}
 
 	if filter.State != "" && !slices.Contains(states(), string(filter.State)) {
-		return httpserver.Answer{}, invalid(fmt.Sprintf("The state %q is not known. Use %s.", filter.State, strings.Join(states(), ", ")))
+		return httpserver.Answer{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", filter.State, strings.Join(states(), ", ")))
 	}
 
 	records, err := a.Operations.List(r.Context(), filter)
@@ -55,16 +53,16 @@ func (a *api) listOperations(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	records, shown := pageOf(records, page.size, func(record process.Record) (time.Time, string) {
+	records, page := pageOf(records, query.page.size, func(record process.Record) (time.Time, string) {
 		return record.CreatedAt, record.ID
 	})
 
-	list := operatorapi.OperationList{Data: []operatorapi.Operation{}, Page: shown}
+	list := operatorapi.OperationList{Data: []operatorapi.Operation{}, Page: page}
 	for _, record := range records {
 		list.Data = append(list.Data, a.operation(record))
 	}
 
-	if page.total {
+	if query.page.total {
 		total, err := a.Operations.Count(r.Context(), filter)
 		if err != nil {
 			return httpserver.Answer{}, err
@@ -76,7 +74,7 @@ func (a *api) listOperations(r *http.Request) (httpserver.Answer, error) {
 	return httpserver.OK(list), nil
 }
 
-// states are the states of operations.
+// states returns the states of operations.
 func states() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -84,7 +82,8 @@ func states() []string {
 	}
 }
 
-// getOperation answers GET /operations/{operation_id}: the operation with all that happened to it.
+// getOperation returns an operation with its timeline, and with what only the timeline shows: the attempt, the reason for waiting and
+// the upstream system.
 func (a *api) getOperation(r *http.Request) (httpserver.Answer, error) {
 	id, err := segment(r, "operation_id")
 	if err != nil {
@@ -107,10 +106,128 @@ func (a *api) getOperation(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	answer := httpserver.OK(a.explained(record, timeline))
-	if !record.State.Terminal() {
-		answer = answer.RetryAfter(pollInterval)
+	shown := a.operation(record)
+	for _, entry := range timeline {
+		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{
+			Stage: entry.Stage, Step: entry.Step, Attempt: entry.Attempt, FirstAttempt: entry.FirstAttempt,
+			Began: entry.Began, End: entry.End, Outcome: string(entry.Outcome), Message: entry.Message, NextRun: entry.NextRun,
+		})
 	}
 
-	return answer, nil
+	if record.State.Terminal() {
+		return httpserver.OK(shown), nil
+	}
+
+	shown.Attempt = attempt(record, timeline)
+	shown.Why = why(record, timeline)
+	shown.System = a.system(record.Problem.Component)
+
+	return httpserver.OK(shown).RetryAfter(pollInterval), nil
+}
+
+// operation converts an operation without its timeline.
+func (a *api) operation(record process.Record) operatorapi.Operation {
+	instanceID, bindingID := targetIDs(record)
+	shown := operatorapi.Operation{
+		ID:             record.ID,
+		InstanceID:     instanceID,
+		BindingID:      bindingID,
+		Kind:           record.Kind,
+		State:          operatorapi.OperationState(record.State),
+		Description:    record.Description,
+		PredecessorID:  record.PredecessorID,
+		OrderedBy:      record.OrderedBy,
+		Stages:         a.Stages[record.Kind],
+		FinishedStages: record.FinishedStages,
+		SkippedSteps:   record.SkippedSteps,
+		Stage:          record.Stage,
+		Step:           record.Step,
+		StepBegan:      record.StepBegan,
+		Skippable:      a.skippable(record),
+		WaitingFor:     record.WaitingFor,
+		Replica:        record.Lease.Owner,
+		CreatedAt:      record.CreatedAt,
+		UpdatedAt:      record.UpdatedAt,
+		StartedAt:      record.StartedAt,
+		FinishedAt:     record.FinishedAt,
+
+		TimelineRemovedAt: record.TimelineRemoved,
+	}
+
+	if problem := record.Problem; problem.Message != "" {
+		shown.Problem = operatorapi.Problem{Message: problem.Message, Reason: problem.Reason, Component: problem.Component}
+	}
+
+	if !record.State.Terminal() {
+		shown.NextRun = record.NextRun
+	}
+
+	return shown
+}
+
+// targetIDs returns the instance that an operation works on, and the binding if it works on one.
+func targetIDs(record process.Record) (instanceID, bindingID string) {
+	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
+	if !is {
+		instanceID = record.InstanceID
+	}
+
+	return instanceID, bindingID
+}
+
+// attempt counts the runs of the current step since it last succeeded, including a running one.
+func attempt(record process.Record, timeline []process.Entry) int {
+	count := 0
+
+	for _, entry := range timeline {
+		if entry.Step != record.Step || entry.Step == "" {
+			continue
+		}
+
+		count = entry.Attempt
+		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
+			count = 0
+		}
+	}
+
+	if !record.StepBegan.IsZero() {
+		count++
+	}
+
+	return count
+}
+
+// why returns the message of the last attempt if the operation waits.
+func why(record process.Record, timeline []process.Entry) string {
+	if record.State == process.Pending {
+		return textPending
+	}
+
+	if len(timeline) == 0 {
+		return ""
+	}
+
+	last := timeline[len(timeline)-1]
+	if last.Outcome == process.Waiting || last.Outcome == process.Retrying {
+		return last.Message
+	}
+
+	return ""
+}
+
+// system returns the status of the upstream system that the component names, or a zero System if there is none.
+func (a *api) system(component string) operatorapi.System {
+	for _, called := range a.Systems {
+		status := called.Status()
+		if status.Component != component {
+			continue
+		}
+
+		return operatorapi.System{
+			Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,
+			Failures: status.Failures, FailingSince: status.FailingSince, LastFault: status.LastFault, NextTry: status.NextTry,
+		}
+	}
+
+	return operatorapi.System{}
 }

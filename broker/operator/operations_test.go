@@ -32,14 +32,14 @@ func TestAnOperationThatWaits(t *testing.T) {
 	got := b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK)
 	want := operatorapi.Operation{
 		ID: id, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
-		Problem: &operatorapi.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"},
+		Problem: operatorapi.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"},
 		Stages:  []string{"start", "create_runtime"}, FinishedStages: []string{"start"},
-		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not answer", WaitingFor: "runtime/1", NextRun: &next,
-		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
+		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not answer", WaitingFor: "runtime/1", NextRun: next,
+		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 		Timeline: []operatorapi.TimelineEntry{
 			{Began: now, End: now, Outcome: "accepted", Message: "provision"},
 			{Stage: "start", Step: "Starting", Attempt: 1, Began: now, End: now, Outcome: "done"},
-			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: "retrying", Message: "it does not answer", NextRun: &next},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: "retrying", Message: "it does not answer", NextRun: next},
 		},
 	}
 
@@ -82,7 +82,7 @@ func TestWhereAnOperationStands(t *testing.T) {
 		change func(*process.Progress)
 		want   standing
 	}{
-		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "It is accepted and begins at once, or when the operations of the instance before it have ended."}},
+		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "Queued behind the earlier operations of this instance, if any."}},
 		"FirstRun":  {"a step runs for the first time", process.InProgress, at("A", true), standing{Attempt: 1, Replica: true}},
 		"Again":     {"what it waited for is over once it runs again", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
 		"Succeeded": {"a step that succeeded begins to count anew", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
@@ -104,12 +104,12 @@ func TestWhereAnOperationStands(t *testing.T) {
 			answer := b.want(test.reason, b.do("operator", "GET", "/operations/"+id), http.StatusOK)
 			shown := read[operatorapi.Operation](b, answer)
 
-			got := standing{shown.Attempt, shown.Why, shown.FinishedAt != nil, shown.Replica != ""}
+			got := standing{shown.Attempt, shown.Why, !shown.FinishedAt.IsZero(), shown.Replica != ""}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				b.Errorf("\n%s\nstanding: -want +got\n%s", test.reason, diff)
 			}
 
-			if (answer.Header.Get("Retry-After") == "") != test.state.Terminal() || shown.NextRun == nil != test.state.Terminal() {
+			if (answer.Header.Get("Retry-After") == "") != test.state.Terminal() || shown.NextRun.IsZero() != test.state.Terminal() {
 				b.Errorf("\n%s\nonly what goes on has a next time: %+v", test.reason, answer)
 			}
 		})
@@ -184,7 +184,7 @@ func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
 	}
 
 	shown := read[operatorapi.Operation](b, b.want("the operation stays", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
-	if len(shown.Timeline) != 0 || shown.TimelineRemovedAt == nil || !shown.TimelineRemovedAt.Equal(removed) {
+	if len(shown.Timeline) != 0 || shown.TimelineRemovedAt.IsZero() || !shown.TimelineRemovedAt.Equal(removed) {
 		b.Errorf("who finds no timeline is told since when: %+v", shown)
 	}
 }
@@ -209,7 +209,7 @@ func TestAttemptsThatShareALineAreToldFromTheFirst(t *testing.T) {
 
 	shown := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+id))
 	want := operatorapi.TimelineEntry{
-		Stage: "s", Step: "A", Attempt: 2, FirstAttempt: 1, Began: now, End: last, Outcome: "waiting", Message: "m", NextRun: &last,
+		Stage: "s", Step: "A", Attempt: 2, FirstAttempt: 1, Began: now, End: last, Outcome: "waiting", Message: "m", NextRun: last,
 	}
 
 	if diff := cmp.Diff(want, shown.Timeline[len(shown.Timeline)-1]); diff != "" {

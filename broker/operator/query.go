@@ -3,90 +3,110 @@ package operator
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
 const (
-	standardPageSize = 50
-	largestPageSize  = 100
+	defaultPageSize = 50
+	maxPageSize     = 100
 )
 
-// page is which part of a list is asked for: by number, or behind the place that a cursor names.
+// query is the checked query of a list.
+type query struct {
+	url.Values
+
+	page page
+}
+
+// page selects a part of a list: by number, or after the entry that a cursor names.
 type page struct {
 	size   int
 	offset int
-	// total asks for the number of entries on all pages.
+	// total requests the number of entries on all pages.
 	total    bool
 	before   time.Time
 	beforeID string
 }
 
-// readQuery reads the query of a list. A parameter that is not known is refused: who misspells a filter gets no list of everything.
-func readQuery(raw string, filters ...string) (url.Values, page, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, page{}, invalid("The query cannot be read.")
-	}
-
-	known := append([]string{"cursor", "page", "page_size", "total"}, filters...)
-	for name, given := range values {
-		if !slices.Contains(known, name) {
-			return nil, page{}, invalid(fmt.Sprintf("The parameter %q is not known. Use %s.", name, strings.Join(known, ", ")))
+// withQuery calls the endpoint with the request's query. It rejects parameters that openapi.yaml does not have: with a misspelled
+// filter, a list would contain everything.
+func withQuery(endpoint func(*http.Request, query) (httpserver.Answer, error), known ...string) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Answer, error) {
+		query, err := readQuery(r.URL.RawQuery, known)
+		if err != nil {
+			return httpserver.Answer{}, err
 		}
 
-		if len(given) > 1 || strings.ContainsRune(given[0], 0) || strings.ToValidUTF8(given[0], "") != given[0] {
-			return nil, page{}, invalid(fmt.Sprintf("The parameter %s has to have one value, a text.", name))
+		return endpoint(r, query)
+	}
+}
+
+func readQuery(raw string, known []string) (query, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return query{}, invalid("The query is not URL-encoded.")
+	}
+
+	for name, given := range values {
+		if !slices.Contains(known, name) {
+			return query{}, invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(known, ", ")))
+		}
+
+		if len(given) > 1 || !isText(given[0]) {
+			return query{}, invalid(fmt.Sprintf("The parameter %s must have one value, in UTF-8.", name))
 		}
 	}
 
 	page, err := readPage(values)
 
-	return values, page, err
+	return query{Values: values, page: page}, err
 }
 
 func readPage(values url.Values) (page, error) {
-	size, err := number(values, "page_size", standardPageSize)
-	if err != nil || size > largestPageSize {
-		return page{}, invalid(fmt.Sprintf("page_size has to be a number from 1 to %d.", largestPageSize))
+	size, err := number(values, "page_size", defaultPageSize)
+	if err != nil || size > maxPageSize {
+		return page{}, invalid(fmt.Sprintf("page_size must be a number from 1 to %d.", maxPageSize))
 	}
 
-	const reachable = 1 << 20 // pages; the offset stays far within its type
+	const maxPage = 1 << 20 // keeps the offset far from overflow
 
 	index, err := number(values, "page", 1)
-	if err != nil || index > reachable {
-		return page{}, invalid("page has to be a number from 1 on.")
+	if err != nil || index > maxPage {
+		return page{}, invalid("page must be a positive number.")
 	}
 
 	total, err := strconv.ParseBool(values.Get("total"))
 	if err != nil && values.Has("total") {
-		return page{}, invalid("total has to be true or false.")
+		return page{}, invalid("total must be true or false.")
 	}
 
 	found := page{size: size, offset: (index - 1) * size, total: total}
 
 	if cursor := values.Get("cursor"); cursor != "" {
 		if values.Has("page") {
-			return page{}, invalid("cursor and page cannot be used together.")
+			return page{}, invalid("cursor and page exclude each other.")
 		}
 
 		if found.before, found.beforeID, err = readCursor(cursor); err != nil {
-			return page{}, invalid("cursor is not one that a list has given out.")
+			return page{}, invalid("cursor is invalid. Use the cursor of the previous page.")
 		}
 	}
 
 	return found, nil
 }
 
-// number returns a positive number, or the standard when it is absent.
-func number(values url.Values, name string, standard int) (int, error) {
+// number returns a positive parameter, or the fallback if it is absent.
+func number(values url.Values, name string, fallback int) (int, error) {
 	if !values.Has(name) {
-		return standard, nil
+		return fallback, nil
 	}
 
 	given, err := strconv.Atoi(values.Get(name))
@@ -97,7 +117,8 @@ func number(values url.Values, name string, standard int) (int, error) {
 	return given, err
 }
 
-// pageOf cuts a list, which was read with one entry more than fits, and tells where it goes on.
+// pageOf returns the entries of a page. The list was read with one entry more than the size, which shows whether there is another page.
+// place returns the sort key of an entry, from which the cursor is made.
 func pageOf[Entry any](entries []Entry, size int, place func(Entry) (time.Time, string)) ([]Entry, operatorapi.Page) {
 	if len(entries) <= size {
 		return entries, operatorapi.Page{Count: len(entries)}
@@ -108,7 +129,7 @@ func pageOf[Entry any](entries []Entry, size int, place func(Entry) (time.Time, 
 	return entries, operatorapi.Page{Count: size, Cursor: cursorAt(place(entries[size-1]))}
 }
 
-// cursorAt names the place behind an entry.
+// cursorAt encodes the sort key of the last entry of a page.
 func cursorAt(created time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
 }
@@ -120,7 +141,7 @@ func readCursor(cursor string) (created time.Time, id string, err error) {
 	}
 
 	moment, id, _ := strings.Cut(string(decoded), " ")
-	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
+	if !isText(id) {
 		return time.Time{}, "", strconv.ErrSyntax
 	}
 

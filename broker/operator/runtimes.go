@@ -1,38 +1,103 @@
 package operator
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// listRuntimes answers GET /runtimes.
-func (a *api) listRuntimes(r *http.Request) (httpserver.Answer, error) {
-	values, page, err := readQuery(r.URL.RawQuery, "instance_id", "account", "subaccount", "region", "plan", "state")
-	if err != nil {
-		return httpserver.Answer{}, err
+// stateRule maps the newest operation of an instance to a state of its runtime. No kinds match all kinds.
+type stateRule struct {
+	state  operatorapi.RuntimeState
+	kinds  []string
+	states []process.State
+}
+
+// stateRules define the states of runtimes, for showing them and for filtering by them. The first match wins.
+func stateRules() []stateRule {
+	working := []process.State{process.Pending, process.InProgress, process.Canceling}
+	succeeded := []process.State{process.Succeeded}
+
+	return []stateRule{
+		{operatorapi.RuntimeStateFailed, nil, []process.State{process.Failed, process.Canceled}},
+		{operatorapi.RuntimeStateProvisioning, []string{environment.KindProvision}, working},
+		{
+			operatorapi.RuntimeStateSucceeded,
+			[]string{environment.KindProvision, environment.KindUpdate, environment.KindResume}, succeeded,
+		},
+		{operatorapi.RuntimeStateUpdating, []string{environment.KindUpdate}, working},
+		{operatorapi.RuntimeStateSuspending, []string{environment.KindSuspend}, working},
+		{operatorapi.RuntimeStateSuspended, []string{environment.KindSuspend}, succeeded},
+		{operatorapi.RuntimeStateResuming, []string{environment.KindResume}, working},
+		{operatorapi.RuntimeStateDeprovisioning, []string{environment.KindDeprovision}, append(working, process.Succeeded)},
 	}
+}
+
+// stateOf returns the state of a runtime by the newest operation of its instance.
+func stateOf(newest process.Record) operatorapi.RuntimeState {
+	for _, rule := range stateRules() {
+		if (rule.kinds == nil || slices.Contains(rule.kinds, newest.Kind)) && slices.Contains(rule.states, newest.State) {
+			return rule.state
+		}
+	}
+
+	return ""
+}
+
+// inState adds a state of runtimes to the filter.
+func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
+	var known []string
+
+	for _, rule := range stateRules() {
+		if rule.state == state {
+			filter.Kinds, filter.States = rule.kinds, rule.states
+			filter.Suspended = state == operatorapi.RuntimeStateSuspended // implied by the operation, but it has an index
+
+			if state == operatorapi.RuntimeStateDeprovisioning {
+				// A deletion that succeeded has removed its instance. Looking for it would scan all deletions ever.
+				filter.States = slices.DeleteFunc(slices.Clone(rule.states), process.State.Terminal)
+			}
+
+			return filter, nil
+		}
+
+		known = append(known, string(rule.state))
+	}
+
+	return filter, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(known, ", ")))
+}
+
+func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Answer, error) {
+	var err error
 
 	filter := instances.Filter{
-		InstanceID:      values.Get("instance_id"),
-		GlobalAccountID: values.Get("account"),
-		SubAccountID:    values.Get("subaccount"),
-		Region:          values.Get("region"),
-		Plan:            values.Get("plan"),
-		Before:          page.before,
-		BeforeID:        page.beforeID,
-		Offset:          page.offset,
-		Limit:           page.size + 1,
+		InstanceID:      query.Get("instance_id"),
+		GlobalAccountID: query.Get("account"),
+		SubAccountID:    query.Get("subaccount"),
+		Region:          query.Get("region"),
+		Plan:            query.Get("plan"),
+		Before:          query.page.before,
+		BeforeID:        query.page.beforeID,
+		Offset:          query.page.offset,
+		Limit:           query.page.size + 1,
 	}
 
-	if state := values.Get("state"); state != "" {
+	if state := query.Get("state"); state != "" {
 		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
 			return httpserver.Answer{}, err
 		}
@@ -43,16 +108,16 @@ func (a *api) listRuntimes(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	listed, shown := pageOf(listed, page.size, func(entry instances.Listed) (time.Time, string) {
+	listed, page := pageOf(listed, query.page.size, func(entry instances.Listed) (time.Time, string) {
 		return entry.Instance.CreatedAt, entry.Instance.ID
 	})
 
-	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}, Page: shown}
+	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}, Page: page}
 	for _, entry := range listed {
 		list.Data = append(list.Data, a.runtime(entry))
 	}
 
-	if page.total {
+	if query.page.total {
 		total, err := a.Instances.Count(r.Context(), filter)
 		if err != nil {
 			return httpserver.Answer{}, err
@@ -64,25 +129,91 @@ func (a *api) listRuntimes(r *http.Request) (httpserver.Answer, error) {
 	return httpserver.OK(list), nil
 }
 
-// inState narrows the filter to a state of runtimes.
-func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
-	var known []string
+// runtime converts an instance and its newest operation.
+func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
+	instance, newest := listed.Instance, listed.Operation
 
-	for _, meaning := range meanings() {
-		if meaning.state == state {
-			filter.Kinds, filter.States = meaning.kinds, meaning.states
-			filter.Suspended = state == operatorapi.RuntimeSuspended // it says no more than the operation, and has an index
-
-			if state == operatorapi.RuntimeDeprovisioning {
-				// A deletion that succeeded has removed its instance before: to look for it is to go through all that there were.
-				filter.States = slices.DeleteFunc(slices.Clone(meaning.states), process.State.Terminal)
-			}
-
-			return filter, nil
-		}
-
-		known = append(known, string(meaning.state))
+	modified := instance.UpdatedAt
+	if newest.UpdatedAt.After(modified) {
+		modified = newest.UpdatedAt
 	}
 
-	return filter, invalid(fmt.Sprintf("The state %q is not known. Use %s.", state, strings.Join(known, ", ")))
+	return operatorapi.Runtime{
+		InstanceID:       instance.ID,
+		RuntimeID:        instance.RuntimeID,
+		GlobalAccountID:  instance.GlobalAccountID,
+		SubAccountID:     instance.SubAccountID,
+		Provider:         instance.Provider,
+		Region:           instance.Region,
+		SubAccountRegion: instance.PlatformRegion,
+		Name:             instance.Name,
+		ShootName:        instance.ShootName,
+		ServiceClassID:   instance.ServiceID,
+		ServicePlanID:    instance.PlanID,
+		ServicePlanName:  instance.PlanName,
+		DashboardURL:     instance.DashboardURL,
+
+		SubscriptionAccountID: instance.SubscriptionAccountID,
+		MaintenanceVersion:    instance.MaintenanceVersion,
+		Status: operatorapi.RuntimeStatus{
+			State:         stateOf(newest),
+			Suspended:     instance.Suspended,
+			ExpiresAt:     instance.ExpiresAt,
+			ExpiredAt:     instance.ExpiredAt,
+			CreatedAt:     instance.CreatedAt,
+			ModifiedAt:    modified,
+			LastOperation: a.operation(newest),
+		},
+	}
+}
+
+// instance returns the instance that the path names. Beside an error it returns its ID, for the audit.
+func (a *api) instance(r *http.Request) (environment.Instance, error) {
+	id, err := segment(r, "instance_id")
+	if err != nil {
+		return environment.Instance{}, err
+	}
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return environment.Instance{ID: id}, notFound(textNoInstance)
+	case err != nil:
+		return environment.Instance{ID: id}, err
+	default:
+		return instance, nil
+	}
+}
+
+// expireInstance expires an instance. The operation's timeline, the audit trail and the log name the user.
+func (a *api) expireInstance(r *http.Request) (httpserver.Answer, error) {
+	id, err := segment(r, "instance_id")
+	if err != nil {
+		return httpserver.Answer{}, err
+	}
+
+	by := cmp.Or(auth.FromContext(r.Context()).Name, anonymous)
+	line := a.Log.WithFields(logrus.Fields{logging.User: by, logging.InstanceID: id})
+
+	httpserver.Note(r.Context(), logging.InstanceID, id)
+
+	operation, err := a.Expirer.Expire(r.Context(), id, "expired by "+by)
+	if err != nil {
+		line.WithError(err).Warn("audit: instance not expired")
+
+		return httpserver.Answer{}, err
+	}
+
+	line.WithField(logging.OperationID, operation).Info("audit: instance expired")
+
+	answer := httpserver.OK(operatorapi.Expiration{Operation: operation})
+	if operation != "" {
+		answer.Status = http.StatusAccepted
+		httpserver.Note(r.Context(), logging.OperationID, operation)
+	}
+
+	return answer, nil
 }

@@ -25,7 +25,7 @@ func TestARuntime(t *testing.T) {
 			Region: "eu-central-1", SubAccountRegion: "cf-eu10", Name: "name-one", ShootName: "c-one",
 			ServiceClassID: "service", ServicePlanID: "plan-id", ServicePlanName: "aws",
 			Status: operatorapi.RuntimeStatus{
-				State: operatorapi.RuntimeProvisioning, CreatedAt: began, ModifiedAt: began,
+				State: operatorapi.RuntimeStateProvisioning, CreatedAt: began, ModifiedAt: began,
 				LastOperation: operatorapi.Operation{
 					ID: operation, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
 					Stages: []string{"start", "create_runtime"}, CreatedAt: began, UpdatedAt: began,
@@ -67,14 +67,14 @@ func TestStatesOfRuntimes(t *testing.T) {
 	b.operation("staying", environment.KindDeprovision, process.Failed)
 
 	want := map[operatorapi.RuntimeState][]string{
-		operatorapi.RuntimeProvisioning:   {"running", "pending"},
-		operatorapi.RuntimeSucceeded:      {"resumed", "changed", "ready"},
-		operatorapi.RuntimeUpdating:       {"changing"},
-		operatorapi.RuntimeSuspending:     {"suspending"},
-		operatorapi.RuntimeSuspended:      {"suspended"},
-		operatorapi.RuntimeResuming:       {"resuming"},
-		operatorapi.RuntimeFailed:         {"staying", "canceled", "failed"},
-		operatorapi.RuntimeDeprovisioning: {"leaving"},
+		operatorapi.RuntimeStateProvisioning:   {"running", "pending"},
+		operatorapi.RuntimeStateSucceeded:      {"resumed", "changed", "ready"},
+		operatorapi.RuntimeStateUpdating:       {"changing"},
+		operatorapi.RuntimeStateSuspending:     {"suspending"},
+		operatorapi.RuntimeStateSuspended:      {"suspended"},
+		operatorapi.RuntimeStateResuming:       {"resuming"},
+		operatorapi.RuntimeStateFailed:         {"staying", "canceled", "failed"},
+		operatorapi.RuntimeStateDeprovisioning: {"leaving"},
 	}
 	shown, filtered := map[operatorapi.RuntimeState][]string{}, map[operatorapi.RuntimeState][]string{}
 

@@ -75,12 +75,12 @@ func TestTwoSystemsAreAway(t *testing.T) {
 
 	for name, id := range ids {
 		var shown operatorapi.Operation
-		for shown.State != string(process.Succeeded) && shown.Problem == nil {
+		for shown.State != operatorapi.OperationStateSucceeded && shown.Problem.Message == "" {
 			shown = read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
 		}
 
-		got[name] = shown.State
-		if system := shown.System; system != nil && system.State != string(upstream.Closed) {
+		got[name] = string(shown.State)
+		if system := shown.System; system.Name != "" && system.State != string(upstream.Closed) {
 			got[name] += ", " + shown.Problem.Component + ": " + system.Name + " is away"
 		}
 	}

@@ -53,21 +53,21 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 	status := system.Status()
 	since, next := status.FailingSince.UTC(), status.NextTry.UTC()
 
-	away := &operatorapi.System{
-		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: &since,
-		LastFault: "it could not be reached", NextTry: &next,
+	away := operatorapi.System{
+		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: since,
+		LastFault: "it could not be reached", NextTry: next,
 	}
 
 	cases := map[string]struct {
 		reason    string
 		component string
 		state     process.State
-		want      *operatorapi.System
+		want      operatorapi.System
 	}{
 		"HeldUp":    {"who asks why it waits wants to know how the system stands", "provisioner", process.InProgress, away},
-		"Other":     {"the problem is none of a system that the broker calls", "gardener", process.InProgress, nil},
-		"NoProblem": {"nothing holds it up", "", process.InProgress, nil},
-		"Ended":     {"what is the matter now is not what was the matter then", "provisioner", process.Failed, nil},
+		"Other":     {"the problem is none of a system that the broker calls", "gardener", process.InProgress, operatorapi.System{}},
+		"NoProblem": {"nothing holds it up", "", process.InProgress, operatorapi.System{}},
+		"Ended":     {"what is the matter now is not what was the matter then", "provisioner", process.Failed, operatorapi.System{}},
 	}
 
 	for name, test := range cases {
@@ -81,7 +81,7 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 			})
 
 			got := read[operatorapi.Operation](b, b.want(test.reason, b.do("viewer", "GET", "/operations/"+id), http.StatusOK)).System
-			if got != nil && got.State == "half-open" { // the pause is over already
+			if got.State == "half-open" { // the pause is over already
 				got.State, got.NextTry = away.State, away.NextTry
 			}
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
 func main() {
@@ -44,14 +44,14 @@ func run() int {
 }
 
 // terminal returns the size of the terminal behind the standard error, unless there is none or it cannot redraw.
-func terminal() (progress.Size, bool) {
+func terminal() (follow.Size, bool) {
 	if os.Getenv("TERM") == "dumb" {
-		return progress.Size{}, false
+		return follow.Size{}, false
 	}
 
 	width, height, err := term.GetSize(int(os.Stderr.Fd()))
 
-	return progress.Size{Width: width, Height: height}, err == nil
+	return follow.Size{Width: width, Height: height}, err == nil
 }
 
 // version is the one that the binary was built from.

@@ -6,27 +6,29 @@ import (
 	"io"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// App is the tool with everything that it takes from outside.
+// App is the tool with its dependencies.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Environment returns the value of a variable, or nothing.
+	// Environment returns the value of an environment variable, or nothing.
 	Environment func(name string) string
-	// Terminal returns the size of the terminal behind Err, or false when there is none.
-	Terminal func() (progress.Size, bool)
+	// Terminal returns the size of the terminal behind Err, or false if there is none.
+	Terminal func() (follow.Size, bool)
 	Clock    follow.Clock
-	// NewID makes the ids of new instances and of requests.
+	// NewID returns the IDs of new instances, bindings and requests.
 	NewID func() string
-	// PollInterval is how often a wait asks the broker.
+	// PollInterval is the minimum time between two polls of an operation.
 	PollInterval time.Duration
 	Version      string
 }
 
-// Run carries out the command line and returns the exit code of the process.
+// Run executes the command line and returns the exit code of the process.
 func (a App) Run(ctx context.Context, args []string) int {
 	root := newRootCommand(&session{App: a})
 	root.SetArgs(args)
@@ -48,4 +50,143 @@ func (a App) Run(ctx context.Context, args []string) int {
 	}
 
 	return end.code
+}
+
+// session is one command line: the tool and its global flags.
+type session struct {
+	App
+
+	flags      Settings
+	configFile string
+	format     output.Format
+	timeout    time.Duration
+}
+
+// client returns a client of the configured broker.
+func (s *session) client() (*brokerclient.Client, error) {
+	if s.timeout <= 0 {
+		return nil, usage("--timeout must be positive")
+	}
+
+	resolved, err := Resolve(Sources{Flags: s.flags, ConfigFile: s.configFile, Environment: s.Environment})
+	if err != nil {
+		return nil, &usageError{cause: err}
+	}
+
+	return brokerclient.New(brokerclient.Config{
+		Address:   resolved.Address,
+		Username:  resolved.Username,
+		Password:  resolved.Password,
+		Token:     resolved.Token,
+		Timeout:   s.timeout,
+		UserAgent: "ebctl/" + s.Version,
+		NewID:     s.NewID,
+	}), nil
+}
+
+// print writes a result in the selected format.
+func (s *session) print(value any, text output.Text) error {
+	return s.format.Print(s.Out, value, text)
+}
+
+// age returns the time since the moment.
+func (s *session) age(moment time.Time) string {
+	if moment.IsZero() {
+		return ""
+	}
+
+	return output.Duration(s.Clock.Now().Sub(moment))
+}
+
+// target is the instance that a command names, with a client of its broker.
+type target struct {
+	*brokerclient.Client
+	operatorapi.Runtime
+}
+
+// find returns the instance with the ID, or the only one with the name.
+func (s *session) find(ctx context.Context, idOrName string) (target, error) {
+	client, err := s.client()
+	if err != nil {
+		return target{}, err
+	}
+
+	byID, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{InstanceID: idOrName})
+	if err != nil {
+		return target{}, fmt.Errorf("finding instance %s: %w", idOrName, err)
+	}
+
+	if len(byID.Data) > 0 {
+		return target{client, byID.Data[0]}, nil
+	}
+
+	var named []operatorapi.Runtime
+
+	for runtime, err := range brokerclient.All(func(cursor string) ([]operatorapi.Runtime, string, error) {
+		list, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Cursor: cursor})
+
+		return list.Data, list.Cursor, err
+	}) {
+		if err != nil {
+			return target{}, fmt.Errorf("finding the instance named %s: %w", idOrName, err)
+		}
+
+		if runtime.Name == idOrName {
+			named = append(named, runtime)
+		}
+	}
+
+	switch len(named) {
+	case 0:
+		return target{}, &notFoundError{text: "no instance has the ID or the name " + idOrName}
+	case 1:
+		return target{client, named[0]}, nil
+	default:
+		return target{}, usage("%d instances are named %s, among them %s and %s: give an ID",
+			len(named), idOrName, named[0].InstanceID, named[1].InstanceID)
+	}
+}
+
+// defaultWait exceeds the creation time of a runtime.
+const defaultWait = time.Hour
+
+// waiting holds the flags of commands that can wait for the end of an operation.
+type waiting struct {
+	wanted bool
+	limit  time.Duration
+}
+
+// wait follows the operation to its end. Its progress goes to standard error.
+func (s *session) wait(ctx context.Context, client *brokerclient.Client, operationID string, limit time.Duration,
+) (operatorapi.Operation, error) {
+	var view follow.View = follow.NewLines(s.Err)
+
+	if _, found := s.Terminal(); found {
+		view = follow.NewLive(s.Err, func() follow.Size {
+			size, _ := s.Terminal()
+
+			return size
+		})
+	}
+
+	return follow.Follower{Source: client, Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit}.Follow(ctx, operationID)
+}
+
+// operation returns the operation: its current state, or its end if the command waits. It also returns the operation if it failed.
+func (s *session) operation(ctx context.Context, id string, waiting waiting) (operatorapi.Operation, error) {
+	client, err := s.client()
+	if err != nil {
+		return operatorapi.Operation{}, err
+	}
+
+	if waiting.wanted {
+		return s.wait(ctx, client, id, waiting.limit)
+	}
+
+	operation, _, err := client.Operation(ctx, id)
+	if err != nil {
+		return operatorapi.Operation{}, fmt.Errorf("reading operation %s: %w", id, err)
+	}
+
+	return operation, nil
 }

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
-	"github.com/environment-broker/environment-broker/internal/ebctl/brokertest"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
-// stopping is a clock whose user has enough as soon as there is something to wait for.
+// stopping is a clock that interrupts the first wait.
 type stopping struct {
-	brokertest.Clock
+	fakeClock
 
 	stop context.CancelFunc
 }
@@ -25,11 +24,11 @@ func (c *stopping) After(time.Duration) <-chan time.Time {
 	return nil
 }
 
-func TestStoppedWaitTellsThatTheOperationGoesOn(t *testing.T) {
+func TestInterruptedWaitReportsThatTheOperationContinues(t *testing.T) {
 	t.Parallel()
 
-	broker, err := brokertest.New(brokertest.Scenario{Operations: []brokertest.Script{{
-		ID: "op", Frames: []brokertest.Frame{{Operation: map[string]any{"state": "in progress"}}},
+	broker, err := newFakeBroker(scenario{Operations: []script{{
+		ID: "op", Frames: []frame{{Operation: map[string]any{"state": "in progress"}}},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +45,7 @@ func TestStoppedWaitTellsThatTheOperationGoesOn(t *testing.T) {
 	code := ebctl.App{
 		Out: &out, Err: &problems,
 		Environment:  func(string) string { return "" },
-		Terminal:     func() (progress.Size, bool) { return progress.Size{}, false },
+		Terminal:     func() (follow.Size, bool) { return follow.Size{}, false },
 		Clock:        &stopping{stop: stop},
 		PollInterval: time.Second,
 	}.Run(ctx, []string{"operation", "get", "op", "--wait", "--wait-timeout", "0", "--address", server.URL})
@@ -55,12 +54,12 @@ func TestStoppedWaitTellsThatTheOperationGoesOn(t *testing.T) {
 		t.Errorf("got exit code %d, want %d", code, ebctl.ExitError)
 	}
 
-	want := "ebctl: no longer waiting for operation op, which goes on: context canceled\n"
+	want := "ebctl: stopped waiting for operation op, which continues: context canceled\n"
 	if !strings.HasSuffix(problems.String(), want) {
-		t.Errorf("who stops a wait has not stopped the operation: got %q, want %q", problems.String(), want)
+		t.Errorf("interrupted wait: got %q, want %q", problems.String(), want)
 	}
 
 	if !strings.Contains(out.String(), "in progress") {
-		t.Errorf("what is known by then is shown, got %q", out.String())
+		t.Errorf("the last known state is missing: got %q", out.String())
 	}
 }

@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,11 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
-	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
-
-// bindingArguments name a binding.
-func bindingArguments() cobra.PositionalArgs { return arguments("INSTANCE", "BINDING") }
 
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
@@ -21,48 +18,43 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 		id, file string
 	)
 
-	command := &cobra.Command{
+	command := session.onInstance(&cobra.Command{
 		Use:   "create INSTANCE",
-		Short: "Make access to the cluster for a while",
-		Long: "Make access to the cluster for a while, by an account of its own.\n\n" +
-			"INSTANCE is an id or a name. The same command with the same --id may be repeated.",
+		Short: "Grant temporary access to the cluster",
+		Long: "Grant temporary access to the cluster through a ServiceAccount of its own.\n\n" +
+			"INSTANCE is an ID or a name. With --id, the command is idempotent.",
 		Example: "  ebctl binding create my-runtime --role edit --expires-in 1h --output-file my-runtime.yaml\n" +
 			"  ebctl binding create my-runtime --rotate FORMER_BINDING",
-		Args: arguments("INSTANCE"),
-		RunE: func(command *cobra.Command, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if lifetime%time.Second != 0 {
-				return usage("--expires-in has to be whole seconds")
+				return usage("--expires-in must be whole seconds")
 			}
 
-			order.Parameters.ExpirationSeconds = int(lifetime / time.Second)
-
-			client, runtime, err := session.runtime(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
-
-			if id == "" {
-				id = session.NewID()
-				fmt.Fprintf(session.Err, "Binding %s\n", id)
-			}
-
-			order.ServiceID, order.PlanID = runtime.ServiceClassID, runtime.ServicePlanID
-
-			made, err := client.Bind(command.Context(), runtime.InstanceID, id, order)
-			if err != nil {
-				return fmt.Errorf("making binding %s of instance %s: %w", id, runtime.InstanceID, err)
-			}
-
-			return session.handOut(made.Credentials.Kubeconfig, &made.Metadata.ExpiresAt, made, file)
+			return nil
 		},
-	}
+	}, func(ctx context.Context, instance target, _ []string) error {
+		if id == "" {
+			id = session.NewID()
+			fmt.Fprintf(session.Err, "Binding %s\n", id)
+		}
+
+		order.ServiceID, order.PlanID = instance.ServiceClassID, instance.ServicePlanID
+		order.Parameters.ExpirationSeconds = int(lifetime / time.Second)
+
+		made, err := instance.Bind(ctx, instance.InstanceID, id, order)
+		if err != nil {
+			return fmt.Errorf("creating binding %s of instance %s: %w", id, instance.InstanceID, err)
+		}
+
+		return session.printKubeconfig(made.Credentials.Kubeconfig, made.Metadata.ExpiresAt, made, file)
+	})
 
 	flags := command.Flags()
-	flags.StringVar(&id, "id", "", "the id of the binding, else a new one")
-	flags.StringVar(&order.Parameters.Role, "role", "", "what it allows: admin (by default), edit or view")
-	flags.DurationVar(&lifetime, "expires-in", 0, "how long it is good for, 10m (by default) to 2h")
-	flags.StringVar(&order.Predecessor, "rotate", "", "the binding that it replaces, whose role and lifetime it gets")
-	flags.StringVar(&file, "output-file", "", "the file to write the kubeconfig to, readable by nobody else")
+	flags.StringVar(&id, "id", "", "the binding's ID; a new UUID by default")
+	flags.StringVar(&order.Parameters.Role, "role", "", "the role of the binding: admin (default), edit or view")
+	flags.DurationVar(&lifetime, "expires-in", 0, "the lifetime of the binding, 10m (default) to 2h")
+	flags.StringVar(&order.Predecessor, "rotate", "", "the binding to replace, whose role and lifetime are the defaults")
+	addOutputFile(command, &file)
 	complete(command, "role", "admin", "edit", "view")
 
 	return command
@@ -71,87 +63,62 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 func newBindingGetCommand(session *session) *cobra.Command {
 	var file string
 
-	command := &cobra.Command{
+	command := session.onInstance(&cobra.Command{
 		Use:   "get INSTANCE BINDING",
 		Short: "Get the kubeconfig of a binding again",
-		Args:  bindingArguments(),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, runtime, err := session.runtime(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+	}, func(ctx context.Context, instance target, args []string) error {
+		found, err := instance.Binding(ctx, instance.InstanceID, args[1])
+		if err != nil {
+			return fmt.Errorf("reading binding %s of instance %s: %w", args[1], instance.InstanceID, err)
+		}
 
-			found, err := client.Binding(command.Context(), runtime.InstanceID, args[1])
-			if err != nil {
-				return fmt.Errorf("fetching binding %s of instance %s: %w", args[1], runtime.InstanceID, err)
-			}
+		return session.printKubeconfig(found.Credentials.Kubeconfig, found.Metadata.ExpiresAt, found, file)
+	})
 
-			return session.handOut(found.Credentials.Kubeconfig, &found.Metadata.ExpiresAt, found, file)
-		},
-	}
-
-	command.Flags().StringVar(&file, "output-file", "", "the file to write it to, readable by nobody else")
+	addOutputFile(command, &file)
 
 	return command
 }
 
 func newBindingListCommand(session *session) *cobra.Command {
-	return &cobra.Command{
+	return session.onInstance(&cobra.Command{
 		Use:   "list INSTANCE",
-		Short: "List the bindings of an instance, the newest first",
-		Long:  "List the bindings of an instance, the newest first, without their credentials. It needs the role viewer.",
-		Args:  arguments("INSTANCE"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, runtime, err := session.runtime(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		Short: "List the bindings of an instance, newest first",
+		Long:  "List the bindings of an instance without their credentials, newest first. The command needs the role viewer.",
+	}, func(ctx context.Context, instance target, _ []string) error {
+		list, err := instance.ListBindings(ctx, instance.InstanceID)
+		if err != nil {
+			return fmt.Errorf("listing the bindings of instance %s: %w", instance.InstanceID, err)
+		}
 
-			list, err := client.Bindings(command.Context(), runtime.InstanceID)
-			if err != nil {
-				return fmt.Errorf("listing the bindings of instance %s: %w", runtime.InstanceID, err)
-			}
+		rows := output.Rows{
+			Head: []string{"BINDING", "STATE", "ROLE", "EXPIRES", "CREATED BY", "OPERATION"},
+			None: "The instance has no bindings.",
+		}
 
-			return session.print(list, bindingsText(list))
-		},
-	}
-}
+		for _, binding := range list.Data {
+			rows.Rows = append(rows.Rows, []string{
+				binding.BindingID, binding.State, binding.Role, output.Time(binding.ExpiresAt), binding.CreatedBy, binding.OperationID,
+			})
+		}
 
-func bindingsText(list operatorapi.BindingList) output.Text {
-	rows := output.Rows{
-		Head: []string{"BINDING", "STATE", "ROLE", "EXPIRES", "CREATED BY", "OPERATION"},
-		None: "The instance has no bindings.",
-	}
-
-	for _, binding := range list.Data {
-		rows.Rows = append(rows.Rows, []string{
-			binding.BindingID, binding.State, binding.Role, output.Time(binding.ExpiresAt), binding.CreatedBy, binding.OperationID,
-		})
-	}
-
-	return rows
+		return session.print(list, rows)
+	})
 }
 
 func newBindingDeleteCommand(session *session) *cobra.Command {
-	return &cobra.Command{
+	return session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",
-		Short: "Take access to the cluster away",
-		Long: "Take access to the cluster away. The cluster refuses its credentials within 15 seconds.\n\n" +
-			"The same command may be repeated.",
-		Args: bindingArguments(),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, runtime, err := session.runtime(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		Short: "Revoke access to the cluster",
+		Long: "Revoke access to the cluster. The cluster rejects the credentials within 15 seconds.\n\n" +
+			"The command is idempotent.",
+	}, func(ctx context.Context, instance target, args []string) error {
+		if err := instance.Unbind(ctx, instance.InstanceID, args[1], instance.ServiceClassID, instance.ServicePlanID); err != nil {
+			return fmt.Errorf("deleting binding %s of instance %s: %w", args[1], instance.InstanceID, err)
+		}
 
-			if err := client.Unbind(command.Context(), runtime.InstanceID, args[1], runtime.ServiceClassID, runtime.ServicePlanID); err != nil {
-				return fmt.Errorf("removing binding %s of instance %s: %w", args[1], runtime.InstanceID, err)
-			}
+		fmt.Fprintf(session.Err, "Binding %s deleted\n", args[1])
 
-			fmt.Fprintf(session.Err, "Binding %s is removed\n", args[1])
-
-			return nil
-		},
-	}
+		return nil
+	})
 }

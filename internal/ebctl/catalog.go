@@ -18,9 +18,9 @@ func newCatalogCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "catalog",
-		Short: "Show the services and plans on offer",
-		Long: "Show the services and plans on offer.\n\n" +
-			"As JSON or YAML it is the broker's own catalog, with the schemas of the parameters.",
+		Short: "Show the catalog of services and plans",
+		Long: "Show the catalog of services and plans.\n\n" +
+			"JSON and YAML contain the broker's whole catalog with the schemas of the parameters.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := session.client()
@@ -47,7 +47,7 @@ func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 
 	for _, service := range catalog.Services {
 		for _, plan := range service.Plans {
-			// The protocol takes a plan as free that does not say.
+			// By default, the protocol takes a plan as free.
 			free := "yes"
 			if plan.Free != nil && !*plan.Free {
 				free = "no"
@@ -60,17 +60,17 @@ func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 	return rows
 }
 
-// offer is a plan of a service.
+// offer is a plan with its service.
 type offer struct {
 	service domain.Service
 	plan    domain.ServicePlan
 }
 
-// findPlan returns the only plan of the catalog with that name or id.
+// findPlan returns the only plan of the catalog with the name or ID.
 func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, nameOrID string) (offer, error) {
 	catalog, err := client.Catalog(ctx, platformRegion)
 	if err != nil {
-		return offer{}, fmt.Errorf("looking for plan %s: %w", nameOrID, err)
+		return offer{}, fmt.Errorf("finding plan %s: %w", nameOrID, err)
 	}
 
 	var (
@@ -90,16 +90,16 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 
 	switch len(found) {
 	case 0:
-		return offer{}, &notFoundError{text: fmt.Sprintf("there is no plan %q, but %s", nameOrID, strings.Join(names, ", "))}
+		return offer{}, &notFoundError{text: fmt.Sprintf("plan %q does not exist; the catalog has %s", nameOrID, strings.Join(names, ", "))}
 	case 1:
 		return found[0], nil
 	default:
-		return offer{}, usage("services %s and %s both have a plan %q: give the plan's id",
+		return offer{}, usage("services %s and %s both have a plan %q: give the plan's ID",
 			found[0].service.Name, found[1].service.Name, nameOrID)
 	}
 }
 
-// completePlan has shells offer the plans of the broker. Without an answer they offer nothing.
+// completePlan offers the plans of the broker, or nothing if it does not answer.
 func (s *session) completePlan(command *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var plans []cobra.Completion
 

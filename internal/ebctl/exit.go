@@ -14,24 +14,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
-// The exit codes. Scripts rely on them.
+// The exit codes. Scripts depend on them.
 const (
 	ExitOK = iota
-	// ExitError is any error that has no code of its own.
+	// ExitError is any error without a code of its own.
 	ExitError
-	// ExitUsage is a command line, a variable or a configuration file that makes no sense.
+	// ExitUsage is an invalid command line, variable or configuration file.
 	ExitUsage
 	// ExitNotFound is a plan, an instance or an operation that does not exist.
 	ExitNotFound
-	// ExitConflict is a request that does not fit the present state: an id in use, another operation that runs.
+	// ExitConflict is a request that conflicts with the current state: an ID in use, or a concurrent operation.
 	ExitConflict
-	// ExitTimedOut is a wait that took too long. The operation goes on.
+	// ExitTimedOut is a wait that reached its limit. The operation continues.
 	ExitTimedOut
-	// ExitOperationFailed is an operation that was waited for and failed or was canceled.
+	// ExitOperationFailed is a wait for an operation that failed or was canceled.
 	ExitOperationFailed
 )
 
-// usageError is a command line that makes no sense.
+// usageError is an invalid command line or configuration.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
@@ -39,57 +39,56 @@ func (e *usageError) Unwrap() error { return e.cause }
 
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
-// notFoundError is something that the broker was not even asked for by its id, because a search did not find it.
+// notFoundError is a search by ebctl without a result.
 type notFoundError struct{ text string }
 
 func (e *notFoundError) Error() string { return e.text }
 
-// end is how the tool ends with an error: the exit code, and what the user can do. In a hint {command} and {operation} stand for
-// the command and for the operation that was waited for.
+// end maps an error to the exit code and a hint for the user. {command} and {operation} in hints are replaced.
 type end struct {
 	applies func(error) bool
 	code    int
 	hint    string
 }
 
-// ends are tried in order. An error that none applies to ends with ExitError and no hint.
+// ends returns the mapping of errors. The first match wins; other errors end with ExitError and no hint.
 func ends() []end {
 	return []end{
-		{is[*usageError], ExitUsage, "'{command} --help' tells how it is used."},
+		{is[*usageError], ExitUsage, "See '{command} --help'."},
 		{
 			is[*follow.TimedOutError], ExitTimedOut,
-			"Wait on with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
+			"Continue to wait with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
 		},
 		{
 			is[*follow.EndedError], ExitOperationFailed,
-			"'ebctl operation explain {operation}' tells what happened and what one can do.",
+			"See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
-		{isStopped, ExitError, ""},
-		{is[*notFoundError], ExitNotFound, "'ebctl instance list' and 'ebctl catalog' show what there is."},
+		{isInterrupted, ExitError, ""},
+		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list' and 'ebctl catalog'."},
 		{
 			answered(http.StatusNotFound, http.StatusGone), ExitNotFound,
-			"'ebctl instance list' and 'ebctl operation list' show what there is.",
+			"See 'ebctl instance list' and 'ebctl operation list'.",
 		},
 		{
 			isConcurrency, ExitConflict,
-			"Another operation of the instance runs: 'ebctl operation list --instance ID' shows it.",
+			"Another operation of the instance is in progress. See 'ebctl operation list --instance ID'.",
 		},
 		{
 			isRefusedIntervention, ExitConflict,
-			"'ebctl operation explain {operation}' tells how it stands and what one can do.",
+			"See 'ebctl operation explain {operation}' for its state and the next steps.",
 		},
-		{answered(http.StatusConflict), ExitConflict, "'ebctl instance list' shows what there is."},
+		{answered(http.StatusConflict), ExitConflict, "See 'ebctl instance list'."},
 		{
 			answered(http.StatusUnauthorized), ExitError,
 			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or give --username and --password.",
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
-			"The user lacks the role: osb for instances, viewer to look around, operator to intervene, admin for kubeconfigs.",
+			"The user lacks the role: osb for instances, viewer for lists, operator for interventions, admin for kubeconfigs.",
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,
-			"Is the broker running? Another address is given with --address or EBCTL_ADDRESS.",
+			"Is the broker running? Set another address with --address or EBCTL_ADDRESS.",
 		},
 	}
 }
@@ -128,7 +127,7 @@ func is[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-func isStopped(err error) bool { return errors.Is(err, context.Canceled) }
+func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
 func answered(wanted ...int) func(error) bool {
 	return func(err error) bool {

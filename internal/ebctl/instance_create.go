@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/spf13/cobra"
@@ -11,10 +14,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// platform stands for the organization and the space of instances that no platform has ordered.
+// platform is the default organization and space, and the platform in the request's context.
 const platform = "ebctl"
 
-// order is what the flags of 'instance create' say.
+// order holds the flags of 'instance create'.
 type order struct {
 	id             string
 	plan           string
@@ -31,9 +34,9 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "create NAME --plan PLAN",
-		Short: "Order an instance",
-		Long: "Order an instance of a plan.\n\n" +
-			"The same command with the same --id may be repeated: it orders nothing twice.",
+		Short: "Create an instance",
+		Long: "Create an instance of a plan.\n\n" +
+			"With --id, the command is idempotent.",
 		Example: "  ebctl instance create my-runtime --plan aws --wait\n" +
 			`  ebctl instance create my-runtime --plan aws --region eu-central-1 --parameters '{"autoScalerMax": 5}'`,
 		Args: arguments("NAME"),
@@ -41,14 +44,14 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&order.plan, "plan", "", "the plan's name or id")
-	flags.StringVar(&order.id, "id", "", "the instance's id; a new UUID by default")
-	flags.StringVar(&order.region, "region", "", "the provider's region, the parameter of that name")
-	flags.StringVar(&order.parameters, "parameters", "", "parameters of the plan as a JSON object, @FILE or @- for standard input")
+	flags.StringVar(&order.plan, "plan", "", "the plan's name or ID")
+	flags.StringVar(&order.id, "id", "", "the instance's ID; a new UUID by default")
+	flags.StringVar(&order.region, "region", "", "the provider's region; sets the parameter region")
+	flags.StringVar(&order.parameters, "parameters", "", "the plan's parameters: a JSON object, @FILE, or @- for standard input")
 	flags.StringVar(&order.organization, "organization", platform, "the organization's GUID")
 	flags.StringVar(&order.space, "space", platform, "the space's GUID")
 	flags.StringVar(&order.platformRegion, "platform-region", "", "the platform's region, such as cf-eu10")
-	order.waiting.addFlags(command)
+	addWait(command, &order.waiting)
 	completeBy(command, "plan", session.completePlan)
 
 	return command
@@ -56,7 +59,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 
 func (s *session) create(command *cobra.Command, name string, order order) error {
 	if name == "" || order.plan == "" {
-		return usage("a name and --plan are needed; 'ebctl catalog' shows the plans")
+		return usage("give a name and --plan; 'ebctl catalog' lists the plans")
 	}
 
 	parameters, err := readParameters(s.In, order.parameters, order.region)
@@ -74,47 +77,95 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return err
 	}
 
-	details, err := order.details(name, offer, parameters)
+	// Platforms send the name in the context.
+	requestContext, err := json.Marshal(map[string]string{
+		"platform": platform, "instance_name": name, "organization_guid": order.organization, "space_guid": order.space,
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the context: %w", err)
 	}
 
 	if order.id == "" {
 		order.id = s.NewID()
 	}
 
-	accepted, err := client.Provision(command.Context(), order.platformRegion, order.id, details)
-	if err != nil {
-		return createError(order.id, err)
-	}
-
-	return s.finish(command.Context(), client, newChange(order.id, accepted), order.waiting)
-}
-
-// details is the request's body. The name goes where platforms put it: into the context.
-func (o order) details(name string, offer offer, parameters json.RawMessage) (domain.ProvisionDetails, error) {
-	context, err := json.Marshal(map[string]string{
-		"platform": platform, "instance_name": name, "organization_guid": o.organization, "space_guid": o.space,
-	})
-	if err != nil {
-		return domain.ProvisionDetails{}, fmt.Errorf("encoding the context: %w", err)
-	}
-
-	return domain.ProvisionDetails{
+	accepted, err := client.Provision(command.Context(), order.platformRegion, order.id, domain.ProvisionDetails{
 		ServiceID:        offer.service.ID,
 		PlanID:           offer.plan.ID,
-		OrganizationGUID: o.organization,
-		SpaceGUID:        o.space,
-		RawContext:       context,
+		OrganizationGUID: order.organization,
+		SpaceGUID:        order.space,
+		RawContext:       requestContext,
 		RawParameters:    parameters,
-	}, nil
-}
+	})
 
-// createError names the id where nobody knows what became of the request: repeated with it, nothing is ordered twice.
-func createError(id string, err error) error {
-	if _, ok := errors.AsType[*brokerclient.UnreachableError](err); ok {
-		return fmt.Errorf("it may have been ordered all the same, repeat the command with --id %s: %w", id, err)
+	// A request without an answer may have been accepted. Repeating it with the same ID is safe.
+	if _, unreachable := errors.AsType[*brokerclient.UnreachableError](err); unreachable {
+		return fmt.Errorf("the instance may have been created; repeat the command with --id %s: %w", order.id, err)
 	}
 
-	return fmt.Errorf("creating instance %s: %w", id, err)
+	if err != nil {
+		return fmt.Errorf("creating instance %s: %w", order.id, err)
+	}
+
+	return s.finish(command.Context(), client, order.id, accepted, order.waiting)
+}
+
+// readParameters returns the JSON object of the flag, with the region added: the flag holds the object, @FILE, or @- for standard input.
+// Without flag and region it returns nil.
+func readParameters(stdin io.Reader, flag, region string) (json.RawMessage, error) {
+	if flag == "" && region == "" {
+		return nil, nil
+	}
+
+	text, err := readArgument(stdin, flag)
+	if err != nil {
+		return nil, err
+	}
+
+	parameters := map[string]json.RawMessage{}
+
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &parameters); err != nil {
+			return nil, usage("--parameters is not a JSON object: %w", err)
+		}
+	}
+
+	if region != "" {
+		if _, twice := parameters["region"]; twice {
+			return nil, usage("both --region and --parameters contain the region")
+		}
+
+		parameters["region"], _ = json.Marshal(region) //nolint:errchkjson // a string always has a JSON form
+	}
+
+	encoded, err := json.Marshal(parameters)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the parameters: %w", err)
+	}
+
+	return encoded, nil
+}
+
+// readArgument returns the value of a flag, or the content of the file that it names.
+func readArgument(stdin io.Reader, flag string) ([]byte, error) {
+	path, named := strings.CutPrefix(flag, "@")
+
+	switch {
+	case !named:
+		return []byte(flag), nil
+	case path == "-":
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
+		}
+
+		return text, nil
+	}
+
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("--parameters: %w", err)
+	}
+
+	return text, nil
 }

@@ -1,31 +1,35 @@
 package ebctl
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
-	"github.com/environment-broker/environment-broker/internal/ebctl/settings"
 )
 
-const rootHelp = `ebctl orders, shows and removes service instances, and follows the operations that carry them.
+const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations.
 
-It takes the broker's address and the credentials from its flags, else from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
-EBCTL_TOKEN, else from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token). A token is sent in
-place of user and password. Prefer variables or the file for password and token: flags show in process lists.
+It reads the broker's address and the credentials from flags, then from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
+EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token). A token replaces
+user and password. Prefer variables or the file for password and token: process lists show flags.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
-// defaultTimeout is for one call of the broker, not for a wait.
+// defaultTimeout limits each request, not a wait.
 const defaultTimeout = 30 * time.Second
 
 func newRootCommand(session *session) *cobra.Command {
 	session.format = output.Table
 
-	root := group("ebctl", "Work with an environment broker",
+	root := group("ebctl", "Operate an environment broker",
 		newCatalogCommand(session),
-		group("instance", "Order, show, change and remove service instances",
+		group("instance", "Create, show, change and delete service instances",
 			newInstanceCreateCommand(session),
 			newInstanceGetCommand(session),
 			newInstanceListCommand(session),
@@ -36,13 +40,13 @@ func newRootCommand(session *session) *cobra.Command {
 			newInstanceDeleteCommand(session),
 			newInstanceKubeconfigCommand(session),
 		),
-		group("binding", "Give and take access to the clusters of instances",
+		group("binding", "Grant and revoke access to the clusters of instances",
 			newBindingCreateCommand(session),
 			newBindingGetCommand(session),
 			newBindingListCommand(session),
 			newBindingDeleteCommand(session),
 		),
-		group("operation", "Look at the work on instances, and intervene in it",
+		group("operation", "Show, explain, cancel, retry and skip operations",
 			newOperationListCommand(session),
 			newOperationGetCommand(session),
 			newOperationExplainCommand(session),
@@ -50,10 +54,10 @@ func newRootCommand(session *session) *cobra.Command {
 			newOperationRetryCommand(session),
 			newOperationSkipCommand(session),
 		),
-		group("runtime", "Look at the clusters behind instances",
+		group("runtime", "Show the clusters of instances",
 			newRuntimeListCommand(session),
 		),
-		group("audit", "Look at who did what",
+		group("audit", "Show the audit trail",
 			newAuditListCommand(session),
 		),
 		newVersionCommand(session),
@@ -64,29 +68,20 @@ func newRootCommand(session *session) *cobra.Command {
 	root.SilenceErrors = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{cause: err} })
 
-	addGlobalFlags(root, session)
-	addCompletion(root)
-
-	return root
-}
-
-func addGlobalFlags(root *cobra.Command, session *session) {
 	flags := root.PersistentFlags()
 
 	flags.StringVar(&session.flags.Address, "address", "",
-		"the broker's URL ("+settings.AddressVariable+"; "+settings.DefaultAddress+" by default)")
-	flags.StringVar(&session.flags.Username, "username", "", "the user ("+settings.UsernameVariable+")")
-	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+settings.PasswordVariable+")")
-	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token, in place of user and password ("+settings.TokenVariable+")")
-	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+settings.ConfigVariable+")")
-	flags.VarP(&session.format, "output", "o", "how results are printed: table, json or yaml")
-	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "for each call of the broker")
+		"the broker's URL ("+AddressVariable+"; default "+DefaultAddress+")")
+	flags.StringVar(&session.flags.Username, "username", "", "the user ("+UsernameVariable+")")
+	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+PasswordVariable+")")
+	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")
+	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+ConfigVariable+")")
+	flags.VarP(&session.format, "output", "o", "output format: table, json or yaml")
+	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 
 	complete(root, "output", output.Formats()...)
-}
 
-// addCompletion adds cobra's command that prints the scripts for shells.
-func addCompletion(root *cobra.Command) {
+	// cobra's command that prints shell completions has to reject unknown shells like all other groups.
 	root.InitDefaultCompletionCmd()
 
 	for _, command := range root.Commands() {
@@ -94,5 +89,107 @@ func addCompletion(root *cobra.Command) {
 			command.Args = noCommand
 			command.RunE = help
 		}
+	}
+
+	return root
+}
+
+// version is the result of 'ebctl version'.
+type version struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	System  string `json:"system"`
+}
+
+func newVersionCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of ebctl",
+		Args:  arguments(),
+		RunE: func(*cobra.Command, []string) error {
+			this := version{Version: session.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+
+			return session.print(this, output.Fields{
+				{Name: "ebctl", Value: this.Version},
+				{Name: "Go", Value: this.Go},
+				{Name: "System", Value: this.System},
+			})
+		},
+	}
+}
+
+// group returns a command that only has subcommands.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: help}
+	group.AddCommand(commands...)
+
+	return group
+}
+
+func help(command *cobra.Command, _ []string) error { return command.Help() }
+
+// noCommand rejects arguments of a group, which are unknown subcommands.
+func noCommand(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+
+	text := fmt.Sprintf("%q is not a command of %s", args[0], command.CommandPath())
+
+	// cobra's own default applies only to errors that cobra creates.
+	const distance = 2
+	command.SuggestionsMinimumDistance = distance
+
+	if near := command.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+
+	return &usageError{cause: errors.New(text)}
+}
+
+// arguments requires exactly the named arguments.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return usage("unexpected argument %q", args[len(names)])
+		default:
+			return nil
+		}
+	}
+}
+
+// onInstance completes a command whose first argument is an instance. The name of the command's arguments follows from its use.
+func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
+	command.Args = arguments(strings.Fields(command.Use)[1:]...)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		instance, err := s.find(command.Context(), args[0])
+		if err != nil {
+			return err
+		}
+
+		return run(command.Context(), instance, args)
+	}
+
+	return command
+}
+
+// addWait adds the flags for waiting.
+func addWait(command *cobra.Command, waiting *waiting) {
+	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait for the end of the operation and show its progress")
+	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+}
+
+// complete offers the values as shell completions of the flag.
+func complete(command *cobra.Command, flag string, values ...string) {
+	completeBy(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeBy offers the results of the function as shell completions of the flag.
+func completeBy(command *cobra.Command, flag string, find cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, find); err != nil {
+		panic(err) // The flag is misspelled: every test of every command fails.
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
-	"github.com/environment-broker/environment-broker/internal/ebctl/brokertest"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare anew")
@@ -40,7 +39,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Values[brokerKey{}] = new(*brokertest.Broker)
+			env.Values[brokerKey{}] = new(*fakeBroker)
 
 			// A process with the race detector would stay for a second after its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -59,23 +58,23 @@ func TestScripts(t *testing.T) {
 type brokerKey struct{}
 
 func startBroker(ts *testscript.TestScript, _ bool, args []string) {
-	scenario, err := brokertest.Parse([]byte(ts.ReadFile(args[0])))
+	scenario, err := parseScenario([]byte(ts.ReadFile(args[0])))
 	ts.Check(err)
 
-	broker, err := brokertest.New(scenario)
+	broker, err := newFakeBroker(scenario)
 	ts.Check(err)
 
 	server := httptest.NewServer(broker)
 	ts.Defer(server.Close)
 	ts.Setenv("EBCTL_ADDRESS", server.URL)
 
-	if place, ok := ts.Value(brokerKey{}).(**brokertest.Broker); ok {
+	if place, ok := ts.Value(brokerKey{}).(**fakeBroker); ok {
 		*place = broker
 	}
 }
 
 func writeRequests(ts *testscript.TestScript, _ bool, args []string) {
-	place, ok := ts.Value(brokerKey{}).(**brokertest.Broker)
+	place, ok := ts.Value(brokerKey{}).(**fakeBroker)
 	if !ok || *place == nil {
 		ts.Fatalf("the script has no broker yet")
 	}
@@ -114,10 +113,10 @@ func run() {
 		Out:         os.Stdout,
 		Err:         os.Stderr,
 		Environment: os.Getenv,
-		Terminal: func() (progress.Size, bool) {
-			return progress.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
+		Terminal: func() (follow.Size, bool) {
+			return follow.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
 		},
-		Clock: brokertest.NewClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
+		Clock: newFakeClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
 		NewID: func() string {
 			ids++
 

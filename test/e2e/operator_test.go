@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
-	"github.com/environment-broker/environment-broker/internal/ebctl/progress"
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
@@ -135,7 +135,7 @@ func (p platform) ebctl(args ...string) string {
 
 	code := ebctl.App{
 		Out: &output, Err: &problems, Environment: func(string) string { return "" }, Clock: clock.RealClock{},
-		Terminal: func() (progress.Size, bool) { return progress.Size{}, false }, PollInterval: 100 * time.Millisecond,
+		Terminal: func() (follow.Size, bool) { return follow.Size{}, false }, PollInterval: 100 * time.Millisecond,
 	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
 	if code != 0 {
 		p.Fatalf("ebctl %v ended with %d: %s", args, code, problems.String())

@@ -73,7 +73,7 @@ func TestProvisionerOutage(t *testing.T) {
 	}
 
 	got := l.explain(last.operation)
-	for _, want := range []string{"the Provisioner is unavailable", "calls in a row have failed since", "provisioner answers again"} {
+	for _, want := range []string{"the Provisioner is unavailable", "calls in a row have failed since", "provisioner is available"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in the explanation:\n%s", want, got)
 		}

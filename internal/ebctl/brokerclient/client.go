@@ -17,39 +17,39 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxAnswer is how many bytes of an answer are read: 8 MiB, far more than a page of runtimes needs.
+// maxAnswer limits an answer, in bytes. It exceeds the largest page by far.
 const maxAnswer = 8 << 20
 
-// Config tells which broker is called, and how.
+// Config names the broker and the user.
 type Config struct {
-	// Address is the broker's URL, without a slash at its end.
+	// Address is the broker's URL without a trailing slash.
 	Address string
-	// Username and Password are sent unless both are empty.
+	// Username and Password are sent by basic authentication unless both are empty.
 	Username string
 	Password secret.String
-	// Token, if any, is sent instead.
+	// Token, if any, is sent instead, as a bearer token.
 	Token secret.String
-	// Timeout is for each call, from connecting to the last byte of the answer.
+	// Timeout limits each call, from connecting to the last byte of the answer.
 	Timeout time.Duration
-	// UserAgent names the caller.
+	// UserAgent is the header of that name.
 	UserAgent string
-	// NewID makes the identity that a request carries into the broker's log.
+	// NewID returns a new X-Broker-API-Request-Identity, by which the broker's log identifies a request.
 	NewID func() string
 }
 
-// Client calls one broker.
+// Client calls one broker. It is safe for concurrent use.
 type Client struct {
 	config Config
 	http   *http.Client
 }
 
-// New returns a client. It connects with the first call.
+// New returns a client. It does not connect before the first call.
 func New(config Config) *Client {
 	return &Client{
 		config: config,
 		http: &http.Client{
 			Timeout: config.Timeout,
-			// A redirected PUT would arrive as a GET. Whoever is redirected has to use the other address.
+			// A redirect would turn a PUT into a GET. The error names the new address instead.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -64,13 +64,29 @@ type request struct {
 	body   any
 }
 
-// answer is what came back: the status of a success, and for how long the broker wants to be left alone.
+// answer has the status of a response and its Retry-After, 0 if absent.
 type answer struct {
 	status     int
 	retryAfter time.Duration
 }
 
-// call sends the request and decodes the answer of a success into the target.
+// callFor sends the request and returns the decoded answer.
+func callFor[T any](ctx context.Context, c *Client, request request) (T, error) {
+	var body T
+
+	_, err := c.call(ctx, request, &body)
+
+	return body, err
+}
+
+// set adds a query parameter unless it has its zero value.
+func set[T comparable](query url.Values, name string, value T) {
+	if value != *new(T) {
+		query.Set(name, fmt.Sprint(value))
+	}
+}
+
+// call sends the request and decodes the answer into the target. The returned answer is also valid beside an error of the broker.
 func (c *Client) call(ctx context.Context, request request, target any) (answer, error) {
 	sent, err := c.build(ctx, request)
 	if err != nil {
@@ -89,7 +105,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if len(body) > maxAnswer {
-		return answer{}, fmt.Errorf("the answer to %s %s is longer than %d MiB", request.method, request.path, maxAnswer>>20)
+		return answer{}, fmt.Errorf("the answer to %s %s exceeds %d MiB", request.method, request.path, maxAnswer>>20)
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}
@@ -99,7 +115,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if err := json.Unmarshal(body, target); err != nil {
-		return got, fmt.Errorf("the answer to %s %s cannot be read; is this the address of a broker? %w",
+		return got, fmt.Errorf("the answer to %s %s is not JSON; is this the address of a broker? %w",
 			request.method, request.path, err)
 	}
 
@@ -147,13 +163,13 @@ func (c *Client) build(ctx context.Context, request request) (*http.Request, err
 	return built, nil
 }
 
-// unreachable tells a broker that gave no answer from a caller that no longer wants one.
+// unreachable returns the caller's error if the call was canceled, and an UnreachableError otherwise.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 
-	// What url.Error adds, the method and the whole URL, is in the way of the cause.
+	// url.Error repeats the method and the URL, which the caller knows.
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
@@ -162,15 +178,15 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 
 	switch {
 	case errors.As(err, &network) && network.Timeout():
-		err = fmt.Errorf("nothing within %s: %w", c.config.Timeout, context.DeadlineExceeded)
+		err = fmt.Errorf("no answer within %s: %w", c.config.Timeout, context.DeadlineExceeded)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = fmt.Errorf("the connection broke: %w", err)
+		err = fmt.Errorf("the connection was closed: %w", err)
 	}
 
 	return &UnreachableError{Address: c.config.Address, Cause: err}
 }
 
-// retryAfter reads the header of that name; the form with a date is not used by brokers.
+// retryAfter returns the Retry-After header in seconds. It ignores dates, which brokers do not send.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

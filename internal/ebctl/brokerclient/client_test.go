@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// serve returns a client of a broker with that one answer to everything.
+// serve returns a client of a broker with one handler for all requests.
 func serve(t *testing.T, handler http.HandlerFunc) *brokerclient.Client {
 	t.Helper()
 
@@ -53,50 +53,50 @@ func TestAnswers(t *testing.T) {
 		temporary bool
 	}{
 		"Words": {
-			reason: "an error body is told in the broker's words",
+			reason: "an error shows the broker's message and code",
 			answer: respond(http.StatusConflict, `{"error": "Conflict", "description": "the id is in use"}`),
 			want:   "the id is in use (Conflict, 409)",
 		},
 		"DescriptionOnly": {
-			reason: "OSB leaves the code out for most failures, and the status takes the place of the full stop",
+			reason: "OSB errors often have no code; the status replaces the full stop",
 			answer: respond(http.StatusBadRequest, `{"description": "plan_id is missing."}`),
 			want:   "plan_id is missing (400 Bad Request)",
 		},
 		"CodeOnly": {
-			reason: "a code alone is better than nothing",
+			reason: "a code without a message is shown",
 			answer: respond(http.StatusUnprocessableEntity, `{"error": "AsyncRequired"}`),
-			want:   "the broker answers AsyncRequired (422 Unprocessable Entity)",
+			want:   "the broker answered AsyncRequired (422 Unprocessable Entity)",
 		},
 		"Page": {
-			reason: "of a proxy's page only the status is told", temporary: true,
+			reason: "of a proxy's page only the status is shown", temporary: true,
 			answer: respond(http.StatusBadGateway, "<html>password=hunter2</html>"),
-			want:   "the broker answers 502 Bad Gateway",
+			want:   "the broker answered 502 Bad Gateway",
 		},
 		"Unavailable": {
-			reason: "503 passes", temporary: true,
+			reason: "503 is temporary", temporary: true,
 			answer: respond(http.StatusServiceUnavailable, `{}`),
-			want:   "the broker answers 503 Service Unavailable",
+			want:   "the broker answered 503 Service Unavailable",
 		},
 		"Redirect": {
-			reason: "a redirect is told, not followed: it would turn a PUT into a GET",
+			reason: "a redirect is an error: following it would turn a PUT into a GET",
 			answer: respond(http.StatusMovedPermanently, "", "Location", "https://broker.example.com/operations/op"),
 			want:   "the broker has moved to https://broker.example.com/operations/op (301 Moved Permanently)",
 		},
 		"Rubbish": {
-			reason: "a success that is no JSON comes from something else than a broker",
+			reason: "a success without JSON does not come from a broker",
 			answer: respond(http.StatusOK, "<html>"),
-			want: "the answer to GET /operations/op cannot be read; is this the address of a broker? " +
+			want: "the answer to GET /operations/op is not JSON; is this the address of a broker? " +
 				"invalid character '<' looking for beginning of value",
 		},
 		"TooLong": {
-			reason: "no more is read than a bounded answer",
+			reason: "answers have a limit",
 			answer: respond(http.StatusOK, strings.Repeat(" ", huge)),
-			want:   "the answer to GET /operations/op is longer than 8 MiB",
+			want:   "the answer to GET /operations/op exceeds 8 MiB",
 		},
 		"CutShort": {
-			reason: "an answer that breaks off is no answer", temporary: true,
+			reason: "a truncated answer is no answer", temporary: true,
 			answer: respond(http.StatusOK, "{", "Content-Length", "100"),
-			want:   "gives no answer: the connection broke: unexpected EOF",
+			want:   "does not answer: the connection was closed: unexpected EOF",
 		},
 	}
 
@@ -126,10 +126,10 @@ func TestRetryAfter(t *testing.T) {
 		header string
 		want   time.Duration
 	}{
-		"Success": {reason: "a success may ask for rest", status: http.StatusOK, header: "3", want: 3 * time.Second},
-		"Failure": {reason: "so may a failure", status: http.StatusServiceUnavailable, header: "5", want: 5 * time.Second},
-		"Date":    {reason: "a date is not understood", status: http.StatusOK, header: "Fri, 01 May 2026 10:00:00 GMT"},
-		"Minus":   {reason: "time does not go back", status: http.StatusOK, header: "-1"},
+		"Success": {reason: "a success may have it", status: http.StatusOK, header: "3", want: 3 * time.Second},
+		"Failure": {reason: "an error may have it", status: http.StatusServiceUnavailable, header: "5", want: 5 * time.Second},
+		"Date":    {reason: "dates are ignored", status: http.StatusOK, header: "Fri, 01 May 2026 10:00:00 GMT"},
+		"Minus":   {reason: "negative values are ignored", status: http.StatusOK, header: "-1"},
 	}
 
 	for name, tc := range cases {
@@ -156,8 +156,8 @@ func TestUnreachable(t *testing.T) {
 		_, err := newClient(server.URL, time.Minute).Catalog(t.Context(), "")
 
 		var unreachable *brokerclient.UnreachableError
-		if !errors.As(err, &unreachable) || !strings.HasPrefix(err.Error(), "the broker at "+server.URL+" gives no answer: ") {
-			t.Errorf("a broker that is not there is named, got %v", err)
+		if !errors.As(err, &unreachable) || !strings.HasPrefix(err.Error(), "the broker at "+server.URL+" does not answer: ") {
+			t.Errorf("the error does not name the broker: %v", err)
 		}
 	})
 
@@ -172,9 +172,9 @@ func TestUnreachable(t *testing.T) {
 
 		_, err := newClient(server.URL, time.Millisecond).Catalog(t.Context(), "")
 
-		want := "the broker at " + server.URL + " gives no answer: nothing within 1ms: context deadline exceeded"
+		want := "the broker at " + server.URL + " does not answer: no answer within 1ms: context deadline exceeded"
 		if err == nil || err.Error() != want {
-			t.Errorf("a broker that is too slow is left: got %v, want %s", err, want)
+			t.Errorf("slow broker: got %v, want %s", err, want)
 		}
 	})
 
@@ -188,7 +188,7 @@ func TestUnreachable(t *testing.T) {
 		})
 
 		if _, err := client.Catalog(ctx, ""); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller who gives up gets no error of the broker, got %v", err)
+			t.Errorf("canceled call: got %v, want the context's error", err)
 		}
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 )
 
-// CodeConcurrency is the broker's word for: another operation of the instance runs.
+// CodeConcurrency is the error code of requests that another operation of the instance blocks.
 const CodeConcurrency = "ConcurrencyError"
 
-// AnswerError is an answer that is no success.
+// AnswerError is an error response of the broker, or of a proxy before it.
 type AnswerError struct {
-	// Status is the HTTP status, Code the broker's own word such as ConcurrencyError, or empty.
+	// Status is the HTTP status. Code is the broker's error code such as ConcurrencyError, or empty.
 	Status int
 	Code   string
-	// Description is the broker's sentence for people, or empty.
+	// Description is the broker's message, or empty.
 	Description string
 }
 
-// Error returns what the broker said, or the status where it said nothing.
+// Error returns the broker's message, or the status if there is none.
 func (e *AnswerError) Error() string {
 	status := fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
 	description := strings.TrimSuffix(e.Description, ".")
@@ -32,13 +32,13 @@ func (e *AnswerError) Error() string {
 	case description != "":
 		return fmt.Sprintf("%s (%s)", description, status)
 	case e.Code != "":
-		return fmt.Sprintf("the broker answers %s (%s)", e.Code, status)
+		return fmt.Sprintf("the broker answered %s (%s)", e.Code, status)
 	default:
-		return "the broker answers " + status
+		return "the broker answered " + status
 	}
 }
 
-// Temporary reports whether the same call may succeed a little later.
+// Temporary reports whether the same call may succeed later.
 func (e *AnswerError) Temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -48,8 +48,8 @@ func (e *AnswerError) Temporary() bool {
 	}
 }
 
-// answerError reads an error body. OSB and the operator API share its form; of any other, such as a proxy's page, only the
-// status is of use.
+// answerError decodes an error body, which OSB and the operator API share. Of any other body, such as a proxy's page, it keeps only the
+// status.
 func answerError(response *http.Response, body []byte) *AnswerError {
 	failed := &AnswerError{Status: response.StatusCode}
 
@@ -65,19 +65,19 @@ func answerError(response *http.Response, body []byte) *AnswerError {
 	return failed
 }
 
-// UnreachableError is a call that got no answer. Whether the broker received it is not known.
+// UnreachableError is a call without an answer. The broker may have received it.
 type UnreachableError struct {
 	Address string
 	Cause   error
 }
 
-// Error returns which broker did not answer, and why.
+// Error returns the address of the broker and the cause.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the broker at %s gives no answer: %v", e.Address, e.Cause)
+	return fmt.Sprintf("the broker at %s does not answer: %v", e.Address, e.Cause)
 }
 
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
-// Temporary is true: the broker may be starting.
+// Temporary returns true: the broker may be starting.
 func (e *UnreachableError) Temporary() bool { return true }

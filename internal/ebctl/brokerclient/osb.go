@@ -6,38 +6,71 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 )
 
-// apiVersion is the version of Open Service Broker that this package speaks.
+// apiVersion is the version of the Open Service Broker API that this package implements.
 const apiVersion = "2.17"
 
-// Accepted is how far the broker got with an instance when it answered.
+// Accepted is the answer to a request that changes an instance.
 type Accepted struct {
-	// Operation is the id of the work that goes on, empty when there is nothing left to do.
+	// Operation is the ID of the operation that the broker started. It is empty if the request is complete.
 	Operation string
-	// DashboardURL leads to the instance's page, if it has one.
+	// DashboardURL is the URL of the instance's dashboard, or empty.
 	DashboardURL string
 }
 
-// Catalog returns what the broker offers on the platform region, or by default.
+// Catalog returns the catalog of the platform region, or the general one if the region is empty.
 func (c *Client) Catalog(ctx context.Context, platformRegion string) (apiresponses.CatalogResponse, error) {
-	var catalog apiresponses.CatalogResponse
-
-	_, err := c.call(ctx, c.osb(http.MethodGet, osbPath(platformRegion, "catalog")), &catalog)
-
-	return catalog, err
+	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }
 
-// Provision asks for an instance, in the name of the platform region unless that is empty. The same request may be sent again.
+// Provision creates an instance. Unless the platform region is empty, it uses that region's path. The request is idempotent.
 func (c *Client) Provision(ctx context.Context, platformRegion, instanceID string, details domain.ProvisionDetails,
 ) (Accepted, error) {
-	request := c.osb(http.MethodPut, osbPath(platformRegion, "service_instances", instanceID))
-	request.query = url.Values{"accepts_incomplete": {"true"}}
+	request := c.osb(http.MethodPut, platformRegion, "service_instances", instanceID)
 	request.body = details
 
+	return c.change(ctx, request)
+}
+
+// Update is the change of an instance. Empty fields stay unchanged.
+type Update struct {
+	ServiceID       string                  `json:"service_id"`
+	PlanID          string                  `json:"plan_id,omitempty"`
+	Context         json.RawMessage         `json:"context,omitempty"`
+	Parameters      json.RawMessage         `json:"parameters,omitempty"`
+	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
+}
+
+// Update changes an instance. The request is idempotent.
+func (c *Client) Update(ctx context.Context, instanceID string, update Update) (Accepted, error) {
+	request := c.osb(http.MethodPatch, "", "service_instances", instanceID)
+	request.body = update
+
+	return c.change(ctx, request)
+}
+
+// Deprovision deletes an instance. The request is idempotent.
+func (c *Client) Deprovision(ctx context.Context, instanceID string, details domain.DeprovisionDetails) (Accepted, error) {
+	request := c.osb(http.MethodDelete, "", "service_instances", instanceID)
+	request.query = url.Values{"service_id": {details.ServiceID}, "plan_id": {details.PlanID}}
+
+	return c.change(ctx, request)
+}
+
+// change sends an asynchronous request.
+func (c *Client) change(ctx context.Context, request request) (Accepted, error) {
+	if request.query == nil {
+		request.query = url.Values{}
+	}
+
+	request.query.Set("accepts_incomplete", "true")
+
+	// The answers to all asynchronous requests have these fields, or fewer.
 	var body apiresponses.ProvisioningResponse
 
 	got, err := c.call(ctx, request, &body)
@@ -53,84 +86,77 @@ func (c *Client) Provision(ctx context.Context, platformRegion, instanceID strin
 	return accepted, nil
 }
 
-// Update is what is to change of an instance. What is empty stays as it is.
-type Update struct {
-	ServiceID       string                  `json:"service_id"`
-	PlanID          string                  `json:"plan_id,omitempty"`
-	Context         json.RawMessage         `json:"context,omitempty"`
-	Parameters      json.RawMessage         `json:"parameters,omitempty"`
-	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
-}
-
-// Update asks for an instance to be changed. The same request may be sent again.
-func (c *Client) Update(ctx context.Context, instanceID string, update Update) (Accepted, error) {
-	request := c.osb(http.MethodPatch, osbPath("", "service_instances", instanceID))
-	request.query = url.Values{"accepts_incomplete": {"true"}}
-	request.body = update
-
-	var body apiresponses.UpdateResponse
-
-	got, err := c.call(ctx, request, &body)
-	if err != nil || got.status != http.StatusAccepted {
-		return Accepted{}, err
-	}
-
-	return Accepted{Operation: body.OperationData, DashboardURL: body.DashboardURL}, nil
-}
-
-// Deprovision asks for an instance to be removed. The same request may be sent again.
-func (c *Client) Deprovision(ctx context.Context, instanceID string, details domain.DeprovisionDetails) (Accepted, error) {
-	request := c.osb(http.MethodDelete, osbPath("", "service_instances", instanceID))
-	request.query = url.Values{
-		"accepts_incomplete": {"true"},
-		"service_id":         {details.ServiceID},
-		"plan_id":            {details.PlanID},
-	}
-
-	var body apiresponses.DeprovisionResponse
-
-	got, err := c.call(ctx, request, &body)
-	if err != nil || got.status != http.StatusAccepted {
-		return Accepted{}, err
-	}
-
-	return Accepted{Operation: body.OperationData}, nil
-}
-
-// Instance fetches an instance with its parameters. There is none to fetch before it is ready.
+// Instance returns an instance with its parameters. It fails until the instance is ready.
 func (c *Client) Instance(ctx context.Context, instanceID string) (apiresponses.GetInstanceResponse, error) {
-	var instance apiresponses.GetInstanceResponse
-
-	_, err := c.call(ctx, c.osb(http.MethodGet, osbPath("", "service_instances", instanceID)), &instance)
-
-	return instance, err
+	return callFor[apiresponses.GetInstanceResponse](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID))
 }
 
-// osb returns a request with the headers of the protocol.
-func (c *Client) osb(method, path string) request {
+// BindingOrder is the body of a binding request. Empty fields take the broker's defaults, or the values of the predecessor.
+type BindingOrder struct {
+	ServiceID   string            `json:"service_id"`
+	PlanID      string            `json:"plan_id"`
+	Predecessor string            `json:"predecessor_binding_id,omitempty"`
+	Parameters  BindingParameters `json:"parameters,omitzero"`
+}
+
+// BindingParameters are the role and the lifetime of a binding.
+type BindingParameters struct {
+	Role              string `json:"role,omitempty"`
+	ExpirationSeconds int    `json:"expiration_seconds,omitempty"`
+}
+
+// Binding is temporary access to the cluster of an instance.
+type Binding struct {
+	Credentials struct {
+		Kubeconfig string `json:"kubeconfig"`
+	} `json:"credentials"`
+	Parameters BindingParameters `json:"parameters"`
+	Metadata   struct {
+		ExpiresAt   time.Time `json:"expires_at"`
+		RenewBefore time.Time `json:"renew_before"`
+	} `json:"metadata"`
+}
+
+// Bind creates a binding and waits for it. The request is idempotent.
+func (c *Client) Bind(ctx context.Context, instanceID, bindingID string, order BindingOrder) (Binding, error) {
+	request := c.osb(http.MethodPut, "", "service_instances", instanceID, "service_bindings", bindingID)
+	request.body = order
+
+	return callFor[Binding](ctx, c, request)
+}
+
+// Binding returns a binding with its credentials.
+func (c *Client) Binding(ctx context.Context, instanceID, bindingID string) (Binding, error) {
+	return callFor[Binding](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID, "service_bindings", bindingID))
+}
+
+// Unbind deletes a binding and waits for the deletion. The request is idempotent.
+func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, planID string) error {
+	request := c.osb(http.MethodDelete, "", "service_instances", instanceID, "service_bindings", bindingID)
+	request.query = url.Values{"service_id": {serviceID}, "plan_id": {planID}}
+
+	_, err := callFor[struct{}](ctx, c, request)
+
+	return err
+}
+
+// osb returns a request with the headers of the protocol, for the path of the platform region or for the general one.
+func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)
 	header.Set("X-Broker-Api-Request-Identity", c.config.NewID())
 
-	return request{method: method, path: path, header: header}
-}
+	var path strings.Builder
 
-// osbPath returns the path below the platform region's entrance, or below the general one.
-func osbPath(platformRegion string, segments ...string) string {
-	path := "/v2"
 	if platformRegion != "" {
-		path = "/oauth/" + url.PathEscape(platformRegion) + path
+		path.WriteString("/oauth/" + url.PathEscape(platformRegion))
 	}
 
-	return path + joined(segments)
-}
+	path.WriteString("/v2")
 
-// joined returns the segments of a path, each escaped.
-func joined(segments []string) string {
-	var path strings.Builder
 	for _, segment := range segments {
 		path.WriteString("/" + url.PathEscape(segment))
 	}
 
-	return path.String()
+	return request{method: method, path: path.String(), header: header}
 }

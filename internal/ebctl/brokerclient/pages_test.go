@@ -1,6 +1,7 @@
 package brokerclient_test
 
 import (
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,7 +12,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-func TestAllRuntimes(t *testing.T) {
+// allRuntimes returns the runtimes of all pages.
+func allRuntimes(t *testing.T, client *brokerclient.Client) iter.Seq2[operatorapi.Runtime, error] {
+	t.Helper()
+
+	return brokerclient.All(func(cursor string) ([]operatorapi.Runtime, string, error) {
+		list, err := client.ListRuntimes(t.Context(), operatorapi.ListRuntimesParams{Plan: "aws", Cursor: cursor})
+
+		return list.Data, list.Cursor, err
+	})
+}
+
+func TestAll(t *testing.T) {
 	t.Parallel()
 
 	pages := map[string]string{
@@ -26,16 +38,16 @@ func TestAllRuntimes(t *testing.T) {
 		err    string
 	}{
 		"End": {
-			reason: "pages are read until one has no cursor",
+			reason: "reading ends at a page without a cursor",
 			last:   `{"data": [{"instanceID": "d"}]}`, want: []string{"a", "b", "c", "d"},
 		},
 		"Circle": {
-			reason: "the same cursor twice ends the list",
+			reason: "a repeated cursor ends the list",
 			last:   `{"cursor": "3"}`, want: []string{"a", "b", "c"}, err: "the same cursor twice",
 		},
 		"NoAnswer": {
 			reason: "an error ends the list",
-			last:   `rubbish`, want: []string{"a", "b", "c"}, err: "cannot be read",
+			last:   `rubbish`, want: []string{"a", "b", "c"}, err: "is not JSON",
 		},
 	}
 
@@ -57,7 +69,7 @@ func TestAllRuntimes(t *testing.T) {
 				failed error
 			)
 
-			for runtime, err := range client.AllRuntimes(t.Context(), brokerclient.RuntimeFilter{Plan: "aws"}) {
+			for runtime, err := range allRuntimes(t, client) {
 				if err != nil {
 					failed = err
 
@@ -83,14 +95,14 @@ func TestAllRuntimes(t *testing.T) {
 		client := serve(t, respond(http.StatusOK, pages[""]))
 
 		var first operatorapi.Runtime
-		for runtime := range client.AllRuntimes(t.Context(), brokerclient.RuntimeFilter{}) {
+		for runtime := range allRuntimes(t, client) {
 			first = runtime
 
 			break
 		}
 
 		if first.InstanceID != "a" {
-			t.Errorf("who has enough may stop, got %+v", first)
+			t.Errorf("a caller may stop early, got %+v", first)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
 func TestRequests(t *testing.T) {
@@ -35,7 +36,7 @@ func TestRequests(t *testing.T) {
 		want   sent
 	}{
 		"Catalog": {
-			reason: "a platform region leads by its own entrance",
+			reason: "a platform region has its own path",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
 				_, err := client.Catalog(ctx, "cf-eu10")
 
@@ -44,7 +45,7 @@ func TestRequests(t *testing.T) {
 			want: of(osb, "GET /oauth/cf-eu10/v2/catalog", ""),
 		},
 		"Provision": {
-			reason: "an order is asynchronous, and ids stay one segment of the path",
+			reason: "creation is asynchronous, and IDs are one segment of the path",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
 				_, err := client.Provision(ctx, "", "a/b", domain.ProvisionDetails{ServiceID: "s", PlanID: "p"})
 
@@ -54,7 +55,7 @@ func TestRequests(t *testing.T) {
 				`{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":""}`),
 		},
 		"Deprovision": {
-			reason: "a removal names service and plan in the query",
+			reason: "a deletion names service and plan in the query",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
 				_, err := client.Deprovision(ctx, "i", domain.DeprovisionDetails{ServiceID: "s", PlanID: "p"})
 
@@ -63,7 +64,7 @@ func TestRequests(t *testing.T) {
 			want: of(osb, "DELETE /v2/service_instances/i?accepts_incomplete=true&plan_id=p&service_id=s", ""),
 		},
 		"Instance": {
-			reason: "a fetch has the protocol's headers, too",
+			reason: "reading an instance sends the protocol's headers",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
 				_, err := client.Instance(ctx, "i")
 
@@ -72,18 +73,18 @@ func TestRequests(t *testing.T) {
 			want: of(osb, "GET /v2/service_instances/i", ""),
 		},
 		"AdminKubeconfig": {
-			reason: "the operator API has no headers of its own",
+			reason: "the operator API needs no headers",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
-				_, err := client.AdminKubeconfig(ctx, "i")
+				_, err := client.CreateAdminKubeconfig(ctx, "i")
 
 				return err
 			},
 			want: of(operator, "POST /runtimes/i/adminkubeconfig", ""),
 		},
 		"Operations": {
-			reason: "filters without a value are left out",
+			reason: "empty filters are left out",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
-				_, err := client.Operations(ctx, brokerclient.OperationFilter{State: "in progress"})
+				_, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{State: operatorapi.OperationStateInProgress})
 
 				return err
 			},
@@ -120,12 +121,12 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestNobodyIsNotAuthenticated(t *testing.T) {
+func TestNoCredentialsNoAuthorization(t *testing.T) {
 	t.Parallel()
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if header := r.Header.Get("Authorization"); header != "" {
-			t.Errorf("without credentials no header is sent, got %q", header)
+			t.Errorf("Authorization is sent without credentials: %q", header)
 		}
 
 		respond(http.StatusOK, "{}")(w, r)
@@ -134,12 +135,12 @@ func TestNobodyIsNotAuthenticated(t *testing.T) {
 
 	client := brokerclient.New(brokerclient.Config{Address: server.URL})
 
-	if _, err := client.Runtimes(t.Context(), brokerclient.RuntimeFilter{}); err != nil {
+	if _, err := client.ListRuntimes(t.Context(), operatorapi.ListRuntimesParams{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestATokenIsSentInPlaceOfAPassword(t *testing.T) {
+func TestTokenReplacesPassword(t *testing.T) {
 	t.Parallel()
 
 	var got string
@@ -151,7 +152,7 @@ func TestATokenIsSentInPlaceOfAPassword(t *testing.T) {
 	defer server.Close()
 
 	client := brokerclient.New(brokerclient.Config{Address: server.URL, Username: "operator", Password: "secret", Token: "signed"})
-	if _, err := client.Audit(t.Context(), brokerclient.AuditFilter{}); err != nil || got != "Bearer signed" {
+	if _, err := client.ListAudit(t.Context(), operatorapi.ListAuditParams{}); err != nil || got != "Bearer signed" {
 		t.Errorf("want the token, got %q, %v", got, err)
 	}
 }

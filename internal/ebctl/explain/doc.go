@@ -1,3 +1,5 @@
-// Package explain reads an operation's record for people: where it stands, since when, why it waits and when it goes on, what
-// failed, and what one can do about it.
+// Package explain turns an operation's record into an explanation for people: its state and place, the reason and the end of a wait, the
+// problem, and advice with the commands to run.
+//
+// The package only reads the record; it calls nothing. New advice is a rule in advice.go.
 package explain

@@ -1,76 +1,78 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explanation is what an operation's record says at a moment.
+// Explanation explains an operation at a time.
 type Explanation struct {
-	// At is the moment.
+	// At is the time of the explanation, from which durations are computed.
 	At          time.Time `json:"at"`
 	OperationID string    `json:"operationID"`
 	InstanceID  string    `json:"instanceID"`
 	Kind        string    `json:"kind"`
 	State       string    `json:"state"`
-	// Summary is a sentence: all that most people want to know.
-	Summary    string     `json:"summary"`
-	AcceptedAt time.Time  `json:"acceptedAt"`
-	EndedAt    *time.Time `json:"endedAt,omitempty"`
-	// OrderedBy is on whose behalf it was accepted.
+	// Summary is one sentence.
+	Summary    string    `json:"summary"`
+	AcceptedAt time.Time `json:"acceptedAt"`
+	EndedAt    time.Time `json:"endedAt,omitzero"`
+	// OrderedBy is the user on whose behalf the operation was accepted.
 	OrderedBy string `json:"orderedBy,omitempty"`
-	// Place is where the operation stands; none before it began and after it succeeded.
+	// Place is nil before the first step and after success.
 	Place *Place `json:"place,omitempty"`
-	// Wait is set while nothing runs and the operation has not ended.
+	// Wait is nil while a step runs and after the end.
 	Wait *Wait `json:"wait,omitempty"`
-	// Problem is why the operation failed, or what holds it up.
-	Problem *operatorapi.Problem `json:"problem,omitempty"`
-	// System is the outside system whose failure holds the operation up, as the replica that was asked sees it.
-	System *operatorapi.System `json:"system,omitempty"`
-	// SkippedSteps gave up without failing the operation.
+	// Problem is the error that failed or delays the operation.
+	Problem operatorapi.Problem `json:"problem,omitzero"`
+	// System is the upstream system whose failure delays the operation, as the answering replica sees it.
+	System operatorapi.System `json:"system,omitzero"`
+	// SkippedSteps gave up without failing the operation, or were skipped by an operator.
 	SkippedSteps []string `json:"skippedSteps,omitempty"`
-	// Advice is what one can do, a sentence each.
+	// Advice has one sentence each.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
-	// TimelineRemovedAt is when the broker removed the timeline, because the operation had ended long ago.
-	TimelineRemovedAt *time.Time `json:"timelineRemovedAt,omitempty"`
+	// TimelineRemovedAt is the time at which retention removed the timeline.
+	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitzero"`
 }
 
 // Place is a step in its stage.
 type Place struct {
 	Stage string `json:"stage"`
-	// StageNumber counts from 1; 0 when the stage is none of the process as it is today.
+	// StageNumber counts from 1. It is 0 if the current process no longer has the stage.
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`
 	Attempt     int    `json:"attempt,omitempty"`
-	// Since is when the step was tried for the first time since it last succeeded.
-	Since *time.Time `json:"since,omitempty"`
-	// Replica carries the operation at this moment.
+	// Since is the start of the first attempt since the step last succeeded.
+	Since time.Time `json:"since,omitzero"`
+	// Replica runs the operation. It is empty between attempts.
 	Replica string `json:"replica,omitempty"`
 }
 
-// Wait tells what the operation waits for.
+// Wait describes a wait of the operation.
 type Wait struct {
 	Why string `json:"why,omitempty"`
-	// Until is when it goes on at the latest.
-	Until *time.Time `json:"until,omitempty"`
-	// Event makes it go on before that.
+	// Until is the time at which the operation continues at the latest.
+	Until time.Time `json:"until,omitzero"`
+	// Event is the key of the event that continues the operation earlier.
 	Event string `json:"event,omitempty"`
 }
 
-// Of explains the operation at the moment.
+// Of explains the operation.
 func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	return Explanation{
 		At:           now,
 		OperationID:  operation.ID,
 		InstanceID:   operation.InstanceID,
 		Kind:         operation.Kind,
-		State:        operation.State,
-		Summary:      summary(operation, now),
+		State:        string(operation.State),
+		Summary:      fmt.Sprintf("The %s of instance %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now)),
 		AcceptedAt:   operation.CreatedAt,
 		OrderedBy:    operation.OrderedBy,
 		EndedAt:      operation.FinishedAt,
@@ -86,23 +88,61 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	}
 }
 
-// Elapsed is how long the operation has taken so far, or took.
+// Elapsed returns the duration of the operation, up to now unless it has ended.
 func (e Explanation) Elapsed() time.Duration {
 	switch {
 	case e.AcceptedAt.IsZero():
 		return 0
-	case e.EndedAt != nil:
+	case !e.EndedAt.IsZero():
 		return e.EndedAt.Sub(e.AcceptedAt)
 	}
 
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
-// Ended reports whether nothing will happen any more.
+// Ended reports whether the operation has ended.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 
+// predicate completes "The operation …".
+func predicate(operation operatorapi.Operation, now time.Time) string {
+	var took string
+	if !operation.FinishedAt.IsZero() {
+		took = " after " + output.Duration(operation.FinishedAt.Sub(operation.CreatedAt))
+	}
+
+	switch process.State(operation.State) {
+	case process.Pending:
+		return "is queued"
+	case process.Canceling:
+		return "is being canceled and ends before its next step"
+	case process.Succeeded:
+		return "succeeded" + took
+	case process.Failed:
+		return "failed" + took
+	case process.Canceled:
+		return "was canceled" + took
+	case process.InProgress:
+	}
+
+	switch {
+	case operation.Replica != "":
+		return "is running"
+	case operation.Problem.Message != "":
+		return "is delayed by an error and will be retried"
+	case due(operation, now):
+		return "is due and waits for a free worker"
+	default:
+		return "is waiting"
+	}
+}
+
+// due reports whether the operation could run but no replica runs it.
+func due(operation operatorapi.Operation, now time.Time) bool {
+	return operation.Replica == "" && !operation.NextRun.IsZero() && !operation.NextRun.After(now)
+}
+
 func place(operation operatorapi.Operation) *Place {
-	if operation.Stage == "" || process.State(operation.State) == process.Succeeded {
+	if operation.Stage == "" || operation.State == operatorapi.OperationStateSucceeded {
 		return nil
 	}
 
@@ -117,8 +157,8 @@ func place(operation operatorapi.Operation) *Place {
 	}
 }
 
-// since finds the beginning of the step's first attempt. The steps before it in its stage may have run in between.
-func since(operation operatorapi.Operation) *time.Time {
+// since returns the start of the step's first attempt. Earlier steps of its stage may have run between attempts.
+func since(operation operatorapi.Operation) time.Time {
 	first := operation.StepBegan
 
 	for _, entry := range slices.Backward(operation.Timeline) {
@@ -130,7 +170,7 @@ func since(operation operatorapi.Operation) *time.Time {
 			break
 		}
 
-		first = &entry.Began
+		first = entry.Began
 
 		if entry.Attempt == 1 || entry.FirstAttempt == 1 {
 			break
@@ -146,8 +186,8 @@ func wait(operation operatorapi.Operation) *Wait {
 	}
 
 	why := operation.Why
-	if why == "" && process.State(operation.State) == process.Pending {
-		why = "another operation of the instance has to end first"
+	if why == "" && operation.State == operatorapi.OperationStatePending {
+		why = "queued behind earlier operations of the instance"
 	}
 
 	return &Wait{Why: why, Until: operation.NextRun, Event: operation.WaitingFor}

@@ -10,28 +10,28 @@ import (
 func TestSystemText(t *testing.T) {
 	t.Parallel()
 
-	const failed = "garden: 7 calls in a row have failed since 2026-05-01 10:04:40Z, the last one because it did not answer in time"
+	const failed = "garden: 7 failed calls in a row since 2026-05-01 10:04:40Z; last error: it did not answer in time"
 
 	cases := map[string]struct {
 		reason string
 		change func(*operatorapi.System)
 		want   string
 	}{
-		"Back": {
-			"the outage is over, the operation is about to notice",
-			func(s *operatorapi.System) { s.State, s.Failures = "closed", 0 }, "garden answers; 3 of at most 32 calls are under way",
+		"Available": {
+			"the outage is over",
+			func(s *operatorapi.System) { s.State, s.Failures = "closed", 0 }, "garden is available; 3 of at most 32 calls in flight",
 		},
 		"Failing": {
-			"calls are still made", func(s *operatorapi.System) { s.State = "closed" }, failed + "; 3 of at most 32 calls are under way",
+			"the breaker is still closed", func(s *operatorapi.System) { s.State = "closed" }, failed + "; 3 of at most 32 calls in flight",
 		},
-		"Away": {
-			"no call is made for now",
-			func(s *operatorapi.System) { s.State, s.NextTry = "open", ago(-2) }, failed + "; it is tried again in 2s",
+		"Unavailable": {
+			"the breaker is open",
+			func(s *operatorapi.System) { s.State, s.NextTry = "open", ago(-2) }, failed + "; next call in 2s",
 		},
-		"Trial": {"somebody finds out", func(s *operatorapi.System) { s.State = "half-open" }, failed + "; it is being tried again"},
-		"No time told": {
+		"Trial": {"the breaker is half-open", func(s *operatorapi.System) { s.State = "half-open" }, failed + "; the broker is trying again"},
+		"NoNextTry": {
 			"a replica of another version may leave fields out",
-			func(s *operatorapi.System) { s.State = "open" }, failed + "; it is being tried again",
+			func(s *operatorapi.System) { s.State = "open" }, failed + "; the broker is trying again",
 		},
 	}
 
@@ -44,7 +44,7 @@ func TestSystemText(t *testing.T) {
 			}
 			test.change(&system)
 
-			explained := explain.Of(operation(func(o *operatorapi.Operation) { o.System = &system }), now)
+			explained := explain.Of(operation(func(o *operatorapi.Operation) { o.System = system }), now)
 			if got := explained.SystemText(); got != test.want {
 				t.Errorf("%s:\ngot  %s\nwant %s", test.reason, got, test.want)
 			}
@@ -52,6 +52,6 @@ func TestSystemText(t *testing.T) {
 	}
 
 	if got := explain.Of(operation(func(*operatorapi.Operation) {}), now).SystemText(); got != "" {
-		t.Errorf("an operation that no system holds up tells %q", got)
+		t.Errorf("without a system: got %q", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// WriteText writes the explanation for people.
+// WriteText implements output.Text.
 func (e Explanation) WriteText(w io.Writer) error {
 	var text strings.Builder
 
@@ -19,16 +19,15 @@ func (e Explanation) WriteText(w io.Writer) error {
 	e.fields().WriteText(&text) //nolint:errcheck // into memory
 
 	if len(e.Advice) > 0 {
-		text.WriteString("\nWhat one can do\n")
+		text.WriteString("\nNext steps\n")
 
 		for _, sentence := range e.Advice {
 			fmt.Fprintf(&text, "  - %s\n", output.Line(sentence))
 		}
 	}
 
-	if e.TimelineRemovedAt != nil {
-		fmt.Fprintf(&text, "\nThe timeline was removed %s: the broker keeps it for APP_TIMELINE_RETENTION.\n",
-			output.TimeOf(e.TimelineRemovedAt))
+	if !e.TimelineRemovedAt.IsZero() {
+		fmt.Fprintf(&text, "\nThe timeline was removed at %s, after APP_TIMELINE_RETENTION.\n", output.Time(e.TimelineRemovedAt))
 	}
 
 	if len(e.Timeline) > 0 {
@@ -50,18 +49,18 @@ func (e Explanation) fields() output.Fields {
 		add("Stage", "%s", e.Place.StageText())
 		add("Step", "%s", e.Place.StepText())
 
-		if e.Place.Since != nil && !e.Ended() {
-			add("Since", "%s (%s)", output.Time(*e.Place.Since), output.Duration(e.At.Sub(*e.Place.Since)))
+		if !e.Place.Since.IsZero() && !e.Ended() {
+			add("Since", "%s (%s)", output.Time(e.Place.Since), output.Duration(e.At.Sub(e.Place.Since)))
 		}
 	}
 
 	if e.Wait != nil {
-		// A step that failed for now gives its problem as what it waits for.
-		if e.Problem == nil || e.Wait.Why != e.Problem.Message {
-			add("Waits", "%s", e.Wait.Why)
+		// After a temporary failure, the reason for waiting repeats the problem.
+		if e.Wait.Why != e.Problem.Message {
+			add("Reason", "%s", e.Wait.Why)
 		}
 
-		add("Goes on", "%s", e.GoesOn())
+		add("Continues", "%s", e.Continues())
 	}
 
 	add("Problem", "%s", ProblemText(e.Problem))
@@ -69,12 +68,12 @@ func (e Explanation) fields() output.Fields {
 	add("Skipped", "%s", strings.Join(e.SkippedSteps, ", "))
 	add("Accepted", "%s (%s ago)", output.Time(e.AcceptedAt), output.Duration(e.At.Sub(e.AcceptedAt)))
 	add("Ordered by", "%s", e.OrderedBy)
-	add("Ended", "%s", output.TimeOf(e.EndedAt))
+	add("Ended", "%s", output.Time(e.EndedAt))
 
 	return fields
 }
 
-// StageText is the stage and its place among the stages: check_runtime (3 of 4).
+// StageText returns the stage and its number: check_runtime (3 of 4).
 func (p Place) StageText() string {
 	if p.StageNumber == 0 {
 		return p.Stage
@@ -83,7 +82,7 @@ func (p Place) StageText() string {
 	return fmt.Sprintf("%s (%d of %d)", p.Stage, p.StageNumber, p.StageCount)
 }
 
-// StepText is the step and its attempt: Check_Runtime, attempt 4.
+// StepText returns the step and its attempt: Check_Runtime, attempt 4.
 func (p Place) StepText() string {
 	if p.Attempt == 0 {
 		return p.Step
@@ -92,9 +91,9 @@ func (p Place) StepText() string {
 	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
 }
 
-// GoesOn tells when an operation goes on that waits, or nothing.
-func (e Explanation) GoesOn() string {
-	if e.Wait == nil || e.Wait.Until == nil {
+// Continues returns when a waiting operation continues, or nothing if it does not wait.
+func (e Explanation) Continues() string {
+	if e.Wait == nil || e.Wait.Until.IsZero() {
 		return ""
 	}
 
@@ -104,22 +103,18 @@ func (e Explanation) GoesOn() string {
 	}
 
 	if e.Wait.Event != "" {
-		text += " or when told of a change"
+		text += " or on an event"
 	}
 
-	if away(e.System) {
-		text += " or as soon as " + e.System.Name + " answers again"
+	if unavailable(e.System) {
+		text += " or as soon as " + e.System.Name + " is available"
 	}
 
 	return text
 }
 
-// ProblemText is a problem in one line: the message, then where it comes from.
-func ProblemText(problem *operatorapi.Problem) string {
-	if problem == nil {
-		return ""
-	}
-
+// ProblemText returns a problem in one line: the message, then the component and the reason.
+func ProblemText(problem operatorapi.Problem) string {
 	var origin []string
 
 	for _, word := range []string{problem.Component, problem.Reason} {
@@ -135,13 +130,13 @@ func ProblemText(problem *operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", problem.Message, strings.Join(origin, ": "))
 }
 
-// timeline is a row for each entry. Attempts that ended alike one after the other share a row.
+// timeline returns a row for each entry. Consecutive attempts with the same outcome and message share a row.
 func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	rows := output.Rows{Head: []string{"BEGAN", "TOOK", "STAGE", "STEP", "ATTEMPT", "OUTCOME", "MESSAGE"}}
 
 	for begin := 0; begin < len(entries); {
 		end := begin + 1
-		for end < len(entries) && alike(entries[begin], entries[end]) {
+		for end < len(entries) && same(entries[begin], entries[end]) {
 			end++
 		}
 
@@ -152,7 +147,7 @@ func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	return rows
 }
 
-func alike(one, other operatorapi.TimelineEntry) bool {
+func same(one, other operatorapi.TimelineEntry) bool {
 	return one.Step != "" && one.Stage == other.Stage && one.Step == other.Step && one.Outcome == other.Outcome &&
 		one.Message == other.Message && one.Attempt < other.Attempt
 }
@@ -170,4 +165,38 @@ func row(first, last operatorapi.TimelineEntry) []string {
 	}
 
 	return []string{output.Time(first.Began), took, first.Stage, first.Step, attempt, first.Outcome, first.Message}
+}
+
+// The states of a circuit breaker, as the operator API names them.
+const (
+	breakerClosed = "closed"
+	breakerOpen   = "open"
+)
+
+// unavailable reports whether the circuit breaker of the system rejects calls.
+func unavailable(system operatorapi.System) bool {
+	return system.Name != "" && system.State != breakerClosed
+}
+
+// SystemText returns the status of the system that delays the operation in one line, or nothing.
+func (e Explanation) SystemText() string {
+	system := e.System
+	if system.Name == "" {
+		return ""
+	}
+
+	text := system.Name + " is available"
+	if system.Failures > 0 {
+		text = fmt.Sprintf("%s: %d failed calls in a row since %s; last error: %s",
+			system.Name, system.Failures, output.Time(system.FailingSince), system.LastFault)
+	}
+
+	switch {
+	case !unavailable(system):
+		return fmt.Sprintf("%s; %d of at most %d calls in flight", text, system.CallsInFlight, system.CallsLimit)
+	case system.State == breakerOpen && !system.NextTry.IsZero():
+		return fmt.Sprintf("%s; next call in %s", text, output.Duration(system.NextTry.Sub(e.At)))
+	default:
+		return text + "; the broker is trying again"
+	}
 }

@@ -1,3 +1,5 @@
-// Package follow waits for the end of an operation: it asks the broker again and again, shows what it learns, and bears a broker
-// that is away for a while.
+// Package follow waits for the end of an operation and shows its progress: redrawn in place on a terminal by Live, a line for each change
+// elsewhere by Lines.
+//
+// A wait never affects the operation. It tolerates outages of the broker: temporary errors are shown and retried.
 package follow

@@ -10,61 +10,61 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Source tells where an operation stands. The duration, if any, is for how long it wants to be left alone, also beside an error.
-// An error is borne when it, or one that it wraps, has a method Temporary that returns true.
+// Source returns the current state of an operation, and the time to wait before the next call, which also holds beside an error. Errors
+// that have, or wrap one that has, a method Temporary returning true are retried.
 type Source interface {
 	Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error)
 }
 
-// Clock tells the time and waits.
+// Clock returns the time and waits.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// View shows how an operation goes on. It is told often, also when nothing has changed but the time.
+// View shows the progress of an operation. Show is called at least once per interval, even if only the time has changed.
 type View interface {
 	Show(moment Moment)
 }
 
-// Moment is what is known at a time.
+// Moment is the state of a wait.
 type Moment struct {
 	Now time.Time
-	// Operation is as the source last told it; without an id until it first did.
+	// Operation is the last state that the source returned. Its ID is empty before that.
 	Operation operatorapi.Operation
-	// Trouble is why the source did not tell the last time, or nil; Next is when it is asked again.
+	// Trouble is the error of the last call, or nil. Next is the time of the next call.
 	Trouble error
 	Next    time.Time
 }
 
-// Follower waits for operations.
+// Follower waits for the end of an operation.
 type Follower struct {
 	Source Source
 	Clock  Clock
 	View   View
-	// Interval is the time between two questions, unless the source asks for more.
+	// Interval is the minimum time between two calls of the source.
 	Interval time.Duration
-	// Limit is how long to wait; zero is for ever.
+	// Limit is the maximum duration of the wait; 0 is unlimited.
 	Limit time.Duration
 }
 
-// TimedOutError is a wait that took longer than its limit. The operation goes on.
+// TimedOutError reports a wait that reached its limit. The operation continues.
 type TimedOutError struct {
 	OperationID string
 	After       time.Duration
 }
 
-// Error returns what was waited for, and how long.
+// Error returns the operation and the limit.
 func (e *TimedOutError) Error() string {
-	return fmt.Sprintf("operation %s has not ended after %s; it goes on", e.OperationID, e.After)
+	return fmt.Sprintf("operation %s has not ended after %s and continues", e.OperationID, e.After)
 }
 
-// EndedError is an operation that ended otherwise than with success.
+// EndedError reports an operation that failed or was canceled.
 type EndedError struct {
 	Operation operatorapi.Operation
 }
 
-// Error returns how the operation ended, and why.
+// Error returns the state of the operation, its step and its problem.
 func (e *EndedError) Error() string {
 	text := fmt.Sprintf("operation %s %s", e.Operation.ID, e.Operation.State)
 
@@ -72,24 +72,24 @@ func (e *EndedError) Error() string {
 		text += fmt.Sprintf(" at step %s of stage %s", e.Operation.Step, e.Operation.Stage)
 	}
 
-	if e.Operation.Problem != nil {
+	if e.Operation.Problem.Message != "" {
 		text += ": " + e.Operation.Problem.Message
 	}
 
 	return text
 }
 
-// Follow returns the operation once it has ended, also beside an EndedError. It gives up with a TimedOutError, the context's error,
-// or an error of the source that will not pass.
+// Follow waits until the operation has ended. It returns an EndedError unless the operation succeeded, a TimedOutError, the context's
+// error, or an error of the source that is not temporary; beside any of them, it returns the last known state of the operation.
 func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation, error) {
-	began := f.Clock.Now()
-	seen := Moment{Next: began}
+	start := f.Clock.Now()
+	seen := Moment{Next: start}
 
 	for {
 		seen.Now = f.Clock.Now()
 
 		if !seen.Now.Before(seen.Next) {
-			if err := f.ask(ctx, id, &seen); err != nil {
+			if err := f.poll(ctx, id, &seen); err != nil {
 				return seen.Operation, err
 			}
 		}
@@ -101,46 +101,46 @@ func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation,
 			return seen.Operation, nil
 		case state.Terminal():
 			return seen.Operation, &EndedError{Operation: seen.Operation}
-		case f.Limit > 0 && seen.Now.Sub(began) >= f.Limit:
+		case f.Limit > 0 && seen.Now.Sub(start) >= f.Limit:
 			return seen.Operation, &TimedOutError{OperationID: id, After: f.Limit}
 		}
 
-		if err := f.pause(ctx, f.untilNext(seen, began)); err != nil {
-			return seen.Operation, stopped(id, err)
+		if err := f.pause(ctx, f.untilNext(seen, start)); err != nil {
+			return seen.Operation, interrupted(id, err)
 		}
 	}
 }
 
-// ask puts the source's answer into the moment, and returns an error that will not pass.
-func (f Follower) ask(ctx context.Context, id string, seen *Moment) error {
-	operation, rest, err := f.Source.Operation(ctx, id)
+// poll calls the source and updates the moment. It returns only errors that end the wait.
+func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
+	operation, retryAfter, err := f.Source.Operation(ctx, id)
 	seen.Now = f.Clock.Now()
-	seen.Next = seen.Now.Add(max(f.Interval, rest))
+	seen.Next = seen.Now.Add(max(f.Interval, retryAfter))
 	seen.Trouble = err
 
 	switch {
 	case err == nil:
 		seen.Operation = operation
 	case ctx.Err() != nil:
-		return stopped(id, ctx.Err())
+		return interrupted(id, ctx.Err())
 	case !temporary(err):
-		return fmt.Errorf("asking for operation %s: %w", id, err)
+		return fmt.Errorf("reading operation %s: %w", id, err)
 	}
 
 	return nil
 }
 
-// stopped is the error of a caller who no longer wants to wait.
-func stopped(id string, err error) error {
-	return fmt.Errorf("no longer waiting for operation %s, which goes on: %w", id, err)
+// interrupted returns the error of a canceled wait.
+func interrupted(id string, err error) error {
+	return fmt.Errorf("stopped waiting for operation %s, which continues: %w", id, err)
 }
 
-// untilNext is the time until there is something to do: at the latest after an interval, for the view to show that time passes.
-func (f Follower) untilNext(seen Moment, began time.Time) time.Duration {
+// untilNext returns the time until the next call or the limit, at most an interval, so that the view shows the passing time.
+func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	wait := min(f.Interval, seen.Next.Sub(seen.Now))
 
 	if f.Limit > 0 {
-		wait = min(wait, began.Add(f.Limit).Sub(seen.Now))
+		wait = min(wait, start.Add(f.Limit).Sub(seen.Now))
 	}
 
 	return wait
@@ -151,13 +151,13 @@ func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.Clock.After(wait):
-		// Both may be ready; then the context counts.
+		// If both are ready, the context takes precedence.
 		return ctx.Err()
 	}
 }
 
 func temporary(err error) bool {
-	var passing interface{ Temporary() bool }
+	var marked interface{ Temporary() bool }
 
-	return errors.As(err, &passing) && passing.Temporary()
+	return errors.As(err, &marked) && marked.Temporary()
 }

@@ -8,20 +8,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/brokertest"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// fakeClock advances by every duration that it waits for.
+type fakeClock struct{ now time.Time }
+
+func (c *fakeClock) Now() time.Time { return c.now }
+
+func (c *fakeClock) After(d time.Duration) <-chan time.Time {
+	c.now = c.now.Add(d)
+
+	passed := make(chan time.Time, 1)
+	passed <- c.now
+
+	return passed
+}
+
 type answer struct {
-	state string
+	state operatorapi.OperationState
 	rest  time.Duration
 	err   error
 }
 
-// source gives its answers one after the other, the last one again and again, and remembers when it was asked.
+// source returns its answers in order and repeats the last one. It records the times of the calls.
 type source struct {
-	clock   *brokertest.Clock
+	clock   *fakeClock
 	began   time.Time
 	answers []answer
 	asked   []time.Duration
@@ -41,7 +54,7 @@ func (s *source) Operation(_ context.Context, id string) (operatorapi.Operation,
 
 type shown struct {
 	After   time.Duration
-	State   string
+	State   operatorapi.OperationState
 	Trouble string
 }
 
@@ -127,14 +140,14 @@ func TestFollow(t *testing.T) {
 			limit:   1500 * time.Millisecond,
 			asked:   []time.Duration{0, second},
 			shown:   []shown{{0, "in progress", ""}, {second, "in progress", ""}, {1500 * time.Millisecond, "in progress", ""}},
-			err:     "operation op has not ended after 1.5s; it goes on",
+			err:     "operation op has not ended after 1.5s and continues",
 		},
 		"LastingError": {
 			reason:  "an error that will not pass ends the wait",
 			answers: []answer{{state: "in progress"}, {err: errLasting}},
 			asked:   []time.Duration{0, second},
 			shown:   []shown{{0, "in progress", ""}},
-			err:     "asking for operation op: no such operation",
+			err:     "reading operation op: no such operation",
 		},
 	}
 
@@ -143,7 +156,7 @@ func TestFollow(t *testing.T) {
 			t.Parallel()
 
 			began := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
-			clock := brokertest.NewClock(began)
+			clock := &fakeClock{now: began}
 			source := &source{clock: clock, began: began, answers: tc.answers}
 			view := &recorder{began: began}
 
@@ -169,7 +182,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	clock := brokertest.NewClock(time.Time{})
+	clock := &fakeClock{}
 	source := &source{clock: clock, answers: []answer{{state: "in progress"}, {err: context.Canceled}}}
 	source.before = func(question int) {
 		if question == 1 {
@@ -179,9 +192,9 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 
 	_, err := follow.Follower{Source: source, Clock: clock, View: &recorder{}, Interval: time.Second}.Follow(ctx, "op")
 
-	want := "no longer waiting for operation op, which goes on: context canceled"
+	want := "stopped waiting for operation op, which continues: context canceled"
 	if !errors.Is(err, context.Canceled) || err.Error() != want {
-		t.Errorf("who stops waiting is told that the operation goes on: got %v, want %s", err, want)
+		t.Errorf("canceled wait: got %v, want %s", err, want)
 	}
 }
 
@@ -190,7 +203,7 @@ func TestEndedErrorNamesTheStep(t *testing.T) {
 
 	err := &follow.EndedError{Operation: operatorapi.Operation{
 		ID: "op", State: "failed", Stage: "create_runtime", Step: "Create_Runtime",
-		Problem: &operatorapi.Problem{Message: "quota exceeded"},
+		Problem: operatorapi.Problem{Message: "quota exceeded"},
 	}}
 
 	want := "operation op failed at step Create_Runtime of stage create_runtime: quota exceeded"

@@ -1,2 +1,4 @@
-// Package output prints what ebctl found out: as a table for people, as JSON or YAML for programs.
+// Package output prints the results of ebctl: as tables for people, as JSON or YAML for programs.
+//
+// Text from the broker cannot break a line or control the terminal. The names of fields in JSON and YAML are the same.
 package output

@@ -10,23 +10,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is how results are printed.
+// Format is an output format. It implements the value of a flag.
 type Format string
 
-// The formats. Table is the default and may change; programs should read one of the others.
+// The formats. Table is for people and may change; programs should read one of the others.
 const (
 	Table Format = "table"
 	JSON  Format = "json"
 	YAML  Format = "yaml"
 )
 
-// Formats lists the formats by name.
+// Formats returns the names of the formats.
 func Formats() []string { return []string{string(Table), string(JSON), string(YAML)} }
 
-// Set makes it the format of that name. With String and Type it makes a Format the value of a flag.
+// Set selects the format by its name.
 func (f *Format) Set(name string) error {
 	if !slices.Contains(Formats(), name) {
-		return fmt.Errorf("output format %q is none of %s", name, strings.Join(Formats(), ", "))
+		return fmt.Errorf("output format %q is not one of %s", name, strings.Join(Formats(), ", "))
 	}
 
 	*f = Format(name)
@@ -37,15 +37,15 @@ func (f *Format) Set(name string) error {
 // String returns the format's name.
 func (f *Format) String() string { return string(*f) }
 
-// Type returns what help calls the value of a flag.
+// Type returns the name of the type in help texts.
 func (*Format) Type() string { return "format" }
 
-// Text is a result in the form for people.
+// Text is a result that can be printed for people.
 type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Print writes a result: the text for people in the Table format, the value in the others.
+// Print writes the text in the Table format and the value in the others.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	if f == Table {
 		return text.WriteText(w)

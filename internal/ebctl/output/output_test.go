@@ -29,13 +29,13 @@ func TestPrint(t *testing.T) {
 			want:   "NAME         PLAN\na-long-name  aws\nb\n",
 		},
 		"NoRows": {
-			reason: "an empty table says so instead of showing a head above nothing",
+			reason: "an empty table has no header",
 			format: output.Table,
 			text:   output.Rows{Head: []string{"NAME"}, None: "no instances"},
 			want:   "no instances\n",
 		},
 		"HostileCell": {
-			reason: "a text from elsewhere can neither break the line nor steer the terminal",
+			reason: "text of the broker cannot break the line or control the terminal",
 			format: output.Table,
 			text:   output.Rows{Head: []string{"TEXT", "NEXT"}, Rows: [][]string{{"one\ntwo\t\x1b[31mred", "x"}}},
 			want:   "TEXT             NEXT\none two [31mred  x\n",
@@ -86,7 +86,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
-func TestPrintTellsThatItCouldNot(t *testing.T) {
+func TestPrintReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 
 	for _, format := range []output.Format{output.Table, output.JSON, output.YAML} {
@@ -109,8 +109,8 @@ func TestSet(t *testing.T) {
 	format := output.JSON
 
 	err := format.Set("xml")
-	if err == nil || err.Error() != `output format "xml" is none of table, json, yaml` || format != output.JSON {
-		t.Errorf("an unknown format is named together with the known ones and changes nothing, got %v, %s", err, format)
+	if err == nil || err.Error() != `output format "xml" is not one of table, json, yaml` || format != output.JSON {
+		t.Errorf("unknown format, got %v, %s", err, format)
 	}
 }
 
@@ -139,11 +139,11 @@ func TestTime(t *testing.T) {
 
 	moment := time.Date(2026, 5, 1, 12, 0, 3, 4, time.FixedZone("east", 2*60*60))
 
-	if got, want := output.TimeOf(&moment), "2026-05-01 10:00:03Z"; got != want {
-		t.Errorf("a moment is shown in UTC: got %q, want %q", got, want)
+	if got, want := output.Time(moment), "2026-05-01 10:00:03Z"; got != want {
+		t.Errorf("a time is shown in UTC: got %q, want %q", got, want)
 	}
 
-	if got := output.TimeOf(nil) + output.Time(time.Time{}); got != "" {
-		t.Errorf("no moment is shown as nothing, got %q", got)
+	if got := output.Time(time.Time{}); got != "" {
+		t.Errorf("the zero time is empty, got %q", got)
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
+	"unicode"
 )
 
-// Rows is a result of many: a line each, below a head.
+// Rows is a table with a header.
 type Rows struct {
 	Head []string
 	Rows [][]string
-	// None is printed in place of a table without rows.
+	// None replaces a table without rows.
 	None string
 }
 
-// WriteText writes the rows in columns.
+// WriteText implements Text.
 func (r Rows) WriteText(w io.Writer) error {
 	if len(r.Rows) == 0 {
 		return write(w, r.None+"\n")
@@ -25,13 +27,13 @@ func (r Rows) WriteText(w io.Writer) error {
 	return write(w, columns(append([][]string{r.Head}, r.Rows...)))
 }
 
-// Fields is a result of one: a name and a value a line. Fields without a value are left out.
+// Fields is a list of names and values, a line each. Fields without a value are left out.
 type Fields []Field
 
 // Field is a line of Fields.
 type Field struct{ Name, Value string }
 
-// WriteText writes the fields below each other.
+// WriteText implements Text.
 func (f Fields) WriteText(w io.Writer) error {
 	rows := make([][]string, 0, len(f))
 
@@ -44,15 +46,15 @@ func (f Fields) WriteText(w io.Writer) error {
 	return write(w, columns(rows))
 }
 
-// Plain is a result that is printed as it is.
+// Plain is printed as it is.
 type Plain string
 
-// WriteText writes the text, and a line break unless it ends with one.
+// WriteText writes the text with exactly one line break at its end.
 func (p Plain) WriteText(w io.Writer) error {
 	return write(w, strings.TrimSuffix(string(p), "\n")+"\n")
 }
 
-// columns aligns cells by spaces. No cell breaks its line.
+// columns aligns the cells with spaces. Each row is one line.
 func columns(rows [][]string) string {
 	const gap = 2
 
@@ -74,7 +76,7 @@ func columns(rows [][]string) string {
 	return trimLines(text.String())
 }
 
-// trimLines removes the spaces that fill up a line's last cell.
+// trimLines removes the padding of the last cell of each line.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -82,4 +84,47 @@ func trimLines(text string) string {
 	}
 
 	return strings.Join(lines, "\n")
+}
+
+// Line returns the text in one line: line breaks become spaces, and control characters that a terminal would interpret are dropped.
+func Line(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		default:
+			return -1
+		}
+	}, text)
+
+	return strings.TrimSpace(printable)
+}
+
+// Duration returns a duration in its two largest units: 42s, 3m05s, 2h10m, 4d6h. Negative durations, which clock skew causes, are 0s.
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+
+	d = max(d, 0).Round(time.Second)
+
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	}
+}
+
+// Time returns a time in UTC to the second, or nothing for the zero time.
+func Time(moment time.Time) string {
+	if moment.IsZero() {
+		return ""
+	}
+
+	return moment.UTC().Format("2006-01-02 15:04:05Z")
 }

@@ -1,0 +1,193 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+const textStepDone = "The operation has finished the step. Check the operation and decide again."
+
+func (a *api) cancelOperation(r *http.Request) (httpserver.Answer, error) {
+	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
+}
+
+func (a *api) retryOperation(r *http.Request) (httpserver.Answer, error) {
+	return a.intervene(r, auditlog.ActionRetry, "retried", a.retry)
+}
+
+func (a *api) skipStep(r *http.Request) (httpserver.Answer, error) {
+	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
+}
+
+// cancel requests that the operation end at its next safe point. What the operation has created stays until the instance is deleted.
+func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+	if wanted.Step != "" {
+		return "", invalid("step is only allowed for a skip or a retry.")
+	}
+
+	accepted, err := a.Operations.CancelOne(ctx, tx, wanted.operationID, wanted.why(), wanted.now)
+	if err != nil || accepted {
+		return wanted.operationID, err
+	}
+
+	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
+	if err == nil && record.State != process.Canceling {
+		err = conflict("The operation has already ended: it is " + string(record.State) + ".")
+	}
+
+	return record.ID, err
+}
+
+// retry accepts a new operation that continues a failed or canceled one. If the request names the step at which that one ended, the new
+// operation skips the step.
+func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
+	if err != nil {
+		return "", err
+	}
+
+	if err := a.checkRetry(ctx, tx, former, wanted.now); err != nil {
+		return "", err
+	}
+
+	if err := a.checkSkip(former, wanted.Step); wanted.Step != "" && err != nil {
+		return "", err
+	}
+
+	if former.Payload, err = a.Operations.Payload(ctx, tx, former.ID); err != nil {
+		return "", err
+	}
+
+	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
+
+	next.Why = "retry of " + former.ID + " " + wanted.why()
+	if len(next.SkippedSteps) > 0 {
+		next.Why = "retry of " + former.ID + ", again without " + strings.Join(next.SkippedSteps, ", ") + ", " + wanted.why()
+	}
+
+	by := auditlog.Entry{By: audit.ActorOf(ctx)}
+	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
+
+	if next.Audit, err = by.Encode(); err != nil {
+		return "", err
+	}
+
+	if err := a.Operations.Accept(ctx, tx, next); err != nil {
+		return "", err
+	}
+
+	if wanted.Step != "" && !slices.Contains(next.SkippedSteps, wanted.Step) {
+		skip := process.Skip{Step: wanted.Step, Reason: wanted.why()}
+		if _, err := a.Operations.Skip(ctx, tx, next.ID, skip, wanted.now); err != nil {
+			return "", err
+		}
+	}
+
+	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
+}
+
+// checkRetry rejects operations that have not failed, or that a later operation or a deletion has superseded. Its findings hold until the
+// transaction ends, because it locks the instance.
+func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
+	if former.State != process.Failed && former.State != process.Canceled {
+		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
+	}
+
+	if !a.Processes.Handles(former.Kind) {
+		return conflict("This broker no longer supports operations of kind " + former.Kind + ".")
+	}
+
+	exists, err := a.lock(ctx, tx, former, now)
+	if err != nil {
+		return err
+	}
+
+	if !exists {
+		return conflict("The instance of the operation no longer exists, so there is nothing to retry.")
+	}
+
+	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
+	if err != nil {
+		return err
+	}
+
+	if newest := all[0]; newest.ID != former.ID {
+		return conflict(fmt.Sprintf("The instance has a later operation: %s, a %s that is %s.", newest.ID, newest.Kind, newest.State))
+	}
+
+	return nil
+}
+
+// lock prevents other operations of the instance or binding from being accepted until the transaction ends. It reports whether the
+// instance exists.
+func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
+	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
+		return a.Instances.Lock(ctx, tx, instanceID)
+	}
+
+	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
+}
+
+// skip requests that the operation continue without its current step.
+func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
+	if err != nil {
+		return "", err
+	}
+
+	if wanted.Step == "" {
+		wanted.Step = record.Step
+	}
+
+	if record.State != process.InProgress {
+		return "", conflict("Only an operation in progress can skip a step. This one is " + string(record.State) + ".")
+	}
+
+	if err := a.checkSkip(record, wanted.Step); err != nil {
+		return "", err
+	}
+
+	accepted, err := a.Operations.Skip(ctx, tx, record.ID, process.Skip{Step: wanted.Step, Reason: wanted.why()}, wanted.now)
+	if err == nil && !accepted {
+		err = conflict(textStepDone)
+	}
+
+	return record.ID, err
+}
+
+// checkSkip rejects a step that is not the current one or that later steps depend on.
+func (a *api) checkSkip(record process.Record, step string) error {
+	switch {
+	case record.Step == "":
+		return conflict("The operation has not started a step yet.")
+	case step != record.Step:
+		return conflict(fmt.Sprintf("The operation is at step %q, not at %q.", record.Step, step))
+	case record.Finished(record.Stage):
+		return conflict(textStepDone)
+	case !a.Processes.MaySkip(record.Kind, step):
+		return conflict(fmt.Sprintf("Step %q cannot be skipped: later steps depend on it.", step))
+	default:
+		return nil
+	}
+}
+
+// skippable reports whether a skip, or a retry of an ended operation, may leave out the current step.
+func (a *api) skippable(record process.Record) bool {
+	eligible := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
+
+	return eligible && a.checkSkip(record, record.Step) == nil
+}

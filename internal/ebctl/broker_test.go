@@ -1,0 +1,327 @@
+package ebctl_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// fakeBroker is a broker whose content and answers a scenario defines.
+type fakeBroker struct {
+	scenario   scenario
+	routes     *http.ServeMux
+	mutex      sync.Mutex
+	operations map[string]*playback
+	order      []string
+	runtimes   []operatorapi.Runtime
+	bindings   []operatorapi.Binding
+	requests   []string
+}
+
+// newFakeBroker returns a broker of the scenario.
+func newFakeBroker(scenario scenario) (*fakeBroker, error) {
+	broker := &fakeBroker{
+		scenario:   scenario,
+		routes:     http.NewServeMux(),
+		operations: map[string]*playback{},
+		runtimes:   slices.Clone(scenario.Runtimes),
+		bindings:   slices.Clone(scenario.Bindings),
+	}
+
+	for _, script := range scenario.Operations {
+		complete, err := script.complete()
+		if err != nil {
+			return nil, err
+		}
+
+		broker.operations[script.ID] = complete
+		broker.order = append(broker.order, script.ID)
+	}
+
+	for _, entrance := range []string{"/v2", "/oauth/{platform_region}/v2"} {
+		broker.routes.HandleFunc("GET "+entrance+"/catalog", osb(broker.catalog))
+		broker.routes.HandleFunc("PUT "+entrance+"/service_instances/{id}", osb(broker.provision))
+		broker.routes.HandleFunc("GET "+entrance+"/service_instances/{id}", osb(broker.fetch))
+		broker.routes.HandleFunc("PATCH "+entrance+"/service_instances/{id}", osb(broker.update))
+		broker.routes.HandleFunc("DELETE "+entrance+"/service_instances/{id}", osb(broker.deprovision))
+	}
+
+	const binding = "/v2/service_instances/{id}/service_bindings/{binding}"
+	broker.routes.HandleFunc("PUT "+binding, broker.bound(broker.bind))
+	broker.routes.HandleFunc("GET "+binding, broker.bound(broker.fetchBinding))
+	broker.routes.HandleFunc("DELETE "+binding, broker.bound(broker.unbind))
+
+	broker.routes.HandleFunc("GET /runtimes", broker.listRuntimes)
+	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
+	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
+	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
+	broker.routes.HandleFunc("GET /audit", broker.listAudit)
+	broker.routes.HandleFunc("GET /operations", broker.listOperations)
+	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
+	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)
+
+	return broker, nil
+}
+
+// Requests returns the method, path, query and body of every request so far.
+func (b *fakeBroker) Requests() []string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	return slices.Clone(b.requests)
+}
+
+// ServeHTTP serializes all requests.
+func (b *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+
+	if err := b.record(r); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+
+		return
+	}
+
+	if b.scenario.Username != "" || b.scenario.Password != "" {
+		username, password, _ := r.BasicAuth()
+		if username != b.scenario.Username || password != b.scenario.Password {
+			refuse(w, http.StatusUnauthorized, "Unauthorized", "credentials are missing or wrong")
+
+			return
+		}
+	}
+
+	for _, fault := range b.scenario.Faults {
+		if fault.Call == r.Method+" "+r.URL.Path {
+			fault.answer(w)
+
+			return
+		}
+	}
+
+	b.routes.ServeHTTP(w, r)
+}
+
+func (b *fakeBroker) record(r *http.Request) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fmt.Errorf("reading the body: %w", err)
+	}
+
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	b.requests = append(b.requests, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
+
+	return nil
+}
+
+// answer sends the fault.
+func (f fault) answer(w http.ResponseWriter) {
+	if f.Cut {
+		panic(http.ErrAbortHandler)
+	}
+
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+
+	w.WriteHeader(f.Status)
+	io.WriteString(w, f.Body) //nolint:errcheck // the caller notices
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // all test data can be encoded
+}
+
+func refuse(w http.ResponseWriter, status int, code, description string) {
+	answer(w, status, operatorapi.Error{Code: code, Description: description})
+}
+
+func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "account", "subaccount", "region", "plan", "state") {
+		return
+	}
+
+	var chosen []operatorapi.Runtime
+
+	for _, runtime := range b.runtimes {
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": runtime.InstanceID, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
+			"region": runtime.Region, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
+		}) {
+			chosen = append(chosen, runtime)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.RuntimeList{Data: data, Page: page})
+}
+
+func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "kind", "state") {
+		return
+	}
+
+	var chosen []operatorapi.Operation
+
+	for _, id := range b.order {
+		operation := b.operations[id].current().operation
+		operation.Timeline, operation.Why, operation.Attempt = nil, "", 0
+
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": operation.InstanceID, "kind": operation.Kind, "state": string(operation.State),
+		}) {
+			chosen = append(chosen, operation)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.OperationList{Data: data, Page: page})
+}
+
+func (b *fakeBroker) listAudit(w http.ResponseWriter, r *http.Request) {
+	if !knows(w, r.URL.Query(), "instance_id", "user", "action", "since", "until") {
+		return
+	}
+
+	var chosen []operatorapi.AuditEntry
+
+	for _, entry := range b.scenario.Audit {
+		if matches(r.URL.Query(), map[string]string{
+			"instance_id": entry.InstanceID, "user": cmp.Or(entry.By.Originator, entry.By.User), "action": entry.Action,
+		}) {
+			chosen = append(chosen, entry)
+		}
+	}
+
+	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
+	answer(w, http.StatusOK, operatorapi.AuditList{Data: data, Page: page})
+}
+
+func (b *fakeBroker) operation(w http.ResponseWriter, r *http.Request) {
+	script, found := b.operations[r.PathValue("id")]
+	if !found {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no operation "+r.PathValue("id"))
+
+		return
+	}
+
+	present := script.current()
+	script.asked++
+
+	if present.fault != nil {
+		present.fault.answer(w)
+
+		return
+	}
+
+	answer(w, http.StatusOK, present.operation)
+}
+
+func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
+	if b.find(r.PathValue("id")) < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no instance "+r.PathValue("id"))
+
+		return
+	}
+
+	answer(w, http.StatusOK, b.scenario.Kubeconfig)
+}
+
+// knows rejects unknown query parameters.
+func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
+	for name := range query {
+		if name != "cursor" && name != "total" && !slices.Contains(filters, name) {
+			refuse(w, http.StatusBadRequest, "BadRequest", "The parameter "+name+" is not known.")
+
+			return false
+		}
+	}
+
+	return true
+}
+
+// matches reports whether the fields match the query.
+func matches(query url.Values, fields map[string]string) bool {
+	for name, value := range fields {
+		if wanted := query.Get(name); wanted != "" && wanted != value {
+			return false
+		}
+	}
+
+	return true
+}
+
+// paged returns the page at the cursor, with the total on request.
+func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Page) {
+	begin, _ := strconv.Atoi(query.Get("cursor"))
+	begin = min(begin, len(entries))
+	end := len(entries)
+
+	var cursor string
+
+	if size > 0 && begin+size < end {
+		end = begin + size
+		cursor = strconv.Itoa(end)
+	}
+
+	page := operatorapi.Page{Count: end - begin, Cursor: cursor}
+
+	if total := len(entries); query.Get("total") == "true" {
+		page.TotalCount = &total
+	}
+
+	return append([]T{}, entries[begin:end]...), page
+}
+
+// intervene accepts the interventions of the scenario.
+func (b *fakeBroker) intervene(w http.ResponseWriter, r *http.Request) {
+	id, verb := r.PathValue("id"), r.PathValue("verb")
+
+	script, found := b.operations[id]
+	if !found {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no operation "+id)
+
+		return
+	}
+
+	var wanted operatorapi.Intervention
+
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(&wanted); err != nil || wanted.Reason == "" || wanted.Step != "" && verb == "cancel" {
+		refuse(w, http.StatusBadRequest, "BadRequest", "reason is missing, or the body cannot be read")
+
+		return
+	}
+
+	allowed := slices.IndexFunc(b.scenario.Interventions, func(each allowedIntervention) bool {
+		return each.Operation == id && each.Verb == verb
+	})
+	if allowed < 0 {
+		refuse(w, http.StatusConflict, "Conflict", "there is nothing to "+verb)
+
+		return
+	}
+
+	if successor := b.scenario.Interventions[allowed].Successor; successor != "" {
+		script = b.operations[successor]
+	}
+
+	shown := script.current().operation
+	shown.Timeline, shown.Why, shown.Attempt = nil, "", 0
+
+	answer(w, http.StatusAccepted, shown)
+}

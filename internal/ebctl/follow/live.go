@@ -1,0 +1,141 @@
+package follow
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// Size is the size of a terminal in characters.
+type Size struct{ Width, Height int }
+
+// Live is a View that redraws the operation in place on a terminal.
+type Live struct {
+	out   io.Writer
+	size  func() Size
+	drawn int
+}
+
+// NewLive returns a view that draws on the terminal of the writer. size is called for each drawing.
+func NewLive(out io.Writer, size func() Size) *Live { return &Live{out: out, size: size} }
+
+// The control sequences of every terminal since the VT100.
+const (
+	upLines   = "\x1b[%dA"
+	clearLine = "\x1b[K"
+	clearRest = "\x1b[J"
+)
+
+// Show draws the moment. Lines never wrap and the drawing fits the terminal, so that the next drawing covers it.
+func (l *Live) Show(moment Moment) {
+	size := l.size()
+	lines := frame(moment)
+
+	if size.Height > 1 && len(lines) >= size.Height {
+		lines = lines[len(lines)-size.Height+1:]
+	}
+
+	var drawing strings.Builder
+
+	if l.drawn > 0 {
+		fmt.Fprintf(&drawing, upLines, l.drawn)
+	}
+
+	for _, line := range lines {
+		drawing.WriteString("\r" + cut(line, size.Width) + clearLine + "\n")
+	}
+
+	drawing.WriteString(clearRest)
+
+	l.drawn = len(lines)
+
+	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
+}
+
+// frame returns the lines of a drawing: a header, the stages, details of the current stage, and the trouble with the broker.
+func frame(moment Moment) []string {
+	explained := explain.Of(moment.Operation, moment.Now)
+	lines := []string{"waiting for the broker"}
+
+	if moment.Operation.ID != "" {
+		lines = []string{output.Line(fmt.Sprintf("%s of instance %s: %s, %s",
+			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())))}
+	}
+
+	for _, stage := range moment.Operation.Stages {
+		lines = append(lines, stageLines(explained, stage, mark(moment, stage))...)
+	}
+
+	if explained.Place == nil || explained.Place.StageNumber == 0 {
+		lines = appendText(lines, "  ", detail(explained))
+	}
+
+	if moment.Trouble != nil {
+		lines = appendText(lines, "  ! ", trouble(moment))
+	}
+
+	return lines
+}
+
+// stageLines returns the line of a stage and, for the current one, its step and details.
+func stageLines(explained explain.Explanation, stage, mark string) []string {
+	line := fmt.Sprintf("  %s %s", mark, output.Line(stage))
+	if explained.Place == nil || explained.Place.Stage != stage {
+		return []string{line}
+	}
+
+	if step := step(*explained.Place); step != "" {
+		line += "  " + output.Line(step)
+	}
+
+	if !explained.Place.Since.IsZero() && !explained.Ended() {
+		line += ", " + output.Duration(explained.At.Sub(explained.Place.Since))
+	}
+
+	why := detail(explained)
+	if next := explained.Continues(); next != "" && why != "" {
+		why += "; continues " + next
+	}
+
+	return appendText([]string{line}, "      ", why)
+}
+
+// mark returns the symbol of a stage: finished, failed, current or to come.
+func mark(moment Moment, stage string) string {
+	state := process.State(moment.Operation.State)
+
+	switch {
+	case state == process.Succeeded, slices.Contains(moment.Operation.FinishedStages, stage):
+		return "✓"
+	case stage != moment.Operation.Stage:
+		return "·"
+	case state.Terminal():
+		return "✗"
+	default:
+		return "▸"
+	}
+}
+
+// appendText adds a line unless the text is empty.
+func appendText(lines []string, indent, text string) []string {
+	if text == "" {
+		return lines
+	}
+
+	return append(lines, indent+output.Line(text))
+}
+
+// cut shortens a line to the width; 0 is unlimited.
+func cut(line string, width int) string {
+	letters := []rune(line)
+	if width <= 0 || len(letters) <= width {
+		return line
+	}
+
+	return string(letters[:width-1]) + "…"
+}

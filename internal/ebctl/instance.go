@@ -1,0 +1,261 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pivotal-cf/brokerapi/v10/domain"
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// instance is a runtime with the parameters of its service instance, if requested.
+type instance struct {
+	operatorapi.Runtime
+
+	Parameters any `json:"parameters,omitempty"`
+}
+
+func newInstanceGetCommand(session *session) *cobra.Command {
+	var withParameters bool
+
+	command := session.onInstance(&cobra.Command{
+		Use:   "get ID_OR_NAME",
+		Short: "Show an instance",
+	}, func(ctx context.Context, found target, _ []string) error {
+		shown := instance{Runtime: found.Runtime}
+
+		if withParameters {
+			fetched, err := found.Instance(ctx, found.InstanceID)
+			if err != nil {
+				return fmt.Errorf("reading the parameters of instance %s: %w", found.InstanceID, err)
+			}
+
+			shown.Parameters = fetched.Parameters
+		}
+
+		return session.print(shown, instanceText(shown))
+	})
+
+	command.Flags().BoolVar(&withParameters, "with-parameters", false, "show the parameters too; only a ready instance has them")
+
+	return command
+}
+
+func instanceText(shown instance) output.Text {
+	status, last := shown.Status, shown.Status.LastOperation
+
+	var expires string
+
+	switch {
+	case !status.ExpiredAt.IsZero():
+		expires = "expired at " + output.Time(status.ExpiredAt)
+	case !status.ExpiresAt.IsZero():
+		expires = output.Time(status.ExpiresAt)
+	}
+
+	fields := output.Fields{
+		{Name: "Name", Value: shown.Name},
+		{Name: "Instance", Value: shown.InstanceID},
+		{Name: "State", Value: string(status.State)},
+		{Name: "Plan", Value: shown.ServicePlanName},
+		{Name: "Region", Value: strings.TrimSpace(shown.Provider + " " + shown.Region)},
+		{Name: "Platform region", Value: shown.SubAccountRegion},
+		{Name: "Account", Value: shown.GlobalAccountID},
+		{Name: "Subaccount", Value: shown.SubAccountID},
+		{Name: "Runtime", Value: shown.RuntimeID},
+		{Name: "Shoot", Value: shown.ShootName},
+		{Name: "Dashboard", Value: shown.DashboardURL},
+		{Name: "Created", Value: output.Time(status.CreatedAt)},
+		{Name: "Expires", Value: expires},
+	}
+
+	if last.ID != "" {
+		fields = append(fields,
+			output.Field{Name: "Last operation", Value: fmt.Sprintf("%s %s, %s", last.Kind, last.ID, last.State)},
+			output.Field{Name: "", Value: last.Description},
+		)
+	}
+
+	if shown.Parameters != nil {
+		encoded, err := json.Marshal(shown.Parameters)
+		if err != nil {
+			encoded = []byte(err.Error())
+		}
+
+		fields = append(fields, output.Field{Name: "Parameters", Value: string(encoded)})
+	}
+
+	return fields
+}
+
+// change is the result of a request that creates, changes or deletes an instance.
+type change struct {
+	InstanceID string `json:"instanceID"`
+	// OperationID is empty if the request needed no operation.
+	OperationID  string        `json:"operationID,omitempty"`
+	State        process.State `json:"state"`
+	DashboardURL string        `json:"dashboardURL,omitempty"`
+}
+
+// finish waits for the accepted operation if requested, and prints the result even if the operation failed.
+func (s *session) finish(ctx context.Context, client *brokerclient.Client, instanceID string, accepted brokerclient.Accepted,
+	waiting waiting,
+) error {
+	result := change{
+		InstanceID: instanceID, OperationID: accepted.Operation, State: process.Succeeded, DashboardURL: accepted.DashboardURL,
+	}
+
+	if accepted.Operation != "" {
+		result.State = process.InProgress
+	}
+
+	var failed error
+
+	if waiting.wanted && result.OperationID != "" {
+		// After an interruption, the user needs the IDs.
+		fmt.Fprintf(s.Err, "Instance %s, operation %s\n", result.InstanceID, result.OperationID)
+
+		var operation operatorapi.Operation
+
+		operation, failed = s.wait(ctx, client, result.OperationID, waiting.limit)
+		result.State = cmp.Or(process.State(operation.State), result.State)
+	}
+
+	return cmp.Or(failed, s.print(result, output.Fields{
+		{Name: "Instance", Value: result.InstanceID},
+		{Name: "Operation", Value: result.OperationID},
+		{Name: "State", Value: string(result.State)},
+		{Name: "Dashboard", Value: result.DashboardURL},
+	}))
+}
+
+// newChangeCommand completes a command that changes an instance and can wait for the end of the change. doing completes errors.
+func (s *session) newChangeCommand(command *cobra.Command, doing string,
+	send func(ctx context.Context, instance target) (brokerclient.Accepted, error),
+) *cobra.Command {
+	var waiting waiting
+
+	s.onInstance(command, func(ctx context.Context, instance target, _ []string) error {
+		accepted, err := send(ctx, instance)
+		if err != nil {
+			return fmt.Errorf("%s instance %s: %w", doing, instance.InstanceID, err)
+		}
+
+		return s.finish(ctx, instance.Client, instance.InstanceID, accepted, waiting)
+	})
+
+	addWait(command, &waiting)
+
+	return command
+}
+
+func newInstanceUpdateCommand(session *session) *cobra.Command {
+	var (
+		plan, flag  string
+		maintenance bool
+		parameters  json.RawMessage
+	)
+
+	command := session.newChangeCommand(&cobra.Command{
+		Use:   "update ID_OR_NAME",
+		Short: "Update an instance",
+		Long: "Update the parameters, the plan or the maintenance version of an instance.\n\n" +
+			"Everything else stays unchanged. The command is idempotent.",
+		Example: `  ebctl instance update my-runtime --parameters '{"autoScalerMax": 10}' --wait` + "\n" +
+			"  ebctl instance update my-runtime --maintenance",
+		PreRunE: func(*cobra.Command, []string) error {
+			if plan == "" && flag == "" && !maintenance {
+				return usage("give --plan, --parameters or --maintenance")
+			}
+
+			var err error
+			parameters, err = readParameters(session.In, flag, "")
+
+			return err
+		},
+	}, "updating", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		update := brokerclient.Update{ServiceID: instance.ServiceClassID, Parameters: parameters}
+
+		if plan != "" || maintenance {
+			offer, err := findPlan(ctx, instance.Client, instance.SubAccountRegion, cmp.Or(plan, instance.ServicePlanID))
+			if err != nil {
+				return brokerclient.Accepted{}, err
+			}
+
+			update.PlanID = offer.plan.ID
+			if maintenance && offer.plan.MaintenanceInfo != nil {
+				update.MaintenanceInfo = &domain.MaintenanceInfo{Version: offer.plan.MaintenanceInfo.Version}
+			}
+		}
+
+		return instance.Update(ctx, instance.InstanceID, update)
+	})
+
+	flags := command.Flags()
+	flags.StringVar(&plan, "plan", "", "the new plan, by its name or ID")
+	flags.StringVar(&flag, "parameters", "", "the parameters to change: a JSON object, @FILE, or @- for standard input")
+	flags.BoolVar(&maintenance, "maintenance", false, "upgrade the instance to its plan's version in the catalog")
+	completeBy(command, "plan", session.completePlan)
+
+	return command
+}
+
+func newInstanceSuspendCommand(session *session) *cobra.Command {
+	return session.newChangeCommand(&cobra.Command{
+		Use:   "suspend ID_OR_NAME",
+		Short: "Delete the cluster of an instance and keep the instance",
+		Long: "Delete the cluster of an instance with all its content, and keep the instance.\n\n" +
+			"Only instances of plans that can expire can be suspended.",
+	}, "suspending", sendActive(false))
+}
+
+func newInstanceResumeCommand(session *session) *cobra.Command {
+	return session.newChangeCommand(&cobra.Command{
+		Use:   "resume ID_OR_NAME",
+		Short: "Create a new cluster for a suspended instance",
+		Long:  "Create a new, empty cluster for a suspended instance. Expired instances cannot be resumed.",
+	}, "resuming", sendActive(true))
+}
+
+// sendActive returns an update of the context that suspends or resumes an instance.
+func sendActive(active bool) func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		return instance.Update(ctx, instance.InstanceID, brokerclient.Update{
+			ServiceID: instance.ServiceClassID, Context: json.RawMessage(fmt.Sprintf(`{"active":%t}`, active)),
+		})
+	}
+}
+
+func newInstanceExpireCommand(session *session) *cobra.Command {
+	return session.newChangeCommand(&cobra.Command{
+		Use:   "expire ID_OR_NAME",
+		Short: "Delete the cluster of an instance for good",
+		Long: "Delete the cluster of an instance for good. The instance stays and can only be deleted.\n\n" +
+			"The command needs the role operator. Only instances of plans that can expire are accepted.",
+	}, "expiring", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)
+
+		return brokerclient.Accepted{Operation: expiration.Operation}, err
+	})
+}
+
+func newInstanceDeleteCommand(session *session) *cobra.Command {
+	return session.newChangeCommand(&cobra.Command{
+		Use:   "delete ID_OR_NAME",
+		Short: "Delete an instance and its cluster",
+		Long: "Delete an instance and its cluster for good.\n\n" +
+			"A creation in progress is canceled first. The command is idempotent.",
+	}, "deleting", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		return instance.Deprovision(ctx, instance.InstanceID, domain.DeprovisionDetails{
+			ServiceID: instance.ServiceClassID, PlanID: instance.ServicePlanID,
+		})
+	})
+}

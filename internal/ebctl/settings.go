@@ -1,0 +1,145 @@
+package ebctl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// DefaultAddress is the address of a broker without configuration.
+const DefaultAddress = "http://127.0.0.1:8080"
+
+// The environment variables.
+const (
+	AddressVariable  = "EBCTL_ADDRESS"
+	UsernameVariable = "EBCTL_USERNAME"
+	PasswordVariable = "EBCTL_PASSWORD"
+	TokenVariable    = "EBCTL_TOKEN" //nolint:gosec // the name of a variable, not a token
+	ConfigVariable   = "EBCTL_CONFIG"
+)
+
+// Settings identify a broker and a user. Empty fields are unset.
+type Settings struct {
+	// Address is the broker's URL without a trailing slash.
+	Address  string        `json:"address"`
+	Username string        `json:"username"`
+	Password secret.String `json:"password"`
+	// Token is a token of an OpenID Connect issuer. It replaces user and password.
+	Token secret.String `json:"token"`
+}
+
+// Sources are the sources of settings, in order of precedence: flags, environment, file.
+type Sources struct {
+	Flags Settings
+	// ConfigFile is the file of the flag --config, or empty.
+	ConfigFile string
+	// Environment returns the value of an environment variable, or nothing.
+	Environment func(name string) string
+}
+
+// Resolve merges all sources, field by field. There are no default credentials.
+func Resolve(sources Sources) (Settings, error) {
+	environment := Settings{
+		Address:  sources.Environment(AddressVariable),
+		Username: sources.Environment(UsernameVariable),
+		Password: secret.String(sources.Environment(PasswordVariable)),
+		Token:    secret.String(sources.Environment(TokenVariable)),
+	}
+
+	file, err := sources.file()
+	if err != nil {
+		return Settings{}, err
+	}
+
+	merged := Settings{
+		Address:  cmp.Or(sources.Flags.Address, environment.Address, file.Address, DefaultAddress),
+		Username: cmp.Or(sources.Flags.Username, environment.Username, file.Username),
+		Password: cmp.Or(sources.Flags.Password, environment.Password, file.Password),
+		Token:    cmp.Or(sources.Flags.Token, environment.Token, file.Token),
+	}
+
+	merged.Address = strings.TrimRight(merged.Address, "/")
+	if err := checkAddress(merged.Address); err != nil {
+		return Settings{}, err
+	}
+
+	return merged, nil
+}
+
+// checkAddress rejects addresses that are not base URLs. Its errors do not contain passwords.
+func checkAddress(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return errors.New("the broker's address is not a URL")
+	}
+
+	if parsed.User != nil {
+		return fmt.Errorf("the broker's address contains credentials: set %s and %s instead", UsernameVariable, PasswordVariable)
+	}
+
+	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.RawQuery != "" {
+		return fmt.Errorf("the broker's address %q does not have the form http(s)://host[:port][/path]", address)
+	}
+
+	return nil
+}
+
+// file reads the configuration file. A file that is named must exist; the default one need not.
+func (s Sources) file() (Settings, error) {
+	if named := cmp.Or(s.ConfigFile, s.Environment(ConfigVariable)); named != "" {
+		return readFile(named)
+	}
+
+	path := s.defaultFile()
+	if path == "" {
+		return Settings{}, nil
+	}
+
+	settings, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Settings{}, nil
+	}
+
+	return settings, err
+}
+
+// defaultFile returns the path of the default file, or nothing for a user without a home directory.
+func (s Sources) defaultFile() string {
+	const (
+		folder = "ebctl"
+		name   = "config.yaml"
+	)
+
+	if configuration := s.Environment("XDG_CONFIG_HOME"); configuration != "" {
+		return filepath.Join(configuration, folder, name)
+	}
+
+	if home := s.Environment("HOME"); home != "" {
+		return filepath.Join(home, ".config", folder, name)
+	}
+
+	return ""
+}
+
+func readFile(path string) (Settings, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Settings{}, fmt.Errorf("reading the configuration file: %w", err)
+	}
+
+	var settings Settings
+	if err := yaml.UnmarshalStrict(content, &settings); err != nil {
+		return Settings{}, fmt.Errorf("reading the configuration file %s: %w", path, err)
+	}
+
+	return settings, nil
+}

@@ -1,0 +1,202 @@
+package ebctl_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl"
+)
+
+const file = "address: http://file\nusername: file-user\npassword: file-password\n"
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason      string
+		flags       ebctl.Settings
+		environment map[string]string
+		file        string
+		want        ebctl.Settings
+	}{
+		"Defaults": {
+			reason: "without any source the local broker is used, without credentials",
+			want:   ebctl.Settings{Address: ebctl.DefaultAddress},
+		},
+		"File": {
+			reason: "the file wins over the defaults",
+			file:   file,
+			want:   ebctl.Settings{Address: "http://file", Username: "file-user", Password: "file-password"},
+		},
+		"Environment": {
+			reason:      "a variable wins over the file, field by field",
+			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_PASSWORD": "variable-password"},
+			file:        file,
+			want:        ebctl.Settings{Address: "http://variable", Username: "file-user", Password: "variable-password"},
+		},
+		"Flags": {
+			reason:      "a flag wins over a variable and the file",
+			flags:       ebctl.Settings{Address: "https://flag", Username: "flag-user", Password: "flag-password"},
+			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_USERNAME": "variable-user"},
+			file:        file,
+			want:        ebctl.Settings{Address: "https://flag", Username: "flag-user", Password: "flag-password"},
+		},
+		"Slash": {
+			reason: "paths are appended to the address, so its trailing slash is removed",
+			flags:  ebctl.Settings{Address: "https://broker.example.com/base/"},
+			want:   ebctl.Settings{Address: "https://broker.example.com/base"},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			environment := environmentWithFile(t, tc.file)
+			maps.Copy(environment, tc.environment)
+
+			got, err := ebctl.Resolve(ebctl.Sources{Flags: tc.flags, Environment: lookup(environment)})
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestResolveFindsTheFile(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, ".config", "ebctl", "config.yaml"), "address: http://home\n")
+	write(t, filepath.Join(folder, "variable.yaml"), "address: http://variable\n")
+	write(t, filepath.Join(folder, "flag.yaml"), "address: http://flag\n")
+
+	cases := map[string]struct {
+		reason      string
+		flag        string
+		environment map[string]string
+		want        string
+	}{
+		"Home": {
+			reason:      "without XDG_CONFIG_HOME the file is in the home directory",
+			environment: map[string]string{"HOME": folder},
+			want:        "http://home",
+		},
+		"Variable": {
+			reason:      "EBCTL_CONFIG replaces the default file",
+			environment: map[string]string{"HOME": folder, "EBCTL_CONFIG": filepath.Join(folder, "variable.yaml")},
+			want:        "http://variable",
+		},
+		"Flag": {
+			reason:      "--config wins over EBCTL_CONFIG",
+			flag:        filepath.Join(folder, "flag.yaml"),
+			environment: map[string]string{"EBCTL_CONFIG": filepath.Join(folder, "variable.yaml")},
+			want:        "http://flag",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := ebctl.Resolve(ebctl.Sources{ConfigFile: tc.flag, Environment: lookup(tc.environment)})
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+
+			if got.Address != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got.Address, tc.want)
+			}
+		})
+	}
+}
+
+func TestResolveRejects(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		reason      string
+		address     string
+		config      string
+		file        string
+		want        string
+		mustNotShow string
+	}{
+		"Scheme": {
+			reason: "an address without http or https is rejected", address: "broker:8080", want: "does not have the form",
+		},
+		"NoHost": {
+			reason: "an address without a host is rejected", address: "http://", want: "does not have the form",
+		},
+		"Credentials": {
+			reason:  "a password in the address would show in process lists and errors",
+			address: "http://me:hunter2@broker", want: "EBCTL_PASSWORD", mustNotShow: "hunter2",
+		},
+		"NoURL": {
+			reason:  "an invalid address is not repeated, because it may contain a password",
+			address: "http://me:hunter2@bro ker", want: "not a URL", mustNotShow: "hunter2",
+		},
+		"MissingFile": {
+			reason: "a named file must exist", config: "missing.yaml", want: "missing.yaml",
+		},
+		"UnknownField": {
+			reason: "unknown fields are rejected", file: "url: http://broker\n", want: `unknown field "url"`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := ebctl.Resolve(ebctl.Sources{
+				Flags:       ebctl.Settings{Address: tc.address},
+				ConfigFile:  tc.config,
+				Environment: lookup(environmentWithFile(t, tc.file)),
+			})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("%s: got error %v, want one with %q", tc.reason, err, tc.want)
+			}
+
+			if tc.mustNotShow != "" && strings.Contains(err.Error(), tc.mustNotShow) {
+				t.Errorf("%s: the error shows %q", tc.reason, tc.mustNotShow)
+			}
+		})
+	}
+}
+
+// environmentWithFile returns an environment whose configuration folder holds the file, unless it is empty.
+func environmentWithFile(t *testing.T, content string) map[string]string {
+	t.Helper()
+
+	folder := t.TempDir()
+	if content != "" {
+		write(t, filepath.Join(folder, "ebctl", "config.yaml"), content)
+	}
+
+	return map[string]string{"XDG_CONFIG_HOME": folder}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lookup(environment map[string]string) func(string) string {
+	return func(name string) string { return environment[name] }
+}
