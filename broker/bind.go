@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -35,10 +34,9 @@ type bindRequest struct {
 
 // bindResult is the outcome of a bind request. Without an operation the binding is ready.
 type bindResult struct {
-	binding   environment.Binding
-	operation string
-	// accepted reports that the operation is new.
-	accepted bool
+	outcome
+
+	binding environment.Binding
 }
 
 // bind answers PUT …/service_bindings/{binding_id}. The request of a platform that cannot poll waits for the operation.
@@ -53,15 +51,11 @@ func (a *api) bind(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	if result.accepted {
-		a.Wake()
-	}
+	a.started(r.Context(), result.outcome)
 
 	if result.operation == "" {
 		return bindingAnswer(r, http.StatusOK, result.binding)
 	}
-
-	httpserver.Note(r.Context(), logging.OperationID, result.operation)
 
 	if request.async {
 		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
@@ -208,7 +202,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingReady:
 		return bindResult{binding: existing}, false, nil
 	default:
-		return bindResult{binding: existing, operation: newest.ID}, false, nil
+		return bindResult{outcome{operation: newest.ID}, existing}, false, nil
 	}
 }
 
@@ -260,7 +254,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 		return bindResult{}, err
 	}
 
-	return bindResult{binding: binding, operation: operation.ID, accepted: true}, a.Operations.Accept(ctx, tx, operation)
+	return bindResult{outcome{operation.ID, true}, binding}, a.Operations.Accept(ctx, tx, operation)
 }
 
 // inherited returns the parameters of the predecessor if there is one, else those of the request.

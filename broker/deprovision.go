@@ -9,19 +9,11 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // reasonDeleted is the reason of a cancellation in the timeline of operations that a deletion cancels.
 const reasonDeleted = "the instance is being deleted"
-
-// deletion is the outcome of a request to delete an instance or a binding.
-type deletion struct {
-	operation string
-	// accepted reports that the operation is new.
-	accepted bool
-}
 
 // deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted during any other operation.
 func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
@@ -35,16 +27,12 @@ func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (deletion, error) { return a.decideDeprovision(r.Context(), tx, id, values) })
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, id, values) })
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, result.operation)
-
-	if result.accepted {
-		a.Wake()
-	}
+	a.started(r.Context(), result)
 
 	return httpserver.Answer{
 		Status: http.StatusAccepted, Body: apiresponses.DeprovisionResponse{OperationData: result.operation},
@@ -52,15 +40,15 @@ func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
 }
 
 // decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes concurrent requests.
-func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, values url.Values) (deletion, error) {
+func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, values url.Values) (outcome, error) {
 	present, err := a.Instances.Touch(ctx, tx, id, a.Clock.Now())
 	if err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	newest, _, err := a.latest(ctx, tx, id, lifecycleKinds()...)
 	if err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	deleting := beingDeleted(newest) && reusable(newest)
@@ -69,35 +57,35 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, v
 
 	if present {
 		if instance, err = a.Instances.Get(ctx, tx, id); err != nil {
-			return deletion{}, err
+			return outcome{}, err
 		}
 
 		if instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id") {
-			return deletion{}, invalid(textWrongIDs)
+			return outcome{}, invalid(textWrongIDs)
 		}
 	} else if !deleting {
-		return deletion{}, gone(textGone)
+		return outcome{}, gone(textGone)
 	}
 
 	switch {
 	case !acceptsIncomplete(values):
-		return deletion{}, asyncRequired()
+		return outcome{}, asyncRequired()
 	case deleting:
-		return deletion{operation: newest.ID}, nil
+		return outcome{operation: newest.ID}, nil
 	}
 
 	if _, err := a.Operations.Cancel(ctx, tx, id, reasonDeleted, a.Clock.Now()); err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	operation, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
 	if err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	if operation, err = withAudit(ctx, operation, &instance, nil); err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
-	return deletion{operation: operation.ID, accepted: true}, a.Operations.Accept(ctx, tx, operation)
+	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }

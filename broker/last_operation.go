@@ -68,27 +68,7 @@ func (a *api) pollInstance(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	values, err := query(r)
-	if err != nil {
-		return httpserver.Answer{}, err
-	}
-
-	record, err := a.operationOf(r.Context(), id, values.Get("operation"), environment.Kinds()...)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoInstance)
-	case err != nil:
-		return httpserver.Answer{}, err
-	}
-
-	httpserver.Note(r.Context(), logging.OperationID, record.ID)
-
-	if record.Kind == environment.KindDeprovision && record.State == process.Succeeded {
-		return httpserver.Answer{}, gone(textGone)
-	}
-
-	return a.pollAnswer(record), nil
+	return a.poll(r, id, notFound(textNoInstance), gone(textGone), environment.Kinds()...)
 }
 
 // pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
@@ -98,24 +78,32 @@ func (a *api) pollBinding(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
+	key := environment.BindingKey(instanceID, bindingID)
+
+	return a.poll(r, key, notFound(textNoBinding), gone(textNoBinding), environment.BindingKinds()...)
+}
+
+// poll describes the requested operation of an instance or a binding. The error is missing if there never was an operation, and removed if
+// the operation is a successful removal.
+func (a *api) poll(r *http.Request, key string, missing, removed error, kinds ...string) (httpserver.Answer, error) {
 	values, err := query(r)
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	record, err := a.operationOf(r.Context(), environment.BindingKey(instanceID, bindingID), values.Get("operation"), environment.BindingKinds()...)
+	record, err := a.operationOf(r.Context(), key, values.Get("operation"), kinds...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoBinding)
+		return httpserver.Answer{}, missing
 	case err != nil:
 		return httpserver.Answer{}, err
 	}
 
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 
-	if record.Kind == environment.KindUnbind && record.State == process.Succeeded {
-		return httpserver.Answer{}, gone(textNoBinding)
+	if record.State == process.Succeeded && (record.Kind == environment.KindDeprovision || record.Kind == environment.KindUnbind) {
+		return httpserver.Answer{}, removed
 	}
 
 	return a.pollAnswer(record), nil

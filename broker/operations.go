@@ -6,6 +6,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -46,6 +48,25 @@ func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx
 	})
 
 	return result, err
+}
+
+// outcome is the operation that answers a request.
+type outcome struct {
+	// operation is the id of the operation, empty if none is needed.
+	operation string
+	// accepted reports that the request started the operation.
+	accepted bool
+}
+
+// started logs the operation of a request and wakes the engine for a new one. It is called after the commit.
+func (a *api) started(ctx context.Context, outcome outcome) {
+	if outcome.operation != "" {
+		httpserver.Note(ctx, logging.OperationID, outcome.operation)
+	}
+
+	if outcome.accepted {
+		a.Wake()
+	}
 }
 
 // lifecycleKinds are the kinds of operations that create and delete an instance.

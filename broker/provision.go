@@ -10,17 +10,15 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 // provisionResult is the outcome of a provision request. Without an operation the instance is ready.
 type provisionResult struct {
-	instance  environment.Instance
-	operation string
-	// accepted reports that the operation is new.
-	accepted bool
+	outcome
+
+	instance environment.Instance
 }
 
 // acceptance stores the first operation of an instance: Operations.First for an unused id, Operations.Next for one of a deleted instance.
@@ -54,12 +52,9 @@ func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
 
 	if result.operation != "" {
 		answer.Status = http.StatusAccepted
-		httpserver.Note(r.Context(), logging.OperationID, result.operation)
 	}
 
-	if result.accepted {
-		a.Wake()
-	}
+	a.started(r.Context(), result.outcome)
 
 	return answer, nil
 }
@@ -144,7 +139,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 
 	err = a.DB.ExecBatch(ctx, insertion, accept(operation))
 
-	return provisionResult{instance: instance, operation: operation.ID, accepted: true}, err
+	return provisionResult{outcome{operation.ID, true}, instance}, err
 }
 
 // repeatedProvision answers a request for an instance that exists.
@@ -161,7 +156,7 @@ func repeatedProvision(existing environment.Instance, newest process.Record, req
 	case !request.acceptsIncomplete:
 		return provisionResult{}, asyncRequired()
 	default:
-		return provisionResult{instance: existing, operation: newest.ID}, nil
+		return provisionResult{outcome{operation: newest.ID}, existing}, nil
 	}
 }
 

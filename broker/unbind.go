@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -32,18 +31,14 @@ func (a *api) unbind(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, err
 	}
 
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (deletion, error) {
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) {
 		return a.decideUnbind(r.Context(), tx, instanceID, bindingID, values)
 	})
 	if err != nil {
 		return httpserver.Answer{}, err
 	}
 
-	httpserver.Note(r.Context(), logging.OperationID, result.operation)
-
-	if result.accepted {
-		a.Wake()
-	}
+	a.started(r.Context(), result)
 
 	if acceptsIncomplete(values) && supports(r, asyncBindings) {
 		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
@@ -57,41 +52,41 @@ func (a *api) unbind(r *http.Request) (httpserver.Answer, error) {
 }
 
 // decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the requests for its bindings.
-func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, instanceID, bindingID string, values url.Values) (deletion, error) {
+func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, instanceID, bindingID string, values url.Values) (outcome, error) {
 	if _, err := a.Instances.Lock(ctx, tx, instanceID); err != nil {
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	instance, err := a.Instances.Get(ctx, tx, instanceID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return deletion{}, gone(textNoBinding)
+		return outcome{}, gone(textNoBinding)
 	case err != nil:
-		return deletion{}, err
+		return outcome{}, err
 	case instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id"):
-		return deletion{}, invalid(textWrongIDs)
+		return outcome{}, invalid(textWrongIDs)
 	}
 
 	binding, err := a.Bindings.Get(ctx, tx, instanceID, bindingID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return deletion{}, gone(textNoBinding)
+		return outcome{}, gone(textNoBinding)
 	case err != nil:
-		return deletion{}, err
+		return outcome{}, err
 	}
 
 	if binding.State == environment.BindingDeleting {
 		running, found, err := a.latest(ctx, tx, environment.BindingKey(instanceID, bindingID), environment.KindUnbind)
 		if err != nil || found && reusable(running) {
-			return deletion{operation: running.ID}, err
+			return outcome{operation: running.ID}, err
 		}
 	}
 
 	operation, err := a.removeBinding(ctx, tx, instance, binding)
 
-	return deletion{operation: operation, accepted: true}, err
+	return outcome{operation, true}, err
 }
 
 // removeBinding accepts the removal of a binding inside the transaction and cancels its creation. It returns the id of the operation.

@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
-	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -33,13 +32,6 @@ type updateRequest struct {
 // asks reports whether the request asks for a suspension (active is false) or a resumption (true).
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
-// updateResult is the outcome of an update. Without an operation it is done.
-type updateResult struct {
-	operation string
-	// accepted reports that the operation is new.
-	accepted bool
-}
-
 // update answers PATCH /v2/service_instances/{instance_id}.
 func (a *api) update(r *http.Request) (httpserver.Answer, error) {
 	request, err := readUpdateRequest(r)
@@ -47,19 +39,15 @@ func (a *api) update(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.Answer{}, updateError(err)
 	}
 
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (updateResult, error) { return a.decideUpdate(r.Context(), tx, request) })
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUpdate(r.Context(), tx, request) })
 	if err != nil {
 		return httpserver.Answer{}, updateError(err)
 	}
 
+	a.started(r.Context(), result)
+
 	if result.operation == "" {
 		return httpserver.OK(struct{}{}), nil
-	}
-
-	httpserver.Note(r.Context(), logging.OperationID, result.operation)
-
-	if result.accepted {
-		a.Wake()
 	}
 
 	return httpserver.Answer{

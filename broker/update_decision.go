@@ -24,30 +24,30 @@ type updateContext struct {
 }
 
 // decideUpdate decides on an update inside the transaction. Touching the instance first serializes concurrent requests.
-func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (updateResult, error) {
+func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	if !present {
-		return updateResult{}, notFound(textNoInstance)
+		return outcome{}, notFound(textNoInstance)
 	}
 
 	instance, err := a.Instances.Get(ctx, tx, request.instanceID)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	past, err := a.Operations.OfInstance(ctx, tx, instance.ID)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	// An invalid plan is reported in every phase.
 	target, err := a.targetPlan(request, instance)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	if unfinished := environment.Unfinished(past); len(unfinished) > 0 {
@@ -56,16 +56,16 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 
 	u := updateContext{updateRequest: request, Instance: instance, phase: environment.PhaseOf(past)}
 	if u.update, err = a.resolveUpdate(request, instance, target); err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	if u.updated, err = u.update.Apply(instance); err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	if u.update.Exclusive != instance.Exclusive {
 		if err := a.checkQuota(ctx, tx, target, u.update.GlobalAccountID, instance.ID); err != nil {
-			return updateResult{}, err
+			return outcome{}, err
 		}
 	}
 
@@ -73,9 +73,9 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 }
 
 // applyUpdate accepts the operation that the update needs, or updates the row if it needs none.
-func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (updateResult, error) {
+func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (outcome, error) {
 	if err := a.checkUpdate(u); err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	switch {
@@ -83,16 +83,16 @@ func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (
 		return a.acceptUpdate(ctx, tx, environment.KindSuspend, u)
 	case u.asks(true) && u.phase != environment.Active:
 		if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
-			return updateResult{}, err
+			return outcome{}, err
 		}
 
 		return a.acceptUpdate(ctx, tx, environment.KindResume, u)
 	case u.phase == environment.Active && !equalJSON(u.update.Cluster, u.Request.Cluster):
 		return a.acceptUpdate(ctx, tx, environment.KindUpdate, u)
 	case equalJSON(u.updated, u.Instance):
-		return updateResult{}, nil
+		return outcome{}, nil
 	default:
-		return updateResult{}, a.updateRow(ctx, tx, u)
+		return outcome{}, a.updateRow(ctx, tx, u)
 	}
 }
 
@@ -133,9 +133,9 @@ func (a *api) checkUpdate(u updateContext) error {
 }
 
 // acceptUpdate accepts an operation. Suspensions and updates change the row of the instance when they succeed, resumptions at once.
-func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (updateResult, error) {
+func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (outcome, error) {
 	if !u.acceptsIncomplete {
-		return updateResult{}, asyncRequired()
+		return outcome{}, asyncRequired()
 	}
 
 	update := &u.update
@@ -145,20 +145,20 @@ func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u up
 
 	operation, err := environment.NewOperation(kind, u.Instance, update, a.Clock.Now())
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	if operation, err = withAudit(ctx, operation, &u.Instance, &u.updated); err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
-	return updateResult{operation: operation.ID, accepted: true}, a.Operations.Accept(ctx, tx, operation)
+	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
 // repeatedUpdate answers an update during an unfinished operation: with that operation if it makes all the requested changes.
 func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateRequest, instance environment.Instance,
 	unfinished []process.Record,
-) (updateResult, error) {
+) (outcome, error) {
 	running := unfinished[0]
 
 	conflicting := map[string]bool{
@@ -169,35 +169,35 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateR
 		environment.KindResume:      request.asks(false),
 	}
 	if conflicting[running.Kind] || len(unfinished) > 1 {
-		return updateResult{}, concurrent()
+		return outcome{}, concurrent()
 	}
 
 	after, err := a.instanceAfter(ctx, tx, instance, running)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	target, err := a.targetPlan(request, after)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	update, err := a.resolveUpdate(request, after, target)
 	if err != nil {
-		return updateResult{}, err
+		return outcome{}, err
 	}
 
 	requested, err := update.Apply(after)
 
 	switch {
 	case err != nil:
-		return updateResult{}, err
+		return outcome{}, err
 	case !equalJSON(requested, after):
-		return updateResult{}, concurrent()
+		return outcome{}, concurrent()
 	case !request.acceptsIncomplete:
-		return updateResult{}, asyncRequired()
+		return outcome{}, asyncRequired()
 	default:
-		return updateResult{operation: running.ID}, nil
+		return outcome{operation: running.ID}, nil
 	}
 }
 

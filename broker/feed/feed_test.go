@@ -254,11 +254,11 @@ func TestInterruptions(t *testing.T) {
 			want: []asked{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
 		},
 		"no feed": {
-			reason: "a former Provisioner is asked seldom whether it has been replaced", script: []answer{noFeed, noFeed, changes("c-1")},
+			reason: "the Kyma Provisioner is seldom asked for a feed, in case it was replaced", script: []answer{noFeed, noFeed, changes("c-1")},
 			want: []asked{{"", 0}, {"", 5 * time.Minute}, {"", 10 * time.Minute}, {"c-1", 10 * time.Minute}},
 		},
 		"feed lost": {
-			reason: "a Provisioner that was replaced by a former one is polled", script: []answer{changes("c-1"), noFeed, changes("d-1")},
+			reason: "after a replacement by the Kyma Provisioner operations poll", script: []answer{changes("c-1"), noFeed, changes("d-1")},
 			want: []asked{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
 		},
 		"database away": {
@@ -342,13 +342,13 @@ func TestKind(t *testing.T) {
 		script []answer
 		want   provisionerclient.Kind
 	}{
-		"not known":           {"it has never answered", forever(away), provisionerclient.KindUnknown},
-		"ours":                {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
-		"ours, away":          {"one that does not answer is what it was", forever(changes("c-1")), provisionerclient.KindOurs},
-		"former, then away":   {"one that does not answer is what it was", forever(noFeed), provisionerclient.KindKyma},
-		"former, then ours":   {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
-		"cursor of before":    {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
-		"ours, then a former": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
+		"not known":        {"it has never answered", forever(away), provisionerclient.KindUnknown},
+		"ours":             {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
+		"ours, away":       {"a silent Provisioner keeps its kind", forever(changes("c-1")), provisionerclient.KindOurs},
+		"Kyma, then away":  {"a silent Provisioner keeps its kind", forever(noFeed), provisionerclient.KindKyma},
+		"Kyma, then ours":  {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
+		"cursor of before": {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
+		"ours, then Kyma":  {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
 	}
 
 	for name, c := range cases {
