@@ -181,6 +181,6 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		}.Part(),
 		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
 		s.recovery(system, provisioner, stores.operations, wake),
-		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
+		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
 	)
 }

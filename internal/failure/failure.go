@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// Kind says what an error means for whoever has to act on it. The table in table.go maps it to each protocol.
+// Kind classifies an error by the reaction that it needs. MappingOf maps it to each protocol.
 type Kind string
 
-// The kinds. Only Transient and Waiting are tried again by the engine.
+// The kinds. The engine retries Transient and Waiting only.
 const (
-	// Invalid: the request is wrong and stays wrong until its sender changes it.
+	// Invalid: the request stays wrong until its sender changes it.
 	Invalid Kind = "invalid"
-	// Conflict: the request does not fit the present state of what it names.
+	// Conflict: the request does not fit the present state of its object.
 	Conflict Kind = "conflict"
-	// NotFound: what the request names does not exist.
+	// NotFound: the object of the request does not exist.
 	NotFound Kind = "not_found"
-	// Quota: a limit of the account or of the infrastructure is used up.
+	// Quota: a limit of the account or of the infrastructure is reached.
 	Quota Kind = "quota"
-	// Denied: the caller, or a credential of ours, is not allowed to do this.
+	// Denied: the caller, or a credential of the service, lacks a permission.
 	Denied Kind = "denied"
-	// Transient: the same call may succeed later without anybody's help.
+	// Transient: the same call may succeed later without intervention.
 	Transient Kind = "transient"
-	// Waiting: nothing is wrong, something else has to finish first.
+	// Waiting: no error; something else has to finish first.
 	Waiting Kind = "waiting"
-	// Permanent: an outside system refused for good.
+	// Permanent: an upstream rejected the call, and will reject it again.
 	Permanent Kind = "permanent"
-	// Internal: a fault of ours. Its text is for the log, never for a user.
+	// Internal: a bug or an unforeseen situation. Its text is for the log, never for a user.
 	Internal Kind = "internal"
 )
 
-// Reasons and components are values that clients of the former systems know.
+// Reasons and components. The values are those of the Kyma Environment Broker, which its clients parse.
 const (
 	ReasonInternal        = "err_keb_internal"
 	ReasonTimeout         = "err_keb_timeout"
@@ -39,10 +39,10 @@ const (
 	ReasonAlreadyExists   = "err_db_already_exists"
 	ReasonConflict        = "err_db_conflict"
 	ReasonClusterNotFound = "err_cluster_not_found"
-	// ReasonSystemAway and ReasonBusy: a call was not made, because the system does not answer, or answers too many others.
+	// ReasonSystemAway and ReasonBusy: the call was not made, because the circuit breaker is open, or too many calls are in flight.
 	ReasonSystemAway = "err_system_unavailable"
 	ReasonBusy       = "err_too_many_calls"
-	// ReasonDirectorNilResponse and ReasonDirectorIDMismatch: Director answered without what it was asked for, or about another runtime.
+	// ReasonDirectorNilResponse and ReasonDirectorIDMismatch: the answer of Director lacks the result, or is about another runtime.
 	ReasonDirectorNilResponse = "err_director_nil_response"
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 
@@ -53,28 +53,27 @@ const (
 	ComponentGardener           = "gardener"
 	ComponentGardenerClient     = "k8s client - gardener"
 	ComponentRuntime            = "k8s client - cluster"
-	// ComponentDirector is Director's own word, ComponentDirectorClient what happens on the way to it, ComponentDirectorToken the
-	// access to it.
+	// ComponentDirector is for errors that Director reports, ComponentDirectorClient for failed calls, ComponentDirectorToken for its token
+	// endpoint.
 	ComponentDirector       = "compass director"
 	ComponentDirectorClient = "compass director client"
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
-	// ComponentReleases is the registry of the releases of Kyma.
+	// ComponentReleases is the registry of Kyma releases.
 	ComponentReleases = "releases"
 )
 
-// Error is an error that explains itself: to the engine by its kind, to a person by its text, to a machine by reason and
-// component.
+// Error is an error with its meaning for the engine (kind), people (text) and programs (reason and component).
 type Error struct {
 	Kind Kind
-	// Reason is a short machine-readable cause, such as ReasonTimeout or a code of Gardener.
+	// Reason is the cause for programs, such as ReasonTimeout or an error code of Gardener.
 	Reason string
-	// Component names the system in which it happened; empty for the service that tells of it.
+	// Component names the system where it happened; empty means the service that reports it.
 	Component string
-	// Text is for the user: what happened and what to do. It never holds a secret.
+	// Text tells the user what happened and what to do. It never contains a secret.
 	Text string
-	// Fields are where in the request what is wrong stands, as paths such as a.b[0].c; empty where that is not known.
+	// Fields are the paths of the invalid fields in the request, such as a.b[0].c; empty if unknown.
 	Fields []string
-	// Cause is for the log.
+	// Cause is logged and never shown to a user.
 	Cause error
 }
 
@@ -88,14 +87,14 @@ func Wrap(kind Kind, cause error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// WithReason sets the machine-readable cause and returns the same error.
+// WithReason sets reason and component, and returns the same error.
 func (e *Error) WithReason(reason, component string) *Error {
 	e.Reason, e.Component = reason, component
 
 	return e
 }
 
-// At sets the fields of the request that are wrong and returns the same error.
+// At sets the paths of the invalid fields, and returns the same error.
 func (e *Error) At(fields ...string) *Error {
 	e.Fields = fields
 
@@ -119,7 +118,7 @@ func KindOf(err error) Kind {
 	return Of(err).Kind
 }
 
-// Of returns the first Error in err's chain. An error without one is internal: its text stays out of sight.
+// Of returns the first Error in err's chain, or an internal error whose text hides that of err.
 func Of(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known

@@ -2,17 +2,17 @@ package failure
 
 import "net/http"
 
-// Mapping tells what a kind means in each protocol.
+// Mapping is the meaning of a kind in each protocol.
 type Mapping struct {
-	// HTTP is the status of the OSB and REST answers.
+	// HTTP is the status of OSB and REST responses.
 	HTTP int
-	// GraphQL is the value of extensions.error_code. Clients take 400 to 499 as permanent and all else as worth a retry.
+	// GraphQL is the value of extensions.error_code. Clients treat 400 to 499 as permanent and retry all others.
 	GraphQL int
-	// Retry says whether the engine runs the step again.
+	// Retry reports whether the engine runs the step again.
 	Retry bool
 }
 
-// MappingOf returns what the kind means in each protocol. An unknown kind is an internal error.
+// MappingOf returns the mapping of the kind. An unknown kind counts as Internal.
 func MappingOf(kind Kind) Mapping {
 	switch kind {
 	case Invalid:

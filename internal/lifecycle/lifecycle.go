@@ -1,5 +1,3 @@
-// Package lifecycle runs the parts of a service: started together, for what one needs of another is made before they run, and stopped
-// one after the other, the last one first, within a limit.
 package lifecycle
 
 import (
@@ -12,20 +10,20 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// lastMoment is what a part has to stop when others before it have used up the limit.
-const lastMoment = 2 * time.Second
+// minStopTime is granted to each part even after other parts have used up the limit.
+const minStopTime = 2 * time.Second
 
-// Part is something that runs until its context ends.
+// Part runs until its context ends. Its name is for logs and errors.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// AtOnce has the part told as soon as the stop begins, and not only in its turn: it takes no more work, and may need long to end
-	// what it has. It is waited for in its turn, before anything that it needs is stopped.
-	AtOnce bool
+	// StopsEarly cancels the context of the part as soon as the stop starts, for a part that needs long to finish its work. Run still
+	// waits for it in order, before it stops the parts that this one needs.
+	StopsEarly bool
 }
 
-// Run runs the parts until the context ends or one of them does. Then it stops them, the last one first, and returns what
-// went wrong. What has not ended when the limit of the stop is over is left behind with an error.
+// Run runs the parts until the context ends or one of them does. Then it stops them, the last one first, and returns their errors. A part
+// that has not ended within the limit is abandoned with an error.
 func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts ...Part) error {
 	type started struct {
 		Part
@@ -57,7 +55,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts
 	deadline := time.Now().Add(limit)
 
 	for _, part := range running {
-		if part.AtOnce {
+		if part.StopsEarly {
 			part.stop()
 		}
 	}
@@ -72,7 +70,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts
 			if err != nil {
 				failures = append(failures, fmt.Errorf("%s: %w", part.Name, err))
 			}
-		case <-time.After(max(time.Until(deadline), lastMoment)):
+		case <-time.After(max(time.Until(deadline), minStopTime)):
 			failures = append(failures, fmt.Errorf("%s did not stop, the limit for all is %s", part.Name, limit))
 		}
 

@@ -90,20 +90,20 @@ func TestPartsRunTogetherAndStopOneAfterTheOther(t *testing.T) {
 		stop()
 
 		if err := <-ended; err != nil {
-			t.Errorf("a stop that was asked for gives %v", err)
+			t.Errorf("a requested stop returns %v", err)
 		}
 
 		if diff := cmp.Diff(lastFirst, d.read()[3:]); diff != "" {
-			t.Errorf("each part has to be at an end before the one that it needs is stopped, -want +got:\n%s", diff)
+			t.Errorf("a part stopped before those that need it, -want +got:\n%s", diff)
 		}
 	})
 }
 
-func TestPartThatIsToldAtOnceIsWaitedForInItsTurn(t *testing.T) {
+func TestEarlyStopIsWaitedForInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
 		worker := d.part("worker", nil)
-		worker.AtOnce = true
+		worker.StopsEarly = true
 
 		stop, ended := begin(t, d.part("needed", nil), worker, d.part("door", nil))
 
@@ -113,7 +113,7 @@ func TestPartThatIsToldAtOnceIsWaitedForInItsTurn(t *testing.T) {
 		asked := time.Now()
 
 		if err := <-ended; err != nil {
-			t.Errorf("a stop that was asked for gives %v", err)
+			t.Errorf("a requested stop returns %v", err)
 		}
 
 		if took := time.Since(asked); took != 2*time.Second {
@@ -125,7 +125,7 @@ func TestPartThatIsToldAtOnceIsWaitedForInItsTurn(t *testing.T) {
 
 		want := []string{"door ended", "door stops", "worker ended", "worker stops", "needed stops", "needed ended"}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("what the worker needs has to run until it has ended, -want +got:\n%s", diff)
+			t.Errorf("a part that the worker needs stopped before it, -want +got:\n%s", diff)
 		}
 	})
 }
@@ -137,8 +137,8 @@ func TestPartThatEndsStopsTheOthers(t *testing.T) {
 		stopping error
 		want     []string
 	}{
-		"failed":     {"half a service is worse than none, and somebody has to know why", errBroken, nil, []string{"early: broken"}},
-		"ended":      {"a part that is done by itself leaves half a service", nil, nil, nil},
+		"failed":     {"a service with a failed part must stop with an error", errBroken, nil, []string{"early: broken"}},
+		"ended":      {"a service with an ended part must stop", nil, nil, nil},
 		"both wrong": {"no error hides another", errBroken, errors.New("stuck"), []string{"c: stuck", "b: stuck", "a: stuck", "early: broken"}},
 	}
 
@@ -170,15 +170,15 @@ func TestPartThatEndsStopsTheOthers(t *testing.T) {
 	}
 }
 
-func TestPartThatDoesNotStopIsLeftBehind(t *testing.T) {
+func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
-		deaf := lifecycle.Part{Name: "deaf", Run: func(context.Context) error {
+		stuck := lifecycle.Part{Name: "stuck", Run: func(context.Context) error {
 			time.Sleep(time.Hour) // fake time
 
 			return errBroken
 		}}
-		stop, ended := begin(t, d.part("a", nil), deaf, d.part("c", nil))
+		stop, ended := begin(t, d.part("a", nil), stuck, d.part("c", nil))
 
 		synctest.Wait()
 
@@ -187,12 +187,12 @@ func TestPartThatDoesNotStopIsLeftBehind(t *testing.T) {
 		stop()
 
 		err := <-ended
-		if err == nil || !strings.Contains(err.Error(), "deaf did not stop, the limit for all is 30s") {
+		if err == nil || !strings.Contains(err.Error(), "stuck did not stop, the limit for all is 30s") {
 			t.Errorf("got %v, want an error that names the part", err)
 		}
 
 		if took := time.Since(asked); took != limit+time.Second {
-			t.Errorf("the stop took %s, want the limit, which the deaf one uses up, and the second that the last one needs", took)
+			t.Errorf("the stop took %s, want the limit, which the stuck one uses up, and the second that the last one needs", took)
 		}
 
 		if diff := cmp.Diff([]string{"c stops", "c ended", "a stops", "a ended"}, d.read()[2:]); diff != "" {
@@ -227,10 +227,10 @@ func TestMainReturnsTheExitCode(t *testing.T) {
 		want     int
 		wantText string
 	}{
-		"done":   {"nothing to tell", func(context.Context) error { return nil }, 0, ""},
-		"failed": {"whoever started the program reads why", func(context.Context) error { return errBroken }, 1, "broken\n"},
-		"told to stop": {
-			"a program that ends when it is told to has not failed",
+		"done":   {"no error, no output", func(context.Context) error { return nil }, 0, ""},
+		"failed": {"the error is written", func(context.Context) error { return errBroken }, 1, "broken\n"},
+		"stopped": {
+			"a stop by a signal is no failure",
 			func(ctx context.Context) error {
 				if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
 					return err

@@ -10,22 +10,21 @@ import (
 	"syscall"
 )
 
-// garbage is how much of the heap in use may be added, in percent, before it is collected; GOGC replaces it. A broker that accepts as fast as
-// it can spends a seventh of its time on collecting at Go's own 100 and a twentieth at 300, but then it takes 127 MiB for 10,000 operations
-// where it took 51.
-const garbage = 150
+// gcPercent replaces Go's default of 100 unless GOGC is set. A broker under full load spends a seventh of its time on garbage collection at
+// 100. At 300 it is a twentieth, but 10,000 operations then need 127 MiB in place of 51.
+const gcPercent = 150
 
-// Main runs a program until it ends or is told to stop by SIGINT or SIGTERM, and returns its exit code. What went wrong is
-// written to the output. Told a second time, the program ends at once, as by a crash.
+// Main runs a program until it ends, or until SIGINT or SIGTERM cancels its context. It writes the program's error to the writer and returns
+// the exit code, 0 or 1. A second signal kills the process.
 func Main(program func(ctx context.Context) error, errors io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
-	// From then on a signal does again what it does by itself.
+	// After the first signal, signals have their default effect again.
 	defer context.AfterFunc(ctx, stop)()
 
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(gcPercent)
 	}
 
 	if err := program(ctx); err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// deaf is set in a process of this test binary that does not stop when it is told to.
-const deaf = "TEST_LIFECYCLE_DEAF"
+// stuck is set in a process of this test binary that does not stop when it is told to.
+const stuck = "TEST_LIFECYCLE_DEAF"
 
 // TestSecondSignalEndsTheProgram plays in a process of its own, which has begun to stop and does not come to an end.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
-	if os.Getenv(deaf) != "" {
+	if os.Getenv(stuck) != "" {
 		beDeaf()
 	}
 
@@ -28,7 +28,7 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 	defer cancel()
 
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSecondSignalEndsTheProgram$")
-	child.Env = append(os.Environ(), deaf+"=1")
+	child.Env = append(os.Environ(), stuck+"=1")
 
 	output, err := child.StdoutPipe()
 	if err != nil {

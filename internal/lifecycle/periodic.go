@@ -8,8 +8,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Periodic is work that a service does at its start and then again and again. When it fails, that is told, and the next time comes
-// as always.
+// Periodic is work that runs at the start of a service and then at an interval. Errors are logged and do not change the interval.
 type Periodic struct {
 	Name  string
 	Every time.Duration
@@ -18,7 +17,7 @@ type Periodic struct {
 	Log   logrus.FieldLogger
 }
 
-// Part returns the part that does the work.
+// Part returns a part that does the work until its context ends.
 func (p Periodic) Part() Part { return Part{Name: p.Name, Run: p.run} }
 
 func (p Periodic) run(ctx context.Context) error {
@@ -27,7 +26,7 @@ func (p Periodic) run(ctx context.Context) error {
 
 	for {
 		if err := p.Work(ctx); err != nil && ctx.Err() == nil {
-			p.Log.WithError(err).Warnf("%s: failed, next time in %s", p.Name, p.Every)
+			p.Log.WithError(err).Warnf("%s: failed, retrying in %s", p.Name, p.Every)
 		}
 
 		select {
@@ -38,14 +37,14 @@ func (p Periodic) run(ctx context.Context) error {
 	}
 }
 
-// Pause lets time pass between two pieces of work. It returns the context's error when that ends before.
+// Pause waits for the duration. It returns the context's error if the context ends first.
 func Pause(ctx context.Context, clock clock.Clock, pause time.Duration) error {
 	timer := clock.NewTimer(pause)
 	defer timer.Stop()
 
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // a pause has nothing to add
+		return ctx.Err() //nolint:wrapcheck // there is no context to add
 	case <-timer.C():
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-func TestPeriodicWorkBeginsAtOnceAndOutlivesItsErrors(t *testing.T) {
+func TestPeriodicWorkStartsAtOnceAndSurvivesErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 150*time.Minute)
 		defer stop()
@@ -41,7 +41,7 @@ func TestPeriodicWorkBeginsAtOnceAndOutlivesItsErrors(t *testing.T) {
 			t.Errorf("runs: -want +got\n%s", diff)
 		}
 
-		if len(hook.AllEntries()) != 1 || hook.LastEntry().Message != "sweep: failed, next time in 1h0m0s" {
+		if len(hook.AllEntries()) != 1 || hook.LastEntry().Message != "sweep: failed, retrying in 1h0m0s" {
 			t.Errorf("the one failure is told once: %v", hook.AllEntries())
 		}
 	})

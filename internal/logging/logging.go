@@ -1,4 +1,5 @@
-// Package logging makes the services' loggers and holds the names of their fields.
+// Package logging creates the loggers of the services and defines the names of their fields. Every new field is a constant here, so that
+// one thing has one name in all log lines.
 package logging
 
 import (
@@ -37,7 +38,7 @@ const (
 	RequestID   = "requestID"
 )
 
-// New returns a logger that writes JSON lines of at least the level: debug, info, warning or error.
+// New returns a logger that writes one JSON object per line. It drops lines below the level: debug, info, warning or error.
 func New(service, level string, output io.Writer) (logrus.FieldLogger, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil {

@@ -1,5 +1,3 @@
-// Package replica is what a running service is made of besides its own parts: users, a database, a server for its API and one that
-// tells how it is, and the order in which all of it starts and stops.
 package replica
 
 import (
@@ -22,18 +20,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// stopLimit bounds the stop of a replica once its listeners have begun to close. It is longer than the engine's grace period.
+// stopLimit bounds the stop of a replica after the shutdown delay. It exceeds the grace period of the engine.
 const stopLimit = 25 * time.Second
 
-// Replica is one process of a service: its database is open, its addresses are bound once Serve was called.
+// Replica is one process of a service. Its database is open; Serve binds its addresses.
 type Replica struct {
-	// Access is how clients come in. Parts may add files that are to be followed before Serve is called.
+	// Access authenticates clients. Before Serve, a service may add files to its watcher.
 	Access *auth.Access
 	DB     *storage.DB
-	// Keys are for what is secret at rest.
+	// Keys seal secrets in the database.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
-	// Tracing is where spans are told; nil when nobody wants them.
+	// Tracing is nil when tracing is off.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -43,7 +41,7 @@ type Replica struct {
 	parts  []lifecycle.Part
 }
 
-// New checks the configuration and opens the database. Errors name the variable that has to be changed.
+// New opens the database of the service with the name. Errors name the invalid variable.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
@@ -78,12 +76,11 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 	return replica, nil
 }
 
-// Metrics is where the parts register what they measure.
+// Metrics returns the registry for the metrics of the service.
 func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
-// Serve binds the addresses and sets what runs: the parts in their order, between the server that tells how the service is and the
-// one of its API. They stop in the opposite order, after the service has said that it is not ready any more. So whatever a part needs
-// is there until that part has ended.
+// Serve binds the addresses and sets the order of the parts: tracing, the status server, the watcher of files, the given parts, the API
+// server. They stop in the opposite order, after the service has become not ready, so a part may use earlier ones until it has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
@@ -105,20 +102,20 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 	return nil
 }
 
-// Address is where the API is.
+// Address returns the host and port of the API.
 func (r *Replica) Address() string { return r.api.Address() }
 
-// StatusAddress is where health, readiness and metrics are told.
+// StatusAddress returns the host and port of health, readiness and metrics.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
-// Run serves and works until the context ends, then stops in order.
+// Run runs the parts until the context ends, then stops them in order and closes the database.
 func (r *Replica) Run(ctx context.Context) error {
-	r.Log.WithField(logging.Address, r.Address()).Info("service runs")
+	r.Log.WithField(logging.Address, r.Address()).Info("service started")
 
 	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
-// Close gives back what a replica that was never run has taken.
+// Close releases the resources of a replica that never ran.
 func (r *Replica) Close() error {
 	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 

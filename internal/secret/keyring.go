@@ -7,27 +7,29 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // keySize is the length of an AES-256 key in bytes.
 const keySize = 32
 
-// ErrNoKeys tells that no key was configured. Its text is the way out.
-var ErrNoKeys = errors.New("no database secret key: make one with " +
+// ErrNoKeys reports that no key is configured. Its text says how to create one.
+var ErrNoKeys = errors.New("no database secret key: create one with " +
 	"`echo \"k1:$(openssl rand -base64 32)\"` and set APP_DATABASE_SECRET_KEYS to it")
 
-// Keyring seals with its first key and opens with any of them, so that keys can be exchanged while data exists.
+// Keyring seals with its first key and opens with any of its keys.
 type Keyring struct {
 	current string
 	ciphers map[string]cipher.AEAD
 }
 
-// ParseKeyring reads keys as `id:base64,…`. The first one seals. Each is 32 bytes long; an id holds neither `:` nor `,`.
+// ParseKeyring parses `id:base64,…`: keys of 32 bytes, whose ids contain neither `:` nor `,`. The first one seals.
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
-	// Errors tell the number of an entry and not its id: in an entry that is mixed up, that may be the key.
+	// Errors show the position of an entry and not its id: if both are swapped, the id is the key.
 	number := 0
 
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
@@ -40,16 +42,16 @@ func ParseKeyring(text String) (*Keyring, error) {
 
 		id, encoded, found := strings.Cut(entry, ":")
 		if !found || id == "" {
-			return nil, fmt.Errorf("database secret key number %d is not written as id:base64", number)
+			return nil, fmt.Errorf("database secret key number %d does not have the form id:base64", number)
 		}
 
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(key) != keySize {
-			return nil, fmt.Errorf("database secret key number %d is not an id and the base64 of %d bytes", number, keySize)
+			return nil, fmt.Errorf("database secret key number %d is not the base64 of %d bytes", number, keySize)
 		}
 
 		if _, twice := keyring.ciphers[id]; twice {
-			return nil, fmt.Errorf("database secret key %q is given twice", id)
+			return nil, fmt.Errorf("database secret key %q is listed twice", id)
 		}
 
 		block, err := aes.NewCipher(key)
@@ -75,7 +77,7 @@ func ParseKeyring(text String) (*Keyring, error) {
 	return keyring, nil
 }
 
-// NewKey returns a random key with the id, in the form that ParseKeyring reads.
+// NewKey returns a random key with the id, in the form of ParseKeyring.
 func NewKey(id string) String {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails since Go 1.24
@@ -83,15 +85,15 @@ func NewKey(id string) String {
 	return String(id + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// Seal encrypts the plain text into an envelope that names its key. The envelope opens only in the same place: a value moved
-// to another row or column is refused.
+// Seal encrypts the plain text into an envelope that names its key. Open needs the same place, which identifies the row and column.
 func (k *Keyring) Seal(plain []byte, place string) string {
 	sealed := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
 
 	return k.current + ":" + base64.StdEncoding.EncodeToString(sealed)
 }
 
-// Open decrypts an envelope that Seal made for the place. It fails when the key is gone, or the envelope was changed or moved.
+// Open decrypts an envelope that Seal returned for the place. It returns an error if the keyring lacks the key, or if the envelope was
+// changed or moved.
 func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 	id, encoded, found := strings.Cut(envelope, ":")
 	if !found {
@@ -114,4 +116,35 @@ func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 	}
 
 	return plain, nil
+}
+
+// Prefix returns the start of every envelope sealed with the first key.
+func (k *Keyring) Prefix() string { return k.current + ":" }
+
+// Former returns the sorted ids of all keys except the first.
+func (k *Keyring) Former() []string {
+	ids := slices.Sorted(maps.Keys(k.ciphers))
+
+	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
+}
+
+// Reencrypt returns the envelope sealed with the first key. It returns an envelope of that key unchanged.
+func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
+	if strings.HasPrefix(envelope, k.Prefix()) {
+		return envelope, nil
+	}
+
+	plain, err := k.Open(envelope, place)
+	if err != nil {
+		return "", err
+	}
+
+	return k.Seal(plain, place), nil
+}
+
+// KeyOf returns the id of the key of an envelope.
+func KeyOf(envelope string) string {
+	id, _, _ := strings.Cut(envelope, ":")
+
+	return id
 }

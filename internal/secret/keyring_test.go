@@ -117,7 +117,7 @@ func TestEnvelopesAreRefused(t *testing.T) {
 	}
 }
 
-func TestKeysThatCannotBeReadAreNotQuoted(t *testing.T) {
+func TestInvalidKeysAreNotQuoted(t *testing.T) {
 	material := strings.TrimPrefix(secret.NewKey("k1").Reveal(), "k1:")
 	good := "k0:" + strings.TrimPrefix(secret.NewKey("k0").Reveal(), "k0:")
 
@@ -126,13 +126,13 @@ func TestKeysThatCannotBeReadAreNotQuoted(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"no id":        {"the envelope names its key", material, "number 1 is not written as id:base64"},
-		"empty id":     {"the envelope names its key", ":" + material, "number 1 is not written as id:base64"},
-		"second no id": {"the number tells which one is wrong", good + "," + material, "number 2 is not written"},
-		"no base64":    {"the id tells nothing of the rest", "k1:" + material[1:], "number 1 is not an id and the base64 of 32 bytes"},
+		"no id":        {"the envelope names its key", material, "number 1 does not have the form id:base64"},
+		"empty id":     {"the envelope names its key", ":" + material, "number 1 does not have the form id:base64"},
+		"second no id": {"the error shows the position", good + "," + material, "number 2 does not have the form"},
+		"no base64":    {"a key is base64", "k1:" + material[1:], "number 1 is not the base64 of 32 bytes"},
 		"short":        {"AES-256 needs 32 bytes", "k1:" + material[:40], "base64 of 32 bytes"},
 		"mixed up":     {"the text before the colon may be the key", material + ":k1", "base64 of 32 bytes"},
-		"twice":        {"an id stands for one key", "k1:" + material + ",k1:" + material, `"k1" is given twice`},
+		"twice":        {"ids are unique", "k1:" + material + ",k1:" + material, `"k1" is listed twice`},
 		"nothing":      {"data is never stored in clear", "", "openssl rand -base64 32"},
 		"only commas":  {"data is never stored in clear", " , ,", "APP_DATABASE_SECRET_KEYS"},
 	}

@@ -169,7 +169,7 @@ func (s *Service) build(ctx context.Context, config Config, files ShootFiles, ga
 		}).Part(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
-		lifecycle.Part{Name: "engine", Run: engine.Run, AtOnce: true},
+		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
 	)
 
 	return s.Serve(ctx, handler, background...)
