@@ -1,4 +1,4 @@
-// Command provisioner makes, changes and removes runtimes through Gardener, asked by GraphQL.
+// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener.
 package main
 
 import (

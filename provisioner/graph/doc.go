@@ -1,7 +1,7 @@
-// Package graph is the GraphQL server of the Provisioner. It limits and parses requests, reads the caller from the headers, calls a
-// Service, and turns results and errors into answers that clients of this Provisioner and of Kyma Provisioner understand.
+// Package graph is the GraphQL server of the Provisioner. It limits and parses requests, reads the caller from the headers, calls
+// a Service, and turns results and errors into answers that clients of this Provisioner and of Kyma Provisioner understand.
 //
-// ../schema.graphql is the contract. gqlgen generates the execution into package generated and the types of answers into package model;
-// gqlgen.yml binds the input types to package spec. The resolvers are written by hand. docs/contributor/add-a-mutation.md lists the steps
-// for a new mutation.
+// ../schema.graphql is the contract. gqlgen generates the execution into package generated and the types of answers into package
+// model; gqlgen.yml binds the input types to package spec. The resolvers are written by hand. docs/contributor/add-a-mutation.md
+// lists the steps for a new mutation.
 package graph

@@ -36,8 +36,8 @@ const (
 	maxMessage = 300
 )
 
-// explained gives every error of the Service a kind; one without a kind is internal. So errors that reach the presenter without a kind
-// come from gqlgen and concern the request.
+// explained gives every error of the Service a kind; one without a kind is internal. So errors that reach the presenter without a
+// kind come from gqlgen and concern the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {

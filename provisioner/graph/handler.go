@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
 )
 
-// The limits of a request. The schema allows queries of depth six; the introspection of the playground has depth 13 and selects about
-// 200 fields.
+// The limits of a request. The schema allows queries of depth six; the introspection of the playground has depth 13 and selects
+// about 200 fields.
 const (
 	maxBody   = 1 << 20
 	maxTokens = 10_000
@@ -35,15 +35,15 @@ type Options struct {
 	Recorder Recorder
 	// Endpoint is the path of the API.
 	Endpoint string
-	// PlaygroundEndpoint is the path under which a browser reaches the API from the playground at /. It differs from Endpoint behind a
-	// proxy that rewrites paths.
+	// PlaygroundEndpoint is the path under which a browser reaches the API from the playground at /. It differs from Endpoint
+	// behind a proxy that rewrites paths.
 	PlaygroundEndpoint string
 }
 
 // NewHandler returns a handler that answers GraphQL requests at the endpoint and serves a playground at the root.
 //
-// Failed operations are answered with HTTP status 200, as clients expect; invalid GraphQL requests with 400, 413 or 422. A request for
-// changes may take half a minute: write timeouts of the server must be longer.
+// Failed operations are answered with HTTP status 200, as clients expect; invalid GraphQL requests with 400, 413 or 422. A
+// request for changes may take half a minute: write timeouts of the server must be longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), bounded(newServer(options), errorPresenter(options.Log)))

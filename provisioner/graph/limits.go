@@ -8,8 +8,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits refuses requests that select too much. It visits each fragment once. The complexity limit of gqlgen visits a fragment at each
-// spread: a chain of fragments that spread the next one twice takes exponential time.
+// limits refuses requests that select too much. It visits each fragment once. The complexity limit of gqlgen visits a fragment at
+// each spread: a chain of fragments that spread the next one twice takes exponential time.
 type limits struct {
 	// fields is the maximum number of selected fields. Fields of fragments count at each spread.
 	fields int

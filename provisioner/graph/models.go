@@ -74,8 +74,8 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 // cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
 type cluster struct{}
 
-// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig, which is a union. Where the schema requires a value that the
-// order left out, it is empty.
+// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig, which is a union. Where the schema requires a value that
+// the order omitted, it is empty.
 func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (model.ProviderSpecificConfig, error) {
 	provider := config.ProviderSpecificConfig
 

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Service is the Provisioner behind the API: orders.Service, or a simulated one in tests and benchmarks. Its errors are of package
-// failure; the API treats any other error as internal and hides its text.
+// Service is the Provisioner behind the API: orders.Service, or a simulated one in tests and benchmarks. Its errors are of
+// package failure; the API treats any other error as internal and hides its text.
 //
 // RuntimeStatus may return an error and a status: with an Operation the status is answered next to the error.
 type Service interface {

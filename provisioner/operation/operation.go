@@ -1,5 +1,5 @@
-// Package operation defines what the processes of the Provisioner share: the kinds of operations, the data that steps work on, and the
-// status that clients see.
+// Package operation defines what the processes of the Provisioner share: the kinds of operations, the data that steps work on,
+// and the status that clients see.
 package operation
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations. They are stored, and named as in the API. Clients of Kyma Provisioner do not know two of them: the API shows
-// WakeUp as UpgradeShoot and RollBack as Upgrade; see PublicKind.
+// The kinds of operations. They are stored, and named as in the API. Clients of Kyma Provisioner do not know two of them: the API
+// shows WakeUp as UpgradeShoot and RollBack as Upgrade; see PublicKind.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -46,7 +46,8 @@ func PublicKind(kind string) string {
 
 // Data is stored with the operation as JSON. A field may be added; an operation that an older replica accepted lacks it.
 type Data struct {
-	// Runtime is the runtime as the operation will leave it. A step at the end of the process copies it to the row of the runtime.
+	// Runtime is the runtime as the operation will leave it. A step at the end of the process copies it to the row of the
+	// runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep reports whether the cluster is hibernated after the operation: its API server does not answer.
 	Asleep bool `json:"asleep,omitempty"`

@@ -21,9 +21,10 @@ type Recorder interface {
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
-// audited adds to a new operation who orders it, what it changes, and its trace. A creation has no fields before it, a removal none after
-// it.
-func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime) (process.New, error) {
+// audited adds to a new operation who orders it, what it changes, and its trace. A creation has no fields before it, a removal
+// none after it.
+func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
+) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
 
 	wanted, err := auditFields(runtime)
@@ -82,8 +83,8 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. Names are personal data and sealed with the runtime; the audit log is in
-// clear. docs/operator/audit.md shows how to look for a person.
+// fingerprints returns a short hash of each administrator. Names are personal data and sealed with the runtime; the audit log is
+// in clear. docs/operator/audit.md shows how to look for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string
 

@@ -16,8 +16,8 @@ import (
 // edit changes the data of a new operation, which holds the runtime as it is, into what the operation will do.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
-// change accepts an operation on an existing runtime. It returns failure.Conflict if the runtime has no cluster or another operation is
-// in progress.
+// change accepts an operation on an existing runtime. It returns failure.Conflict if the runtime has no cluster or another
+// operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock first: then the row holds what the last operation recorded.

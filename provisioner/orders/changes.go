@@ -18,8 +18,8 @@ import (
 const (
 	// feedPause is the interval at which a waiting request reads the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far before the newest change a feed reads again. A change carries the time at which its write started, and a
-	// write may wait ten seconds for the database (see packages process and storage).
+	// feedOverlap is how far before the newest change a feed reads again. A change carries the time at which its write started,
+	// and a write may wait ten seconds for the database (see packages process and storage).
 	feedOverlap = 12 * time.Second
 	// feedPage is the maximum number of changes of one answer.
 	feedPage = 500
@@ -31,16 +31,16 @@ type Change struct {
 	State               process.State
 }
 
-// cursor is a position in the feed: the time of the newest change that was sent, and marks of those sent within the overlap before it.
-// Clients hold it, so any replica can continue from it.
+// cursor is a position in the feed: the time of the newest change that was sent, and marks of those sent within the overlap
+// before it. Clients hold it, so any replica can continue from it.
 type cursor struct {
 	At   time.Time
 	Sent []uint32
 }
 
-// Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It waits for the first change; after
-// the wait, or when the replica shuts down, it returns none. Without a cursor it returns the current one at once. It returns
-// failure.Invalid for an unknown cursor.
+// Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It waits for the first
+// change; after the wait, or when the replica shuts down, it returns none. Without a cursor it returns the current one at once.
+// It returns failure.Invalid for an unknown cursor.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
 		return cursor{At: s.Clock.Now()}.String(), nil, nil

@@ -12,31 +12,24 @@ import (
 
 // Hibernate accepts the hibernation of a cluster. It returns failure.Conflict if Gardener could not wake the cluster again.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
-	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindHibernate))
-	if err != nil {
-		return operation.Status{}, err
-	}
+	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
+		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+		if err != nil {
+			return operation.Status{}, err
+		}
 
-	if known != nil {
-		return *known, nil
-	}
+		shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
+		if err != nil && !failure.Is(err, failure.NotFound) { // the operations of the runtime explain why
+			return operation.Status{}, err
+		}
 
-	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
-	if err != nil {
-		return operation.Status{}, err
-	}
+		if why := impediment(shoot); why != "" {
+			return operation.Status{}, failure.New(failure.Conflict, "the runtime %s cannot be hibernated now: %s", runtimeID, why).
+				WithReason(failure.ReasonConflict, failure.ComponentGardener)
+		}
 
-	shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
-	if err != nil && !failure.Is(err, failure.NotFound) { // the operations of the runtime explain why
-		return operation.Status{}, err
-	}
-
-	if why := impediment(shoot); why != "" {
-		return operation.Status{}, failure.New(failure.Conflict, "the runtime %s cannot be hibernated now: %s", runtimeID, why).
-			WithReason(failure.ReasonConflict, failure.ComponentGardener)
-	}
-
-	return s.change(ctx, caller, runtimeID, operation.KindHibernate, unchanged)
+		return s.change(ctx, caller, runtimeID, operation.KindHibernate, unchanged)
+	})
 }
 
 // WakeUp accepts the wake-up of a hibernated cluster.

@@ -25,8 +25,22 @@ func requestFor(runtimeID, kind string) request {
 	return request{runtimeID: runtimeID, does: func(other string) bool { return other == kind }}
 }
 
-// repeated returns the operation that an earlier request with the caller's key got, or nil for a new request. Requests that call other
-// systems start with it, so that a repeated request calls none. Those that only need the transaction leave it to remember.
+// once returns the operation that an earlier request with the caller's key got, or calls accept for a new request. Requests that
+// call other systems use it, so that a repeated request calls none. Those that only need the transaction leave it to remember.
+func (s *Service) once(ctx context.Context, caller Caller, request request, accept func() (operation.Status, error),
+) (operation.Status, error) {
+	known, err := s.repeated(ctx, caller, request)
+	if err != nil {
+		return operation.Status{}, err
+	}
+
+	if known != nil {
+		return *known, nil
+	}
+
+	return accept()
+}
+
 func (s *Service) repeated(ctx context.Context, caller Caller, request request) (*operation.Status, error) {
 	if caller.IdempotencyKey == "" {
 		return nil, nil
@@ -46,8 +60,10 @@ func (s *Service) repeated(ctx context.Context, caller Caller, request request) 
 	return status, unavailable(err)
 }
 
-// remember stores the caller's key for a new operation. If the key was used before, it returns the operation of that request instead.
-func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, request request, operationID string) (*operation.Status, error) {
+// remember stores the caller's key for a new operation. If the key was used before, it returns the operation of that request
+// instead.
+func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, request request, operationID string,
+) (*operation.Status, error) {
 	kept, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, s.Clock.Now())
 	if err != nil || kept == operationID {
 		return nil, err

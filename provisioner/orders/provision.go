@@ -23,15 +23,10 @@ import (
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
 	wanted := request{does: operation.Provisions}
 
-	known, err := s.repeated(ctx, caller, wanted)
-	if err != nil {
-		return operation.Status{}, err
-	}
+	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
+}
 
-	if known != nil {
-		return *known, nil
-	}
-
+func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Runtime, wanted request) (operation.Status, error) {
 	p, err := s.prepare(ctx, caller, order)
 	if err != nil {
 		return operation.Status{}, err
@@ -145,7 +140,8 @@ func (s *Service) register(ctx context.Context, p provision) (registration.Regis
 }
 
 // acceptProvisioning adds the operation that creates the runtime, and links the registration to it.
-func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data) (operation.Status, error) {
+func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data,
+) (operation.Status, error) {
 	if data.Registered && s.Registrar != nil {
 		if err := s.Registrar.Accept(ctx, tx, p.order, data.Runtime.ID, p.runtime.ProvisionedBy); err != nil {
 			return operation.Status{}, err
@@ -160,8 +156,8 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// provisionAgain handles an order whose cluster name is in use. The same order of the same tenant gets the operation that carries it
-// out, whatever its key. After a failure the order is carried out again on the same runtime, in its new form.
+// provisionAgain handles an order whose cluster name is in use. The same order of the same tenant gets the operation that carries
+// it out, whatever its key. After a failure the order is carried out again on the same runtime, in its new form.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

@@ -8,32 +8,25 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ReconnectAgent accepts a new connection of the runtime agent and returns the id of the operation. It refuses a hibernated runtime and
-// one without an agent, and every runtime if the Provisioner works without Director.
+// ReconnectAgent accepts a new connection of the runtime agent and returns the id of the operation. It refuses a hibernated
+// runtime and one without an agent, and every runtime if the Provisioner works without Director.
 func (s *Service) ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (string, error) {
-	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime))
-	if err != nil {
-		return "", err
-	}
+	status, err := s.once(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime), func() (operation.Status, error) {
+		if s.Agents == nil {
+			return operation.Status{}, agent.ErrOff()
+		}
 
-	if known != nil {
-		return known.ID, nil
-	}
+		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
+		if err != nil {
+			return operation.Status{}, err
+		}
 
-	if s.Agents == nil {
-		return "", agent.ErrOff()
-	}
+		if err := s.awake(ctx, runtime); err != nil {
+			return operation.Status{}, err
+		}
 
-	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
-	if err != nil {
-		return "", err
-	}
-
-	if err := s.awake(ctx, runtime); err != nil {
-		return "", err
-	}
-
-	status, err := s.change(ctx, caller, runtimeID, operation.KindReconnectRuntime, hasAgent)
+		return s.change(ctx, caller, runtimeID, operation.KindReconnectRuntime, hasAgent)
+	})
 
 	return status.ID, err
 }

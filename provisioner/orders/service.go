@@ -145,8 +145,8 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake refuses a runtime whose cluster is hibernated or is falling asleep. Only an operation could change that later, and the next
-// operation waits for it.
+// awake refuses a runtime whose cluster is hibernated or is falling asleep. Only an operation could change that later, and the
+// next operation waits for it.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 

@@ -13,65 +13,52 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeRuntime accepts another version, or another configuration, of Kyma. The operation also holds the present one, for a later
-// RollBackUpgrade. It returns failure.Invalid for Kyma that cannot be installed.
-func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade) (operation.Status, error) {
-	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindUpgrade))
-	if err != nil {
-		return operation.Status{}, err
-	}
+// UpgradeRuntime accepts another version, or another configuration, of Kyma. The operation also holds the present one, for a
+// later RollBackUpgrade. It returns failure.Invalid for Kyma that cannot be installed.
+func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
+) (operation.Status, error) {
+	return s.once(ctx, caller, requestFor(runtimeID, operation.KindUpgrade), func() (operation.Status, error) {
+		if err := validation.UpgradeRuntime(upgrade); err != nil {
+			return operation.Status{}, err
+		}
 
-	if known != nil {
-		return *known, nil
-	}
+		wanted := func(present spec.Kyma) spec.Kyma { return installation.Upgraded(present, *upgrade.KymaConfig) }
 
-	if err := validation.UpgradeRuntime(upgrade); err != nil {
-		return operation.Status{}, err
-	}
+		if err := s.installable(ctx, caller, runtimeID, wanted); err != nil {
+			return operation.Status{}, err
+		}
 
-	wanted := func(present spec.Kyma) spec.Kyma { return installation.Upgraded(present, *upgrade.KymaConfig) }
-
-	if err := s.installable(ctx, caller, runtimeID, wanted); err != nil {
-		return operation.Status{}, err
-	}
-
-	return s.change(ctx, caller, runtimeID, operation.KindUpgrade, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
-		return reinstall(data, wanted)
+		return s.change(ctx, caller, runtimeID, operation.KindUpgrade, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
+			return reinstall(data, wanted)
+		})
 	})
 }
 
-// RollBackUpgrade accepts the return to the Kyma that the last upgrade replaced. It returns failure.Conflict if the last change of Kyma
-// was no upgrade.
+// RollBackUpgrade accepts the return to the Kyma that the last upgrade replaced. It returns failure.Conflict if the last change
+// of Kyma was no upgrade.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
-	known, err := s.repeated(ctx, caller, requestFor(runtimeID, operation.KindRollBack))
-	if err != nil {
-		return operation.Status{}, err
-	}
+	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
+		former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
 
-	if known != nil {
-		return *known, nil
-	}
-
-	former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
-
-	switch {
-	case err == nil:
-		err = s.installable(ctx, caller, runtimeID, always(former))
-	case errors.Is(err, errNothingToRollBack):
-		err = nil // change returns it, unless the runtime cannot be changed at all
-	}
-
-	if err != nil {
-		return operation.Status{}, unavailable(err)
-	}
-
-	return s.change(ctx, caller, runtimeID, operation.KindRollBack, func(ctx context.Context, tx storage.Tx, data *operation.Data) error {
-		former, err := s.formerKyma(ctx, tx, runtimeID)
-		if err != nil {
-			return err
+		switch {
+		case err == nil:
+			err = s.installable(ctx, caller, runtimeID, always(former))
+		case errors.Is(err, errNothingToRollBack):
+			err = nil // change returns it, unless the runtime cannot be changed at all
 		}
 
-		return reinstall(data, always(former))
+		if err != nil {
+			return operation.Status{}, unavailable(err)
+		}
+
+		return s.change(ctx, caller, runtimeID, operation.KindRollBack, func(ctx context.Context, tx storage.Tx, data *operation.Data) error {
+			former, err := s.formerKyma(ctx, tx, runtimeID)
+			if err != nil {
+				return err
+			}
+
+			return reinstall(data, always(former))
+		})
 	})
 }
 
@@ -82,8 +69,8 @@ func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It asks other systems, so it is called before
-// the transaction.
+// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It asks other systems, so it is called
+// before the transaction.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeShoot accepts the upgrade of a cluster. The operation holds the upgraded order; the row of the runtime holds the present one
-// until the operation has succeeded.
-func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error) {
+// UpgradeShoot accepts the upgrade of a cluster. The operation holds the upgraded order; the row of the runtime holds the present
+// one until the operation has succeeded.
+func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade,
+) (operation.Status, error) {
 	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
 		order, err := data.Order()
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 
 // changeShoot returns the step that changes the Shoot. Asleep sets whether the cluster is hibernated; nil leaves that as it is.
 //
-// The step reads the Shoot before it confirms the lease, and writes it only if it has not changed since: a late write of a frozen replica
-// cannot undo a later change.
+// The step reads the Shoot before it confirms the lease, and writes it only if it has not changed since: a late write of a frozen
+// replica cannot undo a later change.
 func (o Options) changeShoot(asleep *bool) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, log logrus.FieldLogger) (operation.Operation, time.Duration, error) {
 		runtime := op.Data.Runtime

@@ -10,7 +10,8 @@ import (
 )
 
 // cleanUp deletes the services that the cluster got from outside. Without the cluster nobody would deprovision them.
-func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)
 	if err != nil || !reachable {
 		return op, 0, err

@@ -37,8 +37,8 @@ func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, e
 	}
 }
 
-// retryCleanup runs the step again until the limit has passed since its first run. Then the step is recorded as not completed and the
-// removal continues: remaining objects are deleted with the cluster.
+// retryCleanup runs the step again until the limit has passed since its first run. Then the step is recorded as not completed and
+// the removal continues: remaining objects are deleted with the cluster.
 func (o Options) retryCleanup(ctx context.Context, op operation.Operation, why string, err error, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	switch {

@@ -10,7 +10,8 @@ import (
 )
 
 // deleteShoot requests the deletion of the cluster.
-func (o Options) deleteShoot(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+func (o Options) deleteShoot(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// installation returns the stages that install Kyma, or replace the installed one. Start limits how long the cluster may refuse the
-// first piece of work, limit the whole.
+// installation returns the stages that install Kyma, or replace the installed one. Start limits how long the cluster may refuse
+// the first piece of work, limit the whole.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
 		within(start, one(name, "Start_Installation", o.startInstallation)),

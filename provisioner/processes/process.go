@@ -1,8 +1,10 @@
-// Package processes defines what the Provisioner does with runtimes: a process for each kind of operation, and a file for each step.
+// Package processes defines what the Provisioner does with runtimes: a process for each kind of operation, and a file for each
+// step.
 //
-// All returns the processes. A step is a method of Options with the signature of process.RunFunc; a process lists its stages, and the
-// names of stages and steps are stored with operations and must not change. A new step gets a file, and a stage in the process that
-// needs it. A step that polls and every step of a removal has a stage of its own, so that the others are not repeated with it.
+// All returns the processes. A step is a method of Options with the signature of process.RunFunc; a process lists its stages, and
+// the names of stages and steps are stored with operations and must not change. A new step gets a file, and a stage in the
+// process that needs it. A step that polls and every step of a removal has a stage of its own, so that the others are not
+// repeated with it.
 package processes
 
 import (
@@ -38,8 +40,8 @@ type Clusters interface {
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
 	// SetAdministrators grants all rights in the cluster to the users, and revokes them from users that an earlier call named.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the services that the cluster got from brokers whose address has the prefix, each after its bindings. It
-	// describes the remaining ones, and returns "" once all are gone.
+	// RemoveServices deletes the services that the cluster got from brokers whose address has the prefix, each after its
+	// bindings. It describes the remaining ones, and returns "" once all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error
@@ -72,14 +74,15 @@ type Options struct {
 	Limit    time.Duration
 	Timeouts Timeouts
 
-	// Stages of other packages: Named run once a cluster has its domain, Connected after the installation of Kyma, Gone after a cluster
-	// is gone.
+	// Stages of other packages: Named run once a cluster has its domain, Connected after the installation of Kyma, Gone after a
+	// cluster is gone.
 	Named, Connected, Gone []stage
 	// Reconnect connects the agent of a runtime again.
 	Reconnect agent.Options
 }
 
-// Timeouts limit single waits. An operation fails when it exceeds one, except Cleanup: remaining services are deleted with the cluster.
+// Timeouts limit single waits. An operation fails when it exceeds one, except Cleanup: remaining services are deleted with the
+// cluster.
 type Timeouts struct {
 	// Domain, Creation, Upgrade, Hibernation and Deletion limit the work of Gardener; Refresh the time until it starts a change.
 	Domain, Creation, Refresh, Upgrade, Hibernation, Deletion time.Duration

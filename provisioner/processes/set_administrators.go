@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// administrators is the stage that grants the administrators their rights. It is skipped while the cluster is hibernated: its wake-up
-// has the stage too.
+// administrators is the stage that grants the administrators their rights. It is skipped while the cluster is hibernated: its
+// wake-up has the stage too.
 func (o Options) administrators() stage {
 	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
 	stage.Steps[0].When = func(op operation.Operation) bool { return !op.Data.Asleep }

@@ -10,7 +10,8 @@ import (
 )
 
 // tidy deletes objects that the Shoot referred to before the change and no longer does.
-func (o Options) tidy(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+func (o Options) tidy(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
 	present, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
 	if err != nil {
 		return op, 0, err

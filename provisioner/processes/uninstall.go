@@ -11,7 +11,8 @@ import (
 )
 
 // uninstall removes Kyma, which releases what it holds outside the cluster.
-func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
+func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)
 	if err != nil || !reachable {
 		return op, 0, err

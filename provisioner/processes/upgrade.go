@@ -66,7 +66,8 @@ func (o Options) upgradeKyma(kind string) definition {
 	}
 }
 
-// change returns the stages that write a Shoot and wait for Gardener. If they fail, an operation is retried from the first of them.
+// change returns the stages that write a Shoot and wait for Gardener. If they fail, an operation is retried from the first of
+// them.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waitForRefresh waits until Gardener works on the newest generation of the Shoot. Until then its status is that of an earlier one.
+// waitForRefresh waits until Gardener works on the newest generation of the Shoot. Until then its status is that of an earlier
+// one.
 func (o Options) waitForRefresh(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
@@ -31,9 +32,10 @@ func (o Options) waitForRefresh(ctx context.Context, op operation.Operation, _ l
 	}
 }
 
-// waitForShoot returns a step that waits until Gardener has reconciled the newest generation of the Shoot or given up. After that it
-// waits until lacks, unless it is nil, returns "".
-func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev1beta1.Shoot) string) process.RunFunc[operation.Data] {
+// waitForShoot returns a step that waits until Gardener has reconciled the newest generation of the Shoot or given up. After that
+// it waits until lacks, unless it is nil, returns "".
+func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev1beta1.Shoot) string,
+) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
 		shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
 		if err != nil {
@@ -63,9 +65,10 @@ func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev
 	}
 }
 
-// await runs the step again until the limit has passed, and reports the progress of Gardener meanwhile. An operation that has waited too
-// long fails with the error codes of Gardener, if it has any.
-func (o Options) await(op operation.Operation, progress gardener.Progress, limit time.Duration) (operation.Operation, time.Duration, error) {
+// await runs the step again until the limit has passed, and reports the progress of Gardener meanwhile. An operation that has
+// waited too long fails with the error codes of Gardener, if it has any.
+func (o Options) await(op operation.Operation, progress gardener.Progress, limit time.Duration,
+) (operation.Operation, time.Duration, error) {
 	op, wait, err := process.Await(op, progress.Message, o.Poll, limit)
 	if err != nil && progress.Codes != "" {
 		return op, wait, failure.Of(err).WithReason(progress.Codes, failure.ComponentGardener)

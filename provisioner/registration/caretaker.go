@@ -27,8 +27,8 @@ const (
 	failureBatch = 100
 )
 
-// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. It works from rows, so any replica
-// can continue the work of another.
+// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. It works from rows, so any
+// replica can continue the work of another.
 type Caretaker struct {
 	Director Director
 	Rows     Rows

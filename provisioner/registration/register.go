@@ -109,8 +109,9 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier returns the id that an earlier attempt of the order got, or "". Concurrent attempts may have registered several: all use the
-// lowest, and the Caretaker removes the others. It also removes registrations of deleted runtimes, whose ids cannot be used again.
+// earlier returns the id that an earlier attempt of the order got, or "". Concurrent attempts may have registered several: all
+// use the lowest, and the Caretaker removes the others. It also removes registrations of deleted runtimes, whose ids cannot be
+// used again.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -138,8 +139,8 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 	return "", nil
 }
 
-// Accept records in the transaction that the order was accepted as this runtime and operation. An earlier order may have registered the
-// runtime.
+// Accept records in the transaction that the order was accepted as this runtime and operation. An earlier order may have
+// registered the runtime.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
@@ -166,7 +167,8 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	}
 }
 
-// label returns the label of all attempts of an order. It is a hash because the filters of Director do not accept all characters of keys.
+// label returns the label of all attempts of an order. It is a hash because the filters of Director do not accept all characters
+// of keys.
 func (r *Registrar) label(order Order) string {
 	kind, what := "name", order.ShootName
 	if order.Key != "" {

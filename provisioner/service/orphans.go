@@ -21,8 +21,8 @@ const (
 	orphanBatch = 500
 )
 
-// orphanRemover removes Shoots whose runtime is recorded as deleted. They exist only if an order took effect late: the request of a frozen
-// replica, or a commit of the API server whose answer was lost.
+// orphanRemover removes Shoots whose runtime is recorded as deleted. They exist only if an order took effect late: the request of
+// a frozen replica, or a commit of the API server whose answer was lost.
 type orphanRemover struct {
 	runtimes *runtimes.Store
 	shoots   *gardener.Client

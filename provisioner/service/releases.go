@@ -28,8 +28,8 @@ type releases struct {
 	system    *upstream.System
 }
 
-// open opens the releases. It checks those in a folder; a repository is read when a release is ordered, so that the Provisioner starts while
-// the repository is unavailable. Without either, Kyma can only be uninstalled.
+// open opens the releases. It checks those in a folder; a repository is read when a release is ordered, so that the Provisioner
+// starts while the repository is unavailable. Without either, Kyma can only be uninstalled.
 func (k Kyma) open(ctx context.Context) (releases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":

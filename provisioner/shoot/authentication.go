@@ -24,7 +24,8 @@ const (
 	hashLength = 10
 )
 
-// authenticationConfiguration is the file that kube-apiserver reads. The package of kube-apiserver that defines it has many dependencies.
+// authenticationConfiguration is the file that kube-apiserver reads. The package of kube-apiserver that defines it has many
+// dependencies.
 type authenticationConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -51,8 +52,9 @@ type prefixedClaim struct {
 	Prefix string `json:"prefix"`
 }
 
-// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. A hash of the content is part of
-// the name: so a new content changes the Shoot, Gardener reconciles at once, and earlier generations keep the content they refer to.
+// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. A hash of the content
+// is part of the name: so a new content changes the Shoot, Gardener reconciles at once, and earlier generations keep the content
+// they refer to.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
@@ -86,12 +88,14 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 	}, nil
 }
 
-// HasIdentityProvider reports whether the order has one. Clients read a missing one as an object with empty texts, and may send that back.
+// HasIdentityProvider reports whether the order has one. Clients read a missing one as an object with empty texts, and may send
+// that back.
 func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix follows the flags of kube-apiserver: without a prefix in the order it is the issuer, except for e-mail addresses.
+// usernamePrefix follows the flags of kube-apiserver: without a prefix in the order it is the issuer, except for e-mail
+// addresses.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

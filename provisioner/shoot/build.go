@@ -24,8 +24,8 @@ type Objects struct {
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects of the runtime, or failure.Invalid if its order has no part for its provider. Fields that the order omits
-// stay unset: Gardener decides. Apply the objects as their Manifests.
+// Build returns the objects of the runtime, or failure.Invalid if its order has no part for its provider. Fields that the order
+// omits stay unset: Gardener decides. Apply the objects as their Manifests.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -168,7 +168,8 @@ type Options struct {
 	AutoUpdateKubernetes   bool
 	AutoUpdateMachineImage bool
 	RequireIMDSv2          bool
-	// MaintenanceWindows are the windows in which Gardener may update Shoots for production, by region. Without one Gardener chooses.
+	// MaintenanceWindows are the windows in which Gardener may update Shoots for production, by region. Without one Gardener
+	// chooses.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
 	// Extensions are the types of the extensions of every Shoot. They must be registered in the Gardener installation.
 	Extensions []string
@@ -217,8 +218,8 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	return meta
 }
 
-// Manifest returns the object for server-side apply, with only the fields that are set: applying a field takes its ownership, and a typed
-// Shoot would include an empty status.
+// Manifest returns the object for server-side apply, with only the fields that are set: applying a field takes its ownership, and
+// a typed Shoot would include an empty status.
 func Manifest(object client.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

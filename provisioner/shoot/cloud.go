@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// cloud is the part of a Shoot that differs between providers. A new provider needs a function that returns its cloud, called by cloudOf.
+// cloud is the part of a Shoot that differs between providers. A new provider needs a function that returns its cloud, called by
+// cloudOf.
 type cloud struct {
 	// profile is the name of the cloud profile in Gardener.
 	profile string

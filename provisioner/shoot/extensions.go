@@ -39,8 +39,8 @@ type enabled struct {
 	Enabled bool `json:"enabled"`
 }
 
-// extensionsOf returns the extensions sorted by type, so that the order in the configuration does not matter, and the one for audit logs
-// after them.
+// extensionsOf returns the extensions sorted by type, so that the order in the configuration does not matter, and the one for
+// audit logs after them.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
@@ -110,8 +110,8 @@ type auditLogConfig struct {
 	SecretReferenceName string `json:"secretReferenceName"`
 }
 
-// of returns the target for a cluster, or nil. It assumes that the Seed has the provider of the Shoot, which is true unless a cloud
-// profile allows others.
+// of returns the target for a cluster, or nil. It assumes that the Seed has the provider of the Shoot, which is true unless a
+// cloud profile allows others.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {

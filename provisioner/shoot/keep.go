@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Keep copies from the present Shoot what a change does not decide: versions that Gardener has raised, whether the cluster is hibernated,
-// the Seed that it has moved to, and what others have added to lists and configurations that are written as a whole. Gardener rejects lower
-// versions. Server-side apply keeps fields that the Provisioner never writes.
+// Keep copies from the present Shoot what a change does not decide: versions that Gardener has raised, whether the cluster is
+// hibernated, the Seed that it has moved to, and what others have added to lists and configurations that are written as a whole.
+// Gardener rejects lower versions. Server-side apply keeps fields that the Provisioner never writes.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
@@ -47,8 +47,8 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions keeps the extensions of the Shoot, except for what the order and the configuration decide: whether the networking filter
-// is enabled, and the target of audit logs. A Shoot keeps an extension that new Shoots no longer get.
+// keepExtensions keeps the extensions of the Shoot, except for what the order and the configuration decide: whether the
+// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that new Shoots no longer get.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -111,8 +111,8 @@ func Older(version, other string) bool {
 // gatewayField is the only part of a provider configuration that an order removes by omitting it.
 const gatewayField = "natGateway"
 
-// keepConfig merges the configuration of a provider into the present one, which others may have extended. For the API server it is one
-// value without owners of its fields.
+// keepConfig merges the configuration of a provider into the present one, which others may have extended. For the API server it
+// is one value without owners of its fields.
 func keepConfig(wanted, had *runtime.RawExtension) {
 	if wanted == nil || had == nil {
 		return

@@ -74,7 +74,8 @@ type ClusterUpgrade struct {
 	AdditionalWorkers []*WorkerPool
 }
 
-// WorkerPool is a group of equal machines. Its image, if nil, is that of the first pool; its zones, if empty, are all of the cluster.
+// WorkerPool is a group of equal machines. Its image, if nil, is that of the first pool; its zones, if empty, are all of the
+// cluster.
 type WorkerPool struct {
 	Name                string   `json:"name"`
 	MachineType         string   `json:"machineType"`

@@ -13,8 +13,8 @@ type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes or AzureZones have a range each; without both, the
-// machines are in no particular zone.
+// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes or AzureZones have a range each; without both,
+// the machines are in no particular zone.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`

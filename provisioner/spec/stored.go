@@ -8,12 +8,12 @@ import (
 // version is the version of the stored form that Encode writes.
 const version = 1
 
-// stored is an order in the database. Version 1 is written without its number, as it was before versions existed: the same order is the
-// same text in old and new rows, and comparing texts finds an order that is sent again.
+// stored is an order in the database. Version 1 is written without its number, as it was before versions existed: the same order
+// is the same text in old and new rows, and comparing texts finds an order that is sent again.
 type stored struct {
-	Version int `json:"version,omitempty"`
-
 	Runtime
+
+	Version int `json:"version,omitempty"`
 }
 
 // Encode returns the order in the form in which it is stored.

@@ -100,7 +100,8 @@ func (p *problems) domain(config *spec.DNS) {
 	}
 }
 
-// signingAlgorithms returns the algorithms that API servers accept. Naming some of them restricts nothing: an API server accepts all.
+// signingAlgorithms returns the algorithms that API servers accept. Naming some of them restricts nothing: an API server accepts
+// all.
 func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }

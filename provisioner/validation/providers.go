@@ -22,8 +22,8 @@ const (
 	maxIdleTimeout = 120
 )
 
-// provider validates the provider, its part of the order, and the networks, which depend on the provider. It returns the names of the
-// zones.
+// provider validates the provider, its part of the order, and the networks, which depend on the provider. It returns the names of
+// the zones.
 func (p *problems) provider(config *spec.Cluster) []string {
 	workers := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)

@@ -2,7 +2,8 @@ package validation
 
 import "net/netip"
 
-// addresses is an address range and its field. If the field holds no valid range, prefix is the zero value and comparisons ignore it.
+// addresses is an address range and its field. If the field holds no valid range, prefix is the zero value and comparisons ignore
+// it.
 type addresses struct {
 	field  string
 	prefix netip.Prefix

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// UpgradeShoot returns the configuration of the cluster after the upgrade: fields of the upgrade that are set replace the present ones.
-// It returns one failure.Invalid that lists the fields that are invalid or cannot be changed. It validates only what the upgrade changes:
-// a cluster that was ordered under other rules can still be upgraded. It does not modify present.
+// UpgradeShoot returns the configuration of the cluster after the upgrade: fields of the upgrade that are set replace the present
+// ones. It returns one failure.Invalid that lists the fields that are invalid or cannot be changed. It validates only what the
+// upgrade changes: a cluster that was ordered under other rules can still be upgraded. It does not modify present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -139,7 +139,8 @@ func (p *problems) noDowngrade(present, wanted string) {
 	}
 }
 
-// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones: they exist already.
+// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones: they exist
+// already.
 func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {

@@ -1,5 +1,5 @@
-// Package playground serves a page on which people try the Provisioner's API. All of it comes from the binary, so that it works where
-// nothing else can be reached; the pages that GraphQL servers commonly show load their scripts from elsewhere.
+// Package playground serves a page for trying the GraphQL API. It is part of the binary and works without internet access; common
+// GraphQL playgrounds load their scripts from a CDN.
 package playground
 
 import (
@@ -12,8 +12,7 @@ import (
 //go:embed page.html playground.js playground.css
 var assets embed.FS
 
-// Register has the mux serve the page at / and its parts beside it. The endpoint is where the browser finds the API: a path, or a
-// whole address.
+// Register adds the page at / and its files to the mux. The endpoint is the path or the URL under which browsers reach the API.
 func Register(mux *http.ServeMux, endpoint string) {
 	page := template.Must(template.ParseFS(assets, "page.html"))
 	parts := http.FileServerFS(assets)
@@ -37,7 +36,7 @@ func Register(mux *http.ServeMux, endpoint string) {
 	})
 }
 
-// origin is whom the page may call.
+// origin returns the origin that the page may call.
 func origin(endpoint string) string {
 	address, err := url.Parse(endpoint)
 	if err != nil || address.Host == "" {
