@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -28,17 +27,4 @@ func (s *Store) SaveFeedCursor(ctx context.Context, cursor string) error {
 	}
 
 	return nil
-}
-
-// CatalogSince returns since when the catalog with the entity tag is offered: since now, unless a replica has offered it before.
-func (s *Store) CatalogSince(ctx context.Context, etag string, now time.Time) (time.Time, error) {
-	since, err := storage.Get[storage.Time](ctx, s.db.Writer(), `INSERT INTO catalog_offered (id, etag, since) VALUES (1, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET etag = excluded.etag,
-			since = CASE WHEN catalog_offered.etag = excluded.etag THEN catalog_offered.since ELSE excluded.since END
-		RETURNING since`, etag, storage.At(now))
-	if err != nil {
-		return time.Time{}, fmt.Errorf("recording since when the catalog is offered: %w", err)
-	}
-
-	return since.Time, nil
 }
