@@ -31,11 +31,14 @@ type history struct {
 	// since is the version before the first change.
 	since   uint64
 	changes []change
-	// extended is closed with the next change.
-	extended chan struct{}
+	// waiting has the channels of the watches that wait for the next change, which closes them. Each watch makes its own, so that one in a
+	// synctest bubble blocks durably, also where the store was made outside.
+	waiting map[chan struct{}]bool
 }
 
-func newHistory(since uint64) history { return history{since: since, extended: make(chan struct{})} }
+func newHistory(since uint64) history {
+	return history{since: since, waiting: map[chan struct{}]bool{}}
+}
 
 // publish makes a change the last one. The caller holds mu.
 func (s *Store) publish(change change) {
@@ -46,19 +49,31 @@ func (s *Store) publish(change change) {
 		h.changes = slices.Clone(h.changes[historyLength:])
 	}
 	h.changes = append(h.changes, change)
-	close(h.extended)
-	h.extended = make(chan struct{})
+	for extended := range h.waiting {
+		close(extended)
+	}
+	clear(h.waiting)
 }
 
-// after returns the changes after a version and a channel that is closed with the next one. It fails with 410 Gone if the history does
-// not reach back to the version, or if the version is none of this store.
-func (s *Store) after(version uint64) ([]change, <-chan struct{}, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+// after returns the changes after a version. It fails with 410 Gone if the history does not reach back to the version, or if the version is
+// none of this store. Without a change it registers the channel, which the next change closes.
+func (s *Store) after(version uint64, extended chan struct{}) ([]change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if version < s.history.since || version > s.version {
-		return nil, nil, apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %d are not known any more", version))
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %d are not known any more", version))
 	}
-	return s.history.changes[version-s.history.since:], s.history.extended, nil
+	if version == s.version && extended != nil {
+		s.history.waiting[extended] = true
+	}
+	return s.history.changes[version-s.history.since:], nil
+}
+
+// forget removes the channel of a watch that waits no more.
+func (s *Store) forget(extended chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.history.waiting, extended)
 }
 
 // Watch implements testing.ObjectTracker. As on an API server, a watch starts after the resource version of the options or, without one,
@@ -78,7 +93,7 @@ func (s *Store) Watch(resource schema.GroupVersionResource, namespace string, op
 	} else if w.seen, err = strconv.ParseUint(wanted.ResourceVersion, 10, 64); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q", wanted.ResourceVersion))
 	} else {
-		_, _, err = s.after(w.seen)
+		_, err = s.after(w.seen, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +164,8 @@ func (w watcher) run(events []watch.Event) {
 				return
 			}
 		}
-		changes, extended, err := w.store.after(w.seen)
+		extended := make(chan struct{})
+		changes, err := w.store.after(w.seen, extended)
 		if err != nil {
 			w.fail(err)
 			return
@@ -167,6 +183,7 @@ func (w watcher) run(events []watch.Event) {
 		select {
 		case <-extended:
 		case <-w.StopChan():
+			w.store.forget(extended)
 			return
 		}
 	}
