@@ -53,7 +53,7 @@ func TestLastProvisioning(t *testing.T) {
 			[]past{made, suspended, {environment.KindResume, process.Canceled, environment.Data{Provisioning: "s"}}},
 			environment.Data{Provisioning: "s"},
 		},
-		"former life": {
+		"earlier life": {
 			"the id was used before", "",
 			[]past{made, {environment.KindDeprovision, process.Succeeded, environment.Data{}}, {environment.KindProvision, process.Canceled, environment.Data{Provisioning: "q"}}},
 			environment.Data{Provisioning: "q"},

@@ -42,8 +42,9 @@ type dataV1 struct {
 
 // storedData is the stored form.
 type storedData struct {
-	Version int `json:"version,omitempty"`
 	dataV1
+
+	Version int `json:"version,omitempty"`
 }
 
 // MarshalJSON returns the stored form.
