@@ -101,8 +101,8 @@ func TestOperationsOnBindings(t *testing.T) {
 			b.Errorf("the retry is %+v", next)
 		}
 
-		if told := b.audit("?instance_id=one"); len(told) != 1 || told[0].InstanceID != "one" || told[0].BindingID != "failed" {
-			b.Errorf("the trail tells of the instance: %+v", told)
+		if answer := b.audit("?instance_id=one"); len(answer) != 1 || answer[0].InstanceID != "one" || answer[0].BindingID != "failed" {
+			b.Errorf("entries of the instance: %+v", answer)
 		}
 
 		b.want("it is retried already", b.intervene("retry", failed.OperationID, because), http.StatusConflict)

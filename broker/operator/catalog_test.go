@@ -20,7 +20,7 @@ func TestCatalog(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) { offer = options.Catalog })
 	want := operatorapi.Catalog{ETag: offer.Published().ETag, Plans: []string{"aws", "trial"}}
 
-	told := func(reason string) operatorapi.Catalog {
+	answer := func(reason string) operatorapi.Catalog {
 		t.Helper()
 
 		var got operatorapi.Catalog
@@ -31,14 +31,14 @@ func TestCatalog(t *testing.T) {
 		return got
 	}
 
-	if diff := cmp.Diff(want, told("what is offered is no secret to viewers")); diff != "" {
+	if diff := cmp.Diff(want, answer("what is offered is no secret to viewers")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
 	logger, _ := logtest.NewNullLogger()
 	catalog.Watcher{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Reload()
 
-	got := told("files that are wrong change nothing")
+	got := answer("files that are wrong change nothing")
 	if got.Problem.Message == "" || got.Problem.Since.IsZero() {
 		t.Errorf("the problem with the files is %+v", got.Problem)
 	}

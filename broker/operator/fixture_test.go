@@ -34,7 +34,7 @@ import (
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 
-// fakeKubeconfigs makes kubeconfigs as it is told.
+// fakeKubeconfigs is a Kubeconfigs with a configurable result.
 type fakeKubeconfigs struct {
 	calls int
 	make  func(instance environment.Instance) (secret.String, error)
@@ -62,7 +62,7 @@ type bench struct {
 	woken       int
 }
 
-// fakeExpirer answers as it is told.
+// fakeExpirer is an Expirer with a configurable result.
 type fakeExpirer struct {
 	operation string
 	err       error

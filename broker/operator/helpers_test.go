@@ -118,8 +118,8 @@ func (b *bench) everything() map[string][]string {
 	return rows
 }
 
-// story is the timeline of an operation.
-func (b *bench) story(id string) []string {
+// timeline returns the timeline of an operation.
+func (b *bench) timeline(id string) []string {
 	b.Helper()
 
 	timeline, err := b.operations.Timeline(b.Context(), id)
@@ -127,19 +127,19 @@ func (b *bench) story(id string) []string {
 		b.Fatal(err)
 	}
 
-	var story []string
+	var lines []string
 	for _, entry := range timeline {
-		story = append(story, string(entry.Outcome)+": "+entry.Message)
+		lines = append(lines, string(entry.Outcome)+": "+entry.Message)
 	}
 
-	return story
+	return lines
 }
 
-// wantStory compares the timeline of an operation.
-func (b *bench) wantStory(reason, id string, want ...string) {
+// wantTimeline compares the timeline of an operation.
+func (b *bench) wantTimeline(reason, id string, want ...string) {
 	b.Helper()
 
-	if diff := cmp.Diff(want, b.story(id)); diff != "" {
+	if diff := cmp.Diff(want, b.timeline(id)); diff != "" {
 		b.Errorf("\n%s\ntimeline: -want +got\n%s", reason, diff)
 	}
 }

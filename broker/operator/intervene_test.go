@@ -30,16 +30,16 @@ func TestCancel(t *testing.T) {
 		for name, c := range cases {
 			id := b.instance(name, c.state)
 
-			told := b.answered(c.reason, b.intervene("cancel", id, because))
-			if told.ID != id || told.State != operatorapi.OperationState(c.wantState) || b.woken == 0 {
-				b.Errorf("\n%s\ntold of %s, which is %s; the engine was woken %d times", c.reason, told.ID, told.State, b.woken)
+			answer := b.answered(c.reason, b.intervene("cancel", id, because))
+			if answer.ID != id || answer.State != operatorapi.OperationState(c.wantState) || b.woken == 0 {
+				b.Errorf("\n%s\nthe answer is %s, which is %s; the engine was woken %d times", c.reason, answer.ID, answer.State, b.woken)
 			}
 
 			if got := b.intervene("cancel", id, because); got.Status != c.wantAgain {
 				b.Errorf("\n%s\nthe second time: want %d, got %d %s", c.reason, c.wantAgain, got.Status, got.Raw)
 			}
 
-			b.wantStory(c.reason, id, "accepted: provision", c.wantLine)
+			b.wantTimeline(c.reason, id, "accepted: provision", c.wantLine)
 		}
 	})
 }
@@ -51,7 +51,7 @@ func TestCancelOfOneLeavesTheOthers(t *testing.T) {
 		behind := b.operation("one", environment.KindDeprovision, process.Pending)
 
 		b.answered("the one behind is canceled", b.intervene("cancel", behind, because))
-		b.wantStory("the one before it goes on", running, "accepted: provision")
+		b.wantTimeline("the one before it goes on", running, "accepted: provision")
 	})
 }
 
@@ -74,19 +74,19 @@ func TestRetry(t *testing.T) {
 			b.instance(name, process.Succeeded)
 			former, woken := b.operation(name, environment.KindProvision, c.state, c.change), b.woken
 
-			told := b.answered(c.reason, b.intervene("retry", former, because))
-			if told.ID == former || told.PredecessorID != former || told.State != "pending" || told.InstanceID != name || told.Kind != "provision" {
-				b.Errorf("\n%s\ntold of %+v", c.reason, told)
+			answer := b.answered(c.reason, b.intervene("retry", former, because))
+			if answer.ID == former || answer.PredecessorID != former || answer.State != "pending" || answer.InstanceID != name || answer.Kind != "provision" {
+				b.Errorf("\n%s\nthe answer is %+v", c.reason, answer)
 			}
 
-			if diff := cmp.Diff(c.wantStages, told.FinishedStages); diff != "" {
+			if diff := cmp.Diff(c.wantStages, answer.FinishedStages); diff != "" {
 				b.Errorf("\n%s\nfinished stages: -want +got\n%s", c.reason, diff)
 			}
 
-			b.wantStory("each names the other", told.ID, "accepted: retry of "+former+" by operator: the quota was raised")
-			b.wantStory("each names the other", former, "accepted: provision", "retried: as "+told.ID+" by operator: the quota was raised")
+			b.wantTimeline("each names the other", answer.ID, "accepted: retry of "+former+" by operator: the quota was raised")
+			b.wantTimeline("each names the other", former, "accepted: provision", "retried: as "+answer.ID+" by operator: the quota was raised")
 
-			if diff := cmp.Diff(string(b.payload(former)), string(b.payload(told.ID))); diff != "" {
+			if diff := cmp.Diff(string(b.payload(former)), string(b.payload(answer.ID))); diff != "" {
 				b.Errorf("\n%s\nwhat it knows: -former +retry\n%s", c.reason, diff)
 			}
 
@@ -103,13 +103,13 @@ func TestRetryWithoutTheStepThatFailed(t *testing.T) {
 	onEach(t, func(b *bench) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
 
-		told := b.answered("a retry", b.intervene("retry", former, `{"reason": "nobody needs it", "step": "Probe"}`))
-		b.wantStory("who and why", told.ID,
+		answer := b.answered("a retry", b.intervene("retry", former, `{"reason": "nobody needs it", "step": "Probe"}`))
+		b.wantTimeline("who and why", answer.ID,
 			"accepted: retry of "+former+" by operator: nobody needs it", "skip requested: Probe: by operator: nobody needs it")
 
-		record, err := b.operations.Get(b.Context(), b.operations.Reader(), told.ID)
-		if want := (process.Skip{Step: "Probe", Reason: "by operator: nobody needs it"}); err != nil || record.Skip != want || told.State != "pending" {
-			b.Errorf("of %s to be skipped is %+v, %v", told.State, record.Skip, err)
+		record, err := b.operations.Get(b.Context(), b.operations.Reader(), answer.ID)
+		if want := (process.Skip{Step: "Probe", Reason: "by operator: nobody needs it"}); err != nil || record.Skip != want || answer.State != "pending" {
+			b.Errorf("of %s to be skipped is %+v, %v", answer.State, record.Skip, err)
 		}
 	})
 }
@@ -126,11 +126,11 @@ func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
 					progress.Record.SkippedSteps = []string{"Probe"}
 				})(b)
 
-				told := b.answered(name, b.intervene("retry", former, body))
-				b.wantStory(name, told.ID, "accepted: retry of "+former+", again without Probe, by operator: the quota was raised")
+				answer := b.answered(name, b.intervene("retry", former, body))
+				b.wantTimeline(name, answer.ID, "accepted: retry of "+former+", again without Probe, by operator: the quota was raised")
 
-				record, err := b.operations.Get(b.Context(), b.operations.Reader(), told.ID)
-				if diff := cmp.Diff([]string{"Probe"}, told.SkippedSteps); diff != "" || err != nil || record.Skip != (process.Skip{}) {
+				record, err := b.operations.Get(b.Context(), b.operations.Reader(), answer.ID)
+				if diff := cmp.Diff([]string{"Probe"}, answer.SkippedSteps); diff != "" || err != nil || record.Skip != (process.Skip{}) {
 					b.Errorf("%s: %v, still to be skipped is %+v, skipped -want +got\n%s", name, err, record.Skip, diff)
 				}
 			})
@@ -188,12 +188,12 @@ func TestSkip(t *testing.T) {
 			id, woken := b.operation(name, environment.KindProvision, process.InProgress,
 				at("post_actions", "Probe", c.released, "start", "create_runtime", "check_runtime")), b.woken
 
-			told := b.answered(c.reason, b.intervene("skip", id, c.body))
-			if told.ID != id || told.Step != "Probe" || !told.Skippable || !told.NextRun.Equal(b.clock.Now()) {
-				b.Errorf("\n%s\ntold of %+v", c.reason, told)
+			answer := b.answered(c.reason, b.intervene("skip", id, c.body))
+			if answer.ID != id || answer.Step != "Probe" || !answer.Skippable || !answer.NextRun.Equal(b.clock.Now()) {
+				b.Errorf("\n%s\nthe answer is %+v", c.reason, answer)
 			}
 
-			b.wantStory(c.reason, id, "accepted: provision", "skip requested: Probe: by operator: the quota was raised")
+			b.wantTimeline(c.reason, id, "accepted: provision", "skip requested: Probe: by operator: the quota was raised")
 
 			record, err := b.operations.Get(b.Context(), b.operations.Reader(), id)
 			want := process.Skip{Step: "Probe", Reason: "by operator: the quota was raised"}
@@ -222,7 +222,7 @@ func TestReasonsAreKeptAsOneLine(t *testing.T) {
 		for name, c := range cases {
 			id := b.instance(name, process.InProgress)
 			b.answered(c.reason, b.intervene("cancel", id, c.body))
-			b.wantStory(c.reason, id, "accepted: provision", "cancel requested: by operator: "+c.want)
+			b.wantTimeline(c.reason, id, "accepted: provision", "cancel requested: by operator: "+c.want)
 		}
 	})
 }

@@ -218,7 +218,7 @@ func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
 
 	got := b.want("too many are not", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
 	if got.Header.Get("Retry-After") != "1" {
-		b.Error("it is not told when to come back")
+		b.Error("Retry-After is missing")
 	}
 
 	b.clock.SetTime(b.clock.Now().Add(time.Second))

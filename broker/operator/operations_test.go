@@ -48,7 +48,7 @@ func TestAnOperationThatWaits(t *testing.T) {
 	}
 
 	if got.Header.Get("Retry-After") != "1" {
-		b.Errorf("who follows it is not told when to ask again: %q", got.Header.Get("Retry-After"))
+		b.Errorf("Retry-After is %q, want 1", got.Header.Get("Retry-After"))
 	}
 }
 
@@ -185,11 +185,11 @@ func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
 
 	shown := read[operatorapi.Operation](b, b.want("the operation stays", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
 	if len(shown.Timeline) != 0 || shown.TimelineRemovedAt.IsZero() || !shown.TimelineRemovedAt.Equal(removed) {
-		b.Errorf("who finds no timeline is told since when: %+v", shown)
+		b.Errorf("the removal of the timeline is missing: %+v", shown)
 	}
 }
 
-func TestAttemptsThatShareALineAreToldFromTheFirst(t *testing.T) {
+func TestEntriesOfSeveralAttempts(t *testing.T) {
 	b := newBench(t)
 	now := b.clock.Now()
 	waits := func(attempt int, at time.Time) process.Entry {

@@ -40,7 +40,7 @@ func TestRoles(t *testing.T) {
 		for user, status := range test.want {
 			got := b.want(name+" as "+user+": "+test.reason, b.do(user, test.method, test.path), status)
 			if status == unknown && got.Header.Get("WWW-Authenticate") == "" {
-				b.Errorf("%s: it is not told how to log in", name)
+				b.Errorf("%s: WWW-Authenticate is missing", name)
 			}
 		}
 	}

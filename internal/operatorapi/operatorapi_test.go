@@ -1,0 +1,72 @@
+package operatorapi_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+const root = "../.."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+
+	content, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(content)
+}
+
+// TestContributorPage checks that the files that docs/contributor/add-an-operator-endpoint.md names exist.
+func TestContributorPage(t *testing.T) {
+	page := read(t, "docs/contributor/add-an-operator-endpoint.md")
+
+	paths := regexp.MustCompile("`((?:internal|broker)/[^`]+)`").FindAllStringSubmatch(page, -1)
+	if len(paths) == 0 {
+		t.Fatal("the page names no file")
+	}
+
+	for _, path := range paths {
+		if _, err := os.Stat(filepath.Join(root, path[1])); err != nil {
+			t.Errorf("the page names %s: %v", path[1], err)
+		}
+	}
+}
+
+// TestEveryOperationIsGenerated checks that each operation of openapi.yaml has a route, and that each one that returns JSON has a call.
+func TestEveryOperationIsGenerated(t *testing.T) {
+	var description struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		} `json:"paths"`
+	}
+
+	if err := yaml.Unmarshal(operatorapi.Description, &description); err != nil {
+		t.Fatal(err)
+	}
+
+	routes := read(t, "broker/operator/routes.gen.go")
+	calls := read(t, "internal/ebctl/brokerclient/operator.gen.go")
+	withoutCall := map[string]bool{"getDescription": true, "getKubeconfig": true, "getOperation": true}
+
+	for path, methods := range description.Paths {
+		for method, operation := range methods {
+			id := operation.OperationID
+			if !strings.Contains(routes, "to."+id) {
+				t.Errorf("%s %s: %s has no route; run make generate", method, path, id)
+			}
+
+			if call := ") " + strings.ToUpper(id[:1]) + id[1:] + "("; strings.Contains(calls, call) == withoutCall[id] {
+				t.Errorf("%s %s: the call of %s is not as operator.yaml says; run make generate", method, path, id)
+			}
+		}
+	}
+}
