@@ -43,14 +43,13 @@ func (t tracer) Attempt(ctx context.Context, record process.Record, attempt proc
 ) (context.Context, func(process.Outcome, string)) {
 	_, own := t.spanOf(record)
 
-	//nolint:spancheck // the returned function ends it
 	ctx, span := t.tracing.Start(trace.ContextWithRemoteSpanContext(ctx, own), attempt.Step, trace.WithAttributes(
 		attribute.String(attributeOperation, record.ID), attribute.String(attributeInstance, record.InstanceID),
 		attribute.String(attributeKind, record.Kind), attribute.String(attributeStage, attempt.Stage),
 		attribute.String(attributeStep, attempt.Step), attribute.Int(attributeAttempt, attempt.Number),
 	))
 
-	return ctx, func(outcome process.Outcome, message string) { //nolint:spancheck // as above
+	return ctx, func(outcome process.Outcome, message string) {
 		span.SetAttributes(attribute.String(attributeOutcome, string(outcome)))
 
 		if outcome == process.StepFailed || outcome == process.Retrying {

@@ -69,7 +69,7 @@ type Error struct {
 	Reason string
 	// Component names the system where it happened; empty means the service that reports it.
 	Component string
-	// Text tells the user what happened and what to do. It never contains a secret.
+	// Text explains to the user what happened and what to do. It never contains a secret.
 	Text string
 	// Fields are the paths of the invalid fields in the request, such as a.b[0].c; empty if unknown.
 	Fields []string

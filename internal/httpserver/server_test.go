@@ -98,7 +98,7 @@ func serveWithDelay(t *testing.T, handler http.Handler, delay time.Duration, tes
 	})
 }
 
-// send writes the text to a new connection and returns what is to be read from it.
+// send writes the text to a new connection and returns a reader of the response.
 func (r running) send(text string) *bufio.Reader {
 	r.Helper()
 

@@ -43,7 +43,7 @@ func (d *diary) read() []string {
 	return slices.Clone(d.lines)
 }
 
-// part runs until it is told to stop, takes a second for that, and ends with the error.
+// part returns a part that takes a second to stop and returns the error.
 func (d *diary) part(name string, err error) lifecycle.Part {
 	return lifecycle.Part{Name: name, Run: func(ctx context.Context) error {
 		d.write(name + " runs")
@@ -59,7 +59,7 @@ func (d *diary) part(name string, err error) lifecycle.Part {
 // limit bounds the stops of the tests.
 const limit = 30 * time.Second
 
-// begin runs the parts, and returns how to tell them to stop and how they ended.
+// begin runs the parts, and returns a function that stops them and a channel with their error.
 func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 
@@ -199,7 +199,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 
-		time.Sleep(time.Hour) // fake time: what was left behind ends, or the bubble would
+		time.Sleep(time.Hour) // fake time: the abandoned part ends, as synctest requires
 	})
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// stuck is set in a process of this test binary that does not stop when it is told to.
-const stuck = "TEST_LIFECYCLE_DEAF"
+// stuck is set in a process of this test binary that ignores its first signal.
+const stuck = "TEST_LIFECYCLE_STUCK"
 
-// TestSecondSignalEndsTheProgram plays in a process of its own, which has begun to stop and does not come to an end.
+// TestSecondSignalEndsTheProgram signals a process of its own that hangs while it stops.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	if os.Getenv(stuck) != "" {
-		beDeaf()
+		ignoreSignal()
 	}
 
 	const patience = 2 * time.Minute
@@ -77,8 +77,8 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 	}
 }
 
-// beDeaf runs a program that hears of its first signal and goes on.
-func beDeaf() {
+// ignoreSignal runs a program that hangs after its first signal.
+func ignoreSignal() {
 	lifecycle.Main(func(ctx context.Context) error {
 		fmt.Println("runs")
 		<-ctx.Done()

@@ -16,7 +16,7 @@ type kymaVariable struct {
 	value string
 	// dropped says why our Provisioner does not have it; empty if it does.
 	dropped string
-	// changed says why our default differs; empty if the defaults agree, or differ without a reason worth telling.
+	// changed says why our default differs; empty if the defaults agree, or differ for no special reason.
 	changed string
 }
 

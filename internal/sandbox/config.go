@@ -35,8 +35,8 @@ type Config struct {
 	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"how long the simulated gardenlet takes for a cluster"`
 	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"where the broker listens"`
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"where the Provisioner listens"`
-	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"where the broker tells health and metrics"`
-	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"where the Provisioner tells health and metrics"`
+	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
+	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
 	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director, whose data is kept in the folder too, and have simulated agents"`
 	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
 }
