@@ -81,7 +81,7 @@ type root struct{ service Service }
 func (r root) Mutation() generated.MutationResolver { return mutation{r.service} }
 
 // Query returns the resolvers of type Query.
-func (r root) Query() generated.QueryResolver { return query(r) }
+func (r root) Query() generated.QueryResolver { return query{r.service} }
 
 // GardenerConfig returns the resolvers of type GardenerConfig.
 func (root) GardenerConfig() generated.GardenerConfigResolver { return cluster{} }

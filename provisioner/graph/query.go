@@ -17,7 +17,7 @@ const (
 )
 
 // query resolves the fields of type Query.
-type query struct{ service Service }
+type query struct{ service Queries }
 
 // RuntimeStatus resolves Query.runtimeStatus.
 func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStatus, error) {

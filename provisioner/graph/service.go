@@ -11,9 +11,13 @@ import (
 
 // Service is the Provisioner behind the API: orders.Service, or a simulated one in tests and benchmarks. Its errors are of
 // package failure; the API treats any other error as internal and hides its text.
-//
-// RuntimeStatus may return an error and a status: with an Operation the status is answered next to the error.
 type Service interface {
+	Mutations
+	Queries
+}
+
+// Mutations accepts operations on runtimes.
+type Mutations interface {
 	Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error)
 	UpgradeShoot(ctx context.Context, caller orders.Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error)
 	UpgradeRuntime(ctx context.Context, caller orders.Caller, runtimeID string, upgrade spec.KymaUpgrade) (operation.Status, error)
@@ -22,7 +26,11 @@ type Service interface {
 	WakeUp(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error)
 	ReconnectAgent(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
 	Deprovision(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
+}
 
+// Queries reports the status of runtimes and operations. RuntimeStatus may return an error and a status: with an Operation the
+// status is answered next to the error.
+type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields) (orders.RuntimeStatus, error)
 	OperationStatus(ctx context.Context, caller orders.Caller, operationID string) (operation.Status, error)
 	Changes(ctx context.Context, after string, wait time.Duration) (cursor string, changes []orders.Change, err error)
