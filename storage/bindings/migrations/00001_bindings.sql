@@ -1,5 +1,5 @@
 -- +goose Up
--- A binding's id is used once. That of the platform may be used again while the former one is still being removed.
+-- id is used once. The platform may reuse binding_id while the previous binding is being removed.
 CREATE TABLE bindings (
     id           TEXT PRIMARY KEY,
     instance_id  TEXT        NOT NULL REFERENCES instances (id) ON DELETE CASCADE,

@@ -1,5 +1,5 @@
 -- +goose Up
--- Nobody looks for an instance by its runtime. Regions and plans are few: their lists follow instances_created.
+-- No query selects instances by runtime. Regions and plans are few: their lists use instances_created.
 DROP INDEX instances_runtime;
 
 -- +goose Down

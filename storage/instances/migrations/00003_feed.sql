@@ -1,5 +1,5 @@
 -- +goose Up
--- Where in the Provisioner's feed of changes the broker is: one row.
+-- The broker's cursor of the Provisioner's change feed: one row.
 CREATE TABLE feed_place (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
     cursor TEXT    NOT NULL

@@ -1,5 +1,5 @@
 -- +goose Up
--- What no two instances share, such as the plan and the account of which there may be one instance. NULL shares with everybody.
+-- A value that no two instances share, such as the plan and account that may have one instance only. NULL is not compared.
 ALTER TABLE instances ADD COLUMN exclusive TEXT;
 
 CREATE UNIQUE INDEX instances_exclusive ON instances (exclusive) WHERE exclusive IS NOT NULL;

@@ -1,7 +1,7 @@
 -- +goose Up
--- A line may stand for several attempts that came to the same: from this one on. 0 stands for a line of one attempt.
+-- The first of several equal attempts that share an entry. 0 is an entry of one attempt.
 ALTER TABLE timeline ADD COLUMN first_attempt BIGINT NOT NULL DEFAULT 0;
--- When the timeline was removed because it had grown old.
+-- When the timeline was removed at the end of its retention period.
 ALTER TABLE operations ADD COLUMN timeline_removed_at TIMESTAMPTZ;
 
 CREATE INDEX operations_kept_timelines ON operations (finished_at) WHERE finished_at IS NOT NULL AND timeline_removed_at IS NULL;

@@ -1,6 +1,6 @@
 -- +goose Up
--- Lists show the newest first. What is under way is found by the indexes of the engine, what succeeded, and the kinds, of which there
--- are few, by operations_created: an index costs every operation, and a list is asked for seldom.
+-- Lists are sorted newest first. Active operations are found by the engine's indexes; succeeded ones, and the few kinds, by
+-- operations_created: an index slows down every operation, and lists are rarely requested.
 CREATE INDEX operations_ended_badly ON operations (created_at, id) WHERE state IN ('failed', 'canceled');
 
 -- +goose Down

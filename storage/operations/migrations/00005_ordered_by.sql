@@ -1,5 +1,5 @@
 -- +goose Up
--- On whose behalf an operation was accepted, and what else the audit trail tells of that. Neither ever changes.
+-- The requester of the operation, and the other fields of its audit log entry. Neither ever changes.
 ALTER TABLE operations ADD COLUMN ordered_by TEXT NOT NULL DEFAULT '';
 ALTER TABLE operations ADD COLUMN audit TEXT NOT NULL DEFAULT '';
 

@@ -1,5 +1,5 @@
 -- +goose Up
--- The trace within which an operation was accepted, or empty: the attempts of its steps are told as parts of that.
+-- The trace context of the request, or empty. The attempts of the steps are spans of that trace.
 ALTER TABLE operations ADD COLUMN trace TEXT NOT NULL DEFAULT '';
 
 -- +goose Down

@@ -1,6 +1,5 @@
 -- +goose Up
--- What has to be looked after in Director: orders that may have registered a runtime there, each by the value of the label that all its
--- tries have in common.
+-- Orders that may have registered a runtime in Director, each with the value of the label that all its attempts share.
 CREATE TABLE registrations (
     tenant       TEXT        NOT NULL,
     label        TEXT        NOT NULL,

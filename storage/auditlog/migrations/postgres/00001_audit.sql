@@ -18,7 +18,7 @@ CREATE INDEX audit_kept ON audit (keep_until);
 -- +goose StatementBegin
 CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'the audit trail is append-only';
+    RAISE EXCEPTION 'the audit log is append-only';
 END
 $$;
 -- +goose StatementEnd
@@ -28,8 +28,8 @@ CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit FOR EACH ROW
     WHEN (OLD.keep_until IS NULL OR OLD.keep_until > clock_timestamp()) EXECUTE FUNCTION audit_refuse();
 CREATE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
 
--- What an operation tells of its acceptance. A trigger before an update would lock every row that the engine changes; this one is only
--- looked at when one of the columns is set.
+-- The columns of an operation that belong to the audit log. A BEFORE UPDATE trigger without columns would run for every row that the engine
+-- changes; this one runs only if one of the columns is set.
 CREATE TRIGGER operations_audit_no_update
     AFTER UPDATE OF id, kind, instance_id, predecessor_id, created_at, ordered_by, audit ON operations
     FOR EACH ROW EXECUTE FUNCTION audit_refuse();

@@ -18,27 +18,27 @@ CREATE INDEX audit_kept ON audit (keep_until);
 -- +goose StatementBegin
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN
-    SELECT RAISE(ABORT, 'the audit trail is append-only');
+    SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
 WHEN OLD.keep_until IS NULL OR OLD.keep_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
 BEGIN
-    SELECT RAISE(ABORT, 'the audit trail is append-only');
+    SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER operations_audit_no_update
 BEFORE UPDATE OF id, kind, instance_id, predecessor_id, created_at, ordered_by, audit ON operations
 BEGIN
-    SELECT RAISE(ABORT, 'the audit trail is append-only');
+    SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER operations_audit_no_delete BEFORE DELETE ON operations WHEN OLD.audit <> ''
 BEGIN
-    SELECT RAISE(ABORT, 'the audit trail is append-only');
+    SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- +goose StatementEnd
 
