@@ -4,9 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -31,7 +31,7 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 		return &own
 	}
 
-	err = runtimeaccess.Check(secret.String(kubeconfig))
+	err = clusterclient.Check(secret.String(kubeconfig))
 	wrong.unless(err == nil, paramKubeconfig, ruleKubeconfig, "%s", failure.Of(err).Text)
 
 	own.Kubeconfig = secret.Stored(kubeconfig)

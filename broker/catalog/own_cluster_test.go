@@ -67,10 +67,10 @@ func TestOwnClusterRefuses(t *testing.T) {
 	}{
 		"Nothing":   {"there is no cluster without access to it", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
 		"NotBase64": {"it is encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not valid base64"},
-		"Rubbish":   {"it is a kubeconfig", ownParameters("hush: [hush"), "it is no kubeconfig"},
-		"Empty":     {"it names a cluster", ownParameters("{}"), "it is not complete"},
-		"Program":   {"nothing of a tenant runs here", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it names programs or files"},
-		"File":      {"no file of ours goes to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it names programs or files"},
+		"Rubbish":   {"it is a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
+		"Empty":     {"it names a cluster", ownParameters("{}"), "it is incomplete"},
+		"Program":   {"nothing of a tenant runs here", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
+		"File":      {"no file of ours goes to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to programs or files"},
 		"InClear":   {"credentials do not go in clear", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
 		"Region":    {"there is nothing to place", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -30,7 +30,7 @@ type handlerParts struct {
 	trail      *audit.Recorder
 	catalog    *catalog.Catalog
 	authorizer *auth.Authorizer
-	access     runtimeaccess.Access
+	access     clusterclient.Access
 	processes  []process.Process[environment.Data]
 	systems    []*upstream.System
 	log        logrus.FieldLogger

@@ -15,73 +15,74 @@ import (
 const (
 	// Component is the name of the agent among the components of Kyma.
 	Component = "compass-runtime-agent"
-	// DefaultNamespace is where the agent stands when its order does not say.
+	// DefaultNamespace is the namespace of the agent if its order names none.
 	DefaultNamespace = "kyma-system"
 )
 
-// Token lets an agent connect once.
+// Token lets an agent connect, once.
 type Token = director.Token
 
-// Tokens makes tokens, each good for one connection within an hour or so. Its errors are of package failure.
+// Tokens issues tokens, each for one connection within about an hour. Its errors are of package failure.
 type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
 
-// Place is where an agent stands.
+// Place locates an agent.
 type Place struct {
 	ShootName, Namespace string
 }
 
-// Agent is what a cluster holds of its agent.
+// Agent is the state of an agent in its cluster.
 type Agent struct {
-	// ConfiguredBy is the operation that wrote its configuration; empty when there is none, or another hand's.
+	// ConfiguredBy is the operation that wrote the configuration; empty if there is none, or one made by hand.
 	ConfiguredBy string
-	// Replaces is the id of the connection that the configuration does away with; empty when there was none.
+	// Replaces is the id of the connection that the configuration replaces; empty if there was none.
 	Replaces string
-	// Version of the configuration that was read; empty when there is none.
+	// Version is the resource version of the configuration; empty if there is none.
 	Version string
-	// Connection is how it is connected; nil when it has not begun to connect.
+	// Connection is the state of its connection; nil before the first one.
 	Connection *Connection
 }
 
-// Configuration is what an agent has to know.
+// Configuration is the content of an agent's Secret.
 type Configuration struct {
 	Token
 
 	RuntimeID, Tenant string
-	// WrittenBy is the operation that writes it, and Replaces the id of the connection that it does away with.
+	// WrittenBy is the operation that writes it, Replaces the id of the connection that it replaces.
 	WrittenBy, Replaces string
-	// Over is the version of the configuration that it is written over, empty for none. Over any other it is refused.
+	// Over is the version that it replaces, empty for none. Writing over any other version fails.
 	Over string
 }
 
-// Clusters is where agents stand. Its errors are of package failure; those of a cluster's own API server have failure.ComponentRuntime.
+// Clusters reaches agents in their clusters. Its errors are of package failure; those of a cluster's API server have
+// failure.ComponentRuntime.
 type Clusters interface {
-	// Agent reads what there is. A cluster without any is no error.
+	// Agent reads the state of the agent. A cluster without agent is not an error.
 	Agent(ctx context.Context, at Place) (Agent, error)
-	// ConfigureAgent writes the configuration, and makes its namespace if that is missing.
+	// ConfigureAgent writes the configuration and creates the namespace if it is missing.
 	ConfigureAgent(ctx context.Context, at Place, configuration Configuration) error
-	// RemoveConnection removes the connection of this id, upon which the agent connects anew. Another one stays.
+	// RemoveConnection removes the connection with this id, so that the agent connects again. A connection with another id stays.
 	RemoveConnection(ctx context.Context, at Place, id string) error
 }
 
-// Options are what the stages need.
+// Options configure the stages.
 type Options struct {
 	Clusters Clusters
-	// Tokens is nil where the Provisioner works without Director.
+	// Tokens is nil if the Provisioner runs without Director.
 	Tokens Tokens
 	// ConfigurationTimeout bounds how long cluster and Director may refuse the configuration, ConnectionTimeout how long the agent may
 	// take to connect.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
-	// Connected are stages that follow when the agent is connected.
+	// Connected are the stages after the agent has connected.
 	Connected []process.Stage[operation.Data]
 	// Limit bounds a whole reconnection.
 	Limit time.Duration
 }
 
-// Stages are those that connect the agent of a runtime that was ordered with one. Without Director there are none, and a runtime that
-// was ordered before there was one is left alone.
+// Stages returns the stages that connect the agent of a runtime that was ordered with one; none without Director. Runtimes that were
+// ordered while the Provisioner ran without Director are skipped.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
@@ -90,7 +91,7 @@ func Stages(options Options) []process.Stage[operation.Data] {
 	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
-// Reconnect has the agent of a runtime connect anew.
+// Reconnect returns the process that makes the agent of a runtime connect again.
 func Reconnect(options Options) process.Process[operation.Data] {
 	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
@@ -118,7 +119,7 @@ func (o Options) stages(when func(operation.Operation) bool) []process.Stage[ope
 	}, o.Connected...)
 }
 
-// PlaceOf finds the agent of a runtime by its order, if it was ordered with one.
+// PlaceOf returns the place of the agent of a runtime, if its order includes one.
 func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	if order.KymaConfig == nil {
 		return Place{}, false
@@ -141,7 +142,7 @@ func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	return place, true
 }
 
-// place finds the agent of the operation's runtime.
+// place returns the place of the agent of the operation's runtime.
 func place(op operation.Operation) (Place, error) {
 	order, err := op.Data.Order()
 	if err != nil {
@@ -158,12 +159,12 @@ func place(op operation.Operation) (Place, error) {
 
 // ErrNone says that the runtime has no agent.
 func ErrNone(runtimeID string) error {
-	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: it was ordered without the component %s", runtimeID, Component).
+	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
 // ErrOff says that no agent can connect.
 func ErrOff() error {
-	return failure.New(failure.Permanent, "runtime agents connect by way of Director, and this Provisioner works without it: "+
-		"its operators turn it on with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without it: "+
+		"its operators enable it with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// An agent that connects is looked at after this long at first, and after an eighth of what it has taken later on: each look
-	// costs a kubeconfig.
+	// The state of an agent is read after this time first, later after an eighth of the time that has passed: each read costs a
+	// kubeconfig.
 	firstLook, lastLook = 2 * time.Second, 20 * time.Second
-	// absentLook is for an agent that has not begun: its image has to be fetched first.
+	// absentLook is the interval before the agent has started: its image must be pulled first.
 	absentLook = 5 * time.Second
-	// newToken is how long an agent that could not connect has to do it with another token.
+	// newToken is the time that an agent gets to connect with a second token.
 	newToken = 2 * time.Minute
 )
 
@@ -27,7 +27,7 @@ type await struct{ Options }
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
-// Run implements process.Step. An agent that failed to connect has spent its token, so it gets another.
+// Run implements process.Step. An agent that failed to connect has used its token, so it gets another.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	at, err := place(op)
@@ -45,7 +45,7 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 
 	switch {
 	case connection == nil || connection.State == "":
-		return process.Await(op, "the runtime agent has not begun to connect", max(look, absentLook), s.ConnectionTimeout)
+		return process.Await(op, "the runtime agent has not started to connect", max(look, absentLook), s.ConnectionTimeout)
 	case connection.settled():
 		log.WithField("state", connection.State).Info("runtime agent connected")
 
@@ -65,7 +65,7 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 	return process.Await(op, connection.why(), look, s.ConnectionTimeout)
 }
 
-// why tells people how it is with a connection that is not settled.
+// why describes a connection that is not settled yet.
 func (c Connection) why() string {
 	told := "the runtime agent is " + c.State + " and has not synchronized yet"
 	if c.broken() {

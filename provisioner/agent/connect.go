@@ -10,14 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// connect has the agent connect, with a token of its own for each operation.
+// connect configures the agent with a new token for each operation.
 type connect struct{ Options }
 
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The configuration tells by which operation it was written and which connection it does away with: when
-// the step runs again, it neither spends another token nor removes the connection that was made with the first one.
+// Run implements process.Step. The configuration names the operation that wrote it and the connection that it replaces: if the step runs
+// again, it neither uses another token nor removes the connection that was made with the first one.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if s.Tokens == nil {
@@ -53,15 +53,15 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		}
 	}
 
-	op.Data.Registered = true // else Director would have had no token
+	op.Data.Registered = true // Director issues tokens for registered runtimes only
 
 	log.WithField("shoot", at.ShootName).Info("runtime agent configured")
 
 	return op, 0, nil
 }
 
-// configure gives the agent a fresh token. The configuration was read before the lease is confirmed, and is written only if it has not
-// changed since: a frozen replica writes nothing over what came later.
+// configure gives the agent a new token. The configuration is read before the lease is confirmed and written only if it is unchanged
+// since: a frozen replica overwrites nothing newer.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 

@@ -11,22 +11,22 @@ const (
 	MetadataUpdateFailed        = "MetadataUpdateFailed"
 )
 
-// Connection is what an agent tells of its connection.
+// Connection is the state of a connection, as the agent reports it.
 type Connection struct {
-	// ID is another one each time that the agent connects anew.
+	// ID changes each time the agent connects again.
 	ID    string
 	State string
-	// Problems are what it says went wrong, in its words.
+	// Problems are error messages of the agent.
 	Problems []string
 }
 
-// settled reports whether the agent is connected and has spoken with Director since. What it could not synchronize does not end
-// the connection: it tries again by itself.
+// settled reports whether the agent is connected and has reached Director since. Failed synchronizations do not end the connection: the
+// agent retries them.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
 
-// broken reports whether there is no connection and the agent knows no way to one.
+// broken reports whether the agent has failed to connect and does not retry.
 func (c Connection) broken() bool {
 	return c.State == ConnectionFailed || c.State == ConnectionMaintenanceFailed
 }
@@ -41,7 +41,7 @@ const (
 	StatusDisconnected State = "Disconnected"
 )
 
-// Status reports how the agent of a runtime is connected, and the problems that it has.
+// Status is the connection of the agent of a runtime, with its problems.
 type Status struct {
 	State    State
 	Problems []string

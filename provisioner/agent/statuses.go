@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// answerTimeout is how long a cluster may take to tell its connection, turnTimeout how long it may take until it is asked.
+	// answerTimeout bounds a query to a cluster, turnTimeout the wait until it starts.
 	answerTimeout = 5 * time.Second
 	turnTimeout   = 5 * time.Second
-	// fresh is how long an answer is good: whoever asks within that time gets it again.
+	// fresh is how long an answer is cached.
 	fresh = 5 * time.Second
-	// most is how many clusters are asked at the same time.
+	// most is the number of clusters that are queried at the same time.
 	most = 16
 )
 
-// Statuses tell how agents are connected. However many ask, each cluster is asked once at a time and not more often than every
-// few seconds.
+// Statuses returns the connections of agents. However many callers there are, each cluster is queried once at a time and every few seconds
+// at most.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
@@ -35,21 +35,21 @@ type Statuses struct {
 	answers map[Place]*answer
 }
 
-// answer is that of a cluster: the status is there when done is closed.
+// answer is the answer of a cluster: status is set when done is closed.
 type answer struct {
 	done   chan struct{}
 	until  time.Time
 	status Status
 }
 
-// NewStatuses returns statuses that nobody has asked for yet.
+// NewStatuses returns Statuses with an empty cache.
 func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Statuses {
 	return &Statuses{
 		clusters: clusters, shoots: shoots, clock: clock, asking: make(chan struct{}, most), answers: map[Place]*answer{},
 	}
 }
 
-// Status tells how the agent of a runtime with a cluster is connected. It always answers: what cannot be told stands among the errors.
+// Status returns the connection of the agent of a runtime. It never fails: reasons why the state is unknown are among the errors.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 
 	asked, first := s.answer(at)
 	if first {
-		// Others wait for the answer too, so it does not end with the first one's request.
+		// Others wait for the answer too, so the end of the first request must not cancel it.
 		s.ask(context.WithoutCancel(ctx), at, asked)
 	}
 
@@ -75,7 +75,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// answer returns the answer to wait for, and whether the caller has to get it.
+// answer returns the answer to wait for, and whether the caller must fetch it.
 func (s *Statuses) answer(at Place) (wanted *answer, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Statuses) answer(at Place) (wanted *answer, first bool) {
 	return s.answers[at], true
 }
 
-// good reports whether the answer is still to come, or fresh.
+// good reports whether the answer is pending or fresh.
 func (s *Statuses) good(each *answer) bool {
 	return each.until.IsZero() || s.clock.Now().Before(each.until)
 }
@@ -110,13 +110,13 @@ func (s *Statuses) ask(ctx context.Context, at Place, into *answer) {
 	close(into.done)
 }
 
-// told asks the cluster, if it is awake.
+// told queries the cluster unless it hibernates.
 func (s *Statuses) told(ctx context.Context, at Place) Status {
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	case <-s.clock.After(turnTimeout):
-		return pending("too many clusters are asked at the same time: ask again")
+		return pending("too many clusters are queried at the same time: retry")
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -138,7 +138,7 @@ func (s *Statuses) told(ctx context.Context, at Place) Status {
 		return found.Connection.status()
 	}
 
-	// Of an agent whose cluster does not answer nobody hears. When it is Gardener that does not answer, that says nothing of the agent.
+	// A cluster that does not answer has a disconnected agent. If Gardener does not answer, the state of the agent is unknown.
 	known := failure.Of(err)
 	if known.Component == failure.ComponentRuntime {
 		return Status{State: StatusDisconnected, Problems: []string{known.Text}}

@@ -1,4 +1,5 @@
-// Package clusteraccess works inside of clusters, with admin kubeconfigs that are made for each call and kept nowhere.
+// Package clusteraccess does the Provisioner's work inside of clusters: administrators, the runtime agent, the services of a service
+// catalog. Each call gets an admin kubeconfig of its own from Gardener, which is stored nowhere. Errors are of package failure.
 package clusteraccess
 
 import (
@@ -21,17 +22,17 @@ import (
 )
 
 const (
-	// AdministratorsBinding is the name of the one ClusterRoleBinding that holds all administrators: it is replaced as a whole.
+	// AdministratorsBinding is the name of the ClusterRoleBinding of all administrators. It is replaced as a whole.
 	AdministratorsBinding = "environment-broker-administrators"
 
 	clusterAdmin = "cluster-admin"
 
-	// validity is the shortest that Gardener grants.
+	// validity is the shortest that Gardener grants for a kubeconfig.
 	validity    = 10 * time.Minute
 	callTimeout = 15 * time.Second
 )
 
-// Kubeconfigs makes kubeconfigs of clusters. Its errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs of clusters. Its errors are of package failure.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
@@ -41,11 +42,11 @@ type Access struct {
 	kubeconfigs Kubeconfigs
 }
 
-// New returns access by way of the kubeconfigs.
+// New returns an Access that uses the kubeconfigs.
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
-// Connect opens a cluster with all rights, for some minutes. The client that is made of the configuration has connections of its own,
-// which whoever is done with it closes by disconnect: a kubeconfig is used once, and so is what client-go would keep for it.
+// Connect returns a configuration with all rights in a cluster, valid for ten minutes. Call disconnect at the end of the session: its
+// connections serve this kubeconfig only, and client-go would cache them forever.
 func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error) {
 	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
 	if err != nil {
@@ -91,7 +92,7 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 
 	client, err := rbacclient.NewForConfig(cluster)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", shootName)
+		return failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
 	}
 
 	bindings := client.ClusterRoleBindings()
@@ -105,7 +106,7 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 		err = put(ctx, bindings, bindingOf(users))
 	}
 
-	return explain(err, "the administrators of the cluster %q could not be given their rights", shootName)
+	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
 }
 
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
@@ -123,8 +124,8 @@ func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	return binding
 }
 
-// put creates the binding or makes the present one like it. A role cannot be exchanged in a binding: one to another role was made by
-// hand and is made anew.
+// put creates or updates the binding. The role of a binding is immutable: a binding to another role, made by hand, is deleted and created
+// again.
 func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, wanted *rbacv1.ClusterRoleBinding) error {
 	present, err := bindings.Get(ctx, wanted.Name, metav1.GetOptions{})
 
@@ -153,14 +154,14 @@ func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, w
 	return err
 }
 
-// explain says what an error of the cluster's API server means. But for what it finds wrong with an object, all may pass: a cluster
-// that has just been made, or changed, may answer anything for a while.
+// explain classifies an error of the API server of a cluster. Only the rejection of an object is permanent: a new or changed cluster may
+// answer anything for a while.
 func explain(err error, what string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 
-	// What the API server says is for the cluster's owner; what a transport says may name internal addresses.
+	// The message of the API server is for the owner of the cluster; that of a transport may name internal addresses.
 	kind, said := failure.Transient, "its API server does not answer"
 
 	var status apierrors.APIStatus

@@ -245,7 +245,7 @@ func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 			"addresses are for the log, not for users",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not answer",
 		},
-		"nonsense": {"what is no answer may be one later", gone, failure.Transient, "could not be given their rights"},
+		"nonsense": {"what is no answer may be one later", gone, failure.Transient, "could not be granted their rights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})

@@ -18,24 +18,24 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 )
 
-// Where runtime agents look, and what they write.
+// Names of the objects that runtime agents read and write.
 const (
 	agentSecret = "compass-agent-configuration"
 
 	connectionName = "compass-connection"
 
-	// fieldManager owns what is written.
+	// fieldManager owns the fields that the Provisioner writes.
 	fieldManager   = "environment-broker"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 
 	annotationWrittenBy = "environment-broker.io/operation-id"
 	annotationReplaces  = "environment-broker.io/replaces-connection"
 
-	// longestProblem bounds what somebody in the cluster says, in bytes.
+	// longestProblem bounds texts from inside the cluster, in bytes.
 	longestProblem = 1000
 )
 
-// inside is a cluster in which agents are worked on.
+// inside is a session in a cluster, with the resources of runtime agents.
 type inside struct {
 	secrets     dynamic.ResourceInterface
 	namespaces  dynamic.ResourceInterface
@@ -53,7 +53,7 @@ func (a Access) inside(ctx context.Context, at agent.Place) (inside, error) {
 	if err != nil {
 		disconnect()
 
-		return inside{}, failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", at.ShootName)
+		return inside{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", at.ShootName)
 	}
 
 	core := corev1.SchemeGroupVersion
@@ -66,7 +66,7 @@ func (a Access) inside(ctx context.Context, at agent.Place) (inside, error) {
 	}, nil
 }
 
-// Agent implements agent.Clusters. In a cluster that does not know CompassConnections nothing has begun to connect.
+// Agent implements agent.Clusters. A cluster that does not serve CompassConnections has no connection.
 func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) {
 	cluster, err := a.inside(ctx, at)
 	if err != nil {
@@ -100,16 +100,16 @@ func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) 
 }
 
 func unread(err error, at agent.Place) error {
-	return explain(err, "the runtime agent of the cluster %q could not be looked at", at.ShootName)
+	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
 
-// connectionOf reads a CompassConnection. One that is going is none any more.
+// connectionOf reads a CompassConnection; nil if it is being deleted.
 func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 
-	// Whatever an agent of another version writes that is no text is taken for empty.
+	// A field of another type, from another version of the agent, counts as empty.
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"status"}, fields...)...)
 
@@ -127,7 +127,7 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	return connection
 }
 
-// brief bounds what is told of a text that somebody in the cluster wrote.
+// brief shortens a text from inside the cluster.
 func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
@@ -145,7 +145,7 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	if _, err := cluster.namespaces.Get(ctx, at.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		_, err = cluster.namespaces.Apply(ctx, at.Namespace, namespaceOf(at), options)
 		if err != nil {
-			return explain(err, "the namespace %q of the cluster %q could not be made", at.Namespace, at.ShootName)
+			return explain(err, "the namespace %q of the cluster %q could not be created", at.Namespace, at.ShootName)
 		}
 	}
 
@@ -153,10 +153,10 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 		return nil
 	}
 
-	// The API server may quote what it refuses, and the token is in that.
+	// The API server may quote the rejected object, which contains the token.
 	if known, told := errors.AsType[*apierrors.StatusError](err); told {
 		status := known.Status()
-		status.Message = "its API server refuses it as " + string(status.Reason)
+		status.Message = "its API server rejects it as " + string(status.Reason)
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: status.Reason, Code: status.Code, Message: status.Message}}
 	}
 
@@ -207,7 +207,7 @@ func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string)
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(id))},
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is another one by now
+		return nil // replaced by another one
 	}
 
 	return explain(err, "the former connection of the runtime agent of the cluster %q could not be removed", at.ShootName)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// The service catalog of a cluster, as far as it matters here.
+// Kinds of the Kubernetes Service Catalog.
 const (
 	serviceInstances = "serviceinstances"
 	serviceBindings  = "servicebindings"
@@ -26,12 +27,12 @@ const (
 )
 
 const (
-	// mostDeletions and pieceOfWork bound what one call does: the next one goes on.
+	// mostDeletions and pieceOfWork bound the work of one call; the next one continues.
 	mostDeletions = 100
 	pieceOfWork   = 30 * time.Second
 )
 
-// resource is one of the service catalog of a cluster.
+// resource returns a resource of the service catalog.
 func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
@@ -48,14 +49,14 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 	return left, err
 }
 
-// ReleaseBrokers implements processes.Clusters. What finalizers of brokers keep in order, classes and plans, goes with the cluster.
+// ReleaseBrokers implements processes.Clusters. Their finalizers protect classes and plans, which are deleted with the cluster.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
 	})
 }
 
-// withServices does a piece of work.
+// withServices runs work in a session with the cluster.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
 	defer cancel()
@@ -68,7 +69,7 @@ func (a Access) withServices(ctx context.Context, shootName string, work func(co
 
 	client, err := dynamic.NewForConfig(cluster)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "a client of the cluster %q cannot be made", shootName)
+		return failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
 	}
 
 	return work(ctx, services{client})
@@ -79,8 +80,8 @@ type services struct {
 	client dynamic.Interface
 }
 
-// remove asks for the removal of the services that come from brokers whose address begins like this, of each once its bindings are gone:
-// until then the catalog keeps it. It tells what is there still. What cannot be removed keeps nothing else from going.
+// remove deletes the services of brokers whose URL has the prefix, each once its bindings are gone: until then the catalog keeps it. It
+// returns what still exists. An object that cannot be deleted does not stop the others.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
 		return left, err
@@ -114,7 +115,7 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of finds the services that come from brokers whose address begins like this.
+// of returns the services of brokers whose URL has the prefix.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -143,7 +144,7 @@ func (s services) of(ctx context.Context, address string) ([]unstructured.Unstru
 	return wanted, err
 }
 
-// delete asks objects to go that do not go yet, as many as one call may.
+// delete deletes objects that are not being deleted yet, up to the limit of one call.
 func (s services) delete(ctx context.Context, of string, objects []unstructured.Unstructured) error {
 	var problems []error
 
@@ -161,8 +162,8 @@ func (s services) delete(ctx context.Context, of string, objects []unstructured.
 	return errors.Join(problems...)
 }
 
-// releaseBrokers takes the finalizers off all service brokers. Their services are gone by now, or nobody waits for them any more; and what
-// removes finalizers may go before the brokers do.
+// releaseBrokers removes the finalizers of all service brokers. Their services are gone by now or given up, and the controller that would
+// remove the finalizers may be deleted before the brokers.
 func (s services) releaseBrokers(ctx context.Context) error {
 	var problems []error
 
@@ -187,7 +188,7 @@ func (s services) releaseBrokers(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// names are those of the objects that are wanted.
+// names returns the names of the objects that match.
 func (s services) names(ctx context.Context, of string, wanted func(unstructured.Unstructured) bool) (map[string]bool, error) {
 	objects, err := s.list(ctx, of)
 	names := make(map[string]bool, len(objects))
@@ -201,7 +202,7 @@ func (s services) names(ctx context.Context, of string, wanted func(unstructured
 	return names, err
 }
 
-// list returns the objects of all namespaces, none where the resource is unknown.
+// list returns the objects of all namespaces; none if the cluster does not serve the resource.
 func (s services) list(ctx context.Context, name string) ([]unstructured.Unstructured, error) {
 	list, err := s.client.Resource(resource(name)).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -213,4 +214,79 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	}
 
 	return list.Items, nil
+}
+
+// remains are the services and bindings that still exist.
+type remains struct {
+	bindings, instances []unstructured.Unstructured
+}
+
+// String counts what is left and explains the first object: a binding if there is one, as services wait for theirs. Empty if nothing is left.
+func (r remains) String() string {
+	if len(r.instances) == 0 {
+		return ""
+	}
+
+	told := fmt.Sprintf("%d of its services", len(r.instances))
+	if len(r.bindings) > 0 {
+		told += fmt.Sprintf(" and %d of their bindings", len(r.bindings))
+	}
+
+	first := slices.Concat(r.bindings, r.instances)[0]
+	told += fmt.Sprintf(", first of all %s %s", first.GetKind(), nameOf(first))
+
+	if why := reasonOf(first); why != "" {
+		told += ", which says " + why
+	}
+
+	return told
+}
+
+// reasonOf returns the message of the service catalog about an object that is not ready.
+func reasonOf(object unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // of another type: no message
+
+	for _, each := range conditions {
+		condition, ok := each.(map[string]any)
+		if !ok || condition["type"] != "Ready" || condition["status"] == "True" {
+			continue
+		}
+
+		said, _ := condition["reason"].(string)
+		if message, _ := condition["message"].(string); message != "" {
+			said += ": " + message
+		}
+
+		return brief(said)
+	}
+
+	return ""
+}
+
+// staying returns the objects that are not being deleted.
+func staying(objects []unstructured.Unstructured) []unstructured.Unstructured {
+	var picked []unstructured.Unstructured
+
+	for _, object := range objects {
+		if object.GetDeletionTimestamp() == nil {
+			picked = append(picked, object)
+		}
+	}
+
+	return picked
+}
+
+// nameOf returns the namespace and name of an object.
+func nameOf(object unstructured.Unstructured) string {
+	if object.GetNamespace() == "" {
+		return object.GetName()
+	}
+
+	return object.GetNamespace() + "/" + object.GetName()
+}
+
+func text(object unstructured.Unstructured, path ...string) string {
+	found, _, _ := unstructured.NestedString(object.Object, path...) // of another type: no name
+
+	return found
 }

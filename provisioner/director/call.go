@@ -18,10 +18,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// longestAnswer is how much of an answer is read, in bytes.
+// longestAnswer bounds answers, in bytes.
 const longestAnswer = 4 << 20
 
-// call sends one request and judges its answer. It is what genqlient's functions send their requests with.
+// call sends one request and checks its answer. It is the client of genqlient's functions.
 type call struct {
 	client *Client
 	tenant string
@@ -37,11 +37,11 @@ func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }
 
-// MakeRequest sends the request and decodes the answer's data. A token that Director refuses is exchanged, once.
+// MakeRequest sends the request and decodes the answer's data. If Director rejects the token, it retries once with a new one.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := json.Marshal(request)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "the request to Director cannot be written").
+		return failure.Wrap(failure.Internal, err, "encoding a request to Director failed").
 			WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 	}
 
@@ -100,7 +100,7 @@ func (c *call) send(ctx context.Context, token string, body []byte) (status int,
 	return response.StatusCode, answer, nil
 }
 
-// judge decodes the answer into data, or returns what is wrong with it. The errors in an answer count more than its status.
+// judge decodes the answer into data, or classifies the error in it. Errors of GraphQL take precedence over the HTTP status.
 func (c *call) judge(status int, answer []byte, data any) error {
 	var envelope struct {
 		Data   json.RawMessage `json:"data"`
@@ -119,21 +119,21 @@ func (c *call) judge(status int, answer []byte, data any) error {
 	case status != http.StatusOK:
 		return c.senseless(nil, "answered with HTTP status %d %s", status, http.StatusText(status))
 	case err != nil:
-		return c.senseless(err, "answered with something that is no GraphQL%s", c.quote(answer))
+		return c.senseless(err, "answered with something other than GraphQL%s", c.quote(answer))
 	case len(envelope.Data) == 0:
 		return c.nothing()
 	}
 
 	if err := json.Unmarshal(envelope.Data, data); err != nil {
-		return c.senseless(err, "answered with other data than asked for%s", c.quote(answer))
+		return c.senseless(err, "answered with unexpected data%s", c.quote(answer))
 	}
 
 	return nil
 }
 
-// unanswered explains why no answer came. An address in the cause may hold credentials, so the text has none.
+// unanswered classifies the error of a request without an answer. A URL may hold credentials, so only the inner error is kept.
 func (c *call) unanswered(ctx context.Context, err error) error {
-	// A request that was not let through explains itself.
+	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}
@@ -147,19 +147,19 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 
-// senseless is for answers that cannot be meant.
+// senseless returns the error for an unexpected answer.
 func (c *call) senseless(cause error, format string, args ...any) error {
 	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, fmt.Sprintf(format, args...)).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
 }
 
-// nothing is for answers without what they are asked for.
+// nothing returns the error for an answer without the requested data.
 func (c *call) nothing() error {
-	return failure.New(failure.Transient, "Director could not %s: it answered with nothing", c.action).
+	return failure.New(failure.Transient, "Director could not %s: it answered without data", c.action).
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
-// same makes sure that an answer is about the runtime that it was asked for.
+// same fails if an answer is about another runtime.
 func (c *call) same(got, want string) error {
 	if got == want {
 		return nil
@@ -169,7 +169,7 @@ func (c *call) same(got, want string) error {
 		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
 }
 
-// quote returns the begin of an answer, to be appended to a text.
+// quote returns the start of an answer, to be appended to an error text.
 func (c *call) quote(answer []byte) string {
 	if c.confidential || len(answer) == 0 {
 		return ""
@@ -178,7 +178,7 @@ func (c *call) quote(answer []byte) string {
 	return ": " + excerpt(string(answer))
 }
 
-// inner is an error without the address that it happened at.
+// inner returns the error without the URL around it.
 func inner(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -187,11 +187,11 @@ func inner(err error) error {
 	return errors.New(excerpt(err.Error()))
 }
 
-// excerpt returns the begin of a text from outside as one line that can be printed.
+// excerpt returns the start of a text as one printable line.
 func excerpt(text string) string {
 	const longest = 200
 
-	// No more is looked at than can be used: a character has four bytes at most.
+	// Long texts are cut before they are scanned; a character has four bytes at most.
 	if most := 16 * longest; len(text) > most {
 		text = text[:most]
 	}

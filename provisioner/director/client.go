@@ -19,21 +19,21 @@ import (
 
 const defaultTimeout = 30 * time.Second
 
-// Options say where Director is and how to get in.
+// Options configure a Client.
 type Options struct {
 	// URL is the address of its GraphQL API.
 	URL string
-	// Timeout limits each call, that for an access token included; 0 means 30 s.
+	// Timeout bounds each call, including that for an access token; 0 means 30 s.
 	Timeout time.Duration
-	// Credentials are read for each access token that is asked for.
+	// Credentials are read for each new access token.
 	Credentials Credentials
-	// Transport sends the requests; nil means the standard one.
+	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 	// WrapTransport and WrapTokenTransport, if set, wrap the transports of requests to Director and to the token endpoint.
 	WrapTransport, WrapTokenTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client asks one Director. It may be used by many goroutines.
+// Client is a client of one Director. It is safe for concurrent use.
 type Client struct {
 	url     string
 	timeout time.Duration
@@ -41,7 +41,7 @@ type Client struct {
 	tokens  *tokens
 }
 
-// Runtime is what Director knows of a runtime.
+// Runtime is a runtime as Director stores it.
 type Runtime struct {
 	ID          string
 	Name        string
@@ -49,19 +49,19 @@ type Runtime struct {
 	Labels      map[string]any
 }
 
-// Condition is how a runtime is, in Director's words.
+// Condition is the state of a runtime in Director.
 type Condition = wire.RuntimeStatusCondition
 
-// The conditions that the Provisioner tells.
+// The conditions that the Provisioner sets.
 const (
 	Provisioning = wire.RuntimeStatusConditionProvisioning
 	Connected    = wire.RuntimeStatusConditionConnected
 	Failed       = wire.RuntimeStatusConditionFailed
 )
 
-// Change is what Update changes. What it does not name stays as it is.
+// Change lists the changes of an Update. Zero fields stay as they are.
 type Change struct {
-	// Labels are set, beside those that are there.
+	// Labels are added to those of the runtime, or replace them.
 	Labels    map[string]any
 	Condition Condition
 }
@@ -72,7 +72,7 @@ type Token struct {
 	ConnectorURL string
 }
 
-// New returns a client, or an error when the options cannot be right. It calls nobody.
+// New returns a client, or an error if an option is invalid. It makes no call.
 func New(options Options) (*Client, error) {
 	if err := checkAddress(options.URL); err != nil {
 		return nil, fmt.Errorf("the URL of Director %w", err)
@@ -108,13 +108,13 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 func checkAddress(text string) error {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return errors.New("has to be like https://host/path")
+		return errors.New("must be like https://host/path")
 	}
 
 	return nil
 }
 
-// Probe asks what any GraphQL server can answer.
+// Probe makes a query that every GraphQL server answers.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -122,7 +122,7 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProbeToken gets an access token, a new one.
+// ProbeToken requests a new access token.
 func (c *Client) ProbeToken(ctx context.Context) error {
 	c.tokens.discard("")
 
@@ -131,7 +131,7 @@ func (c *Client) ProbeToken(ctx context.Context) error {
 	return err
 }
 
-// Register registers the runtime and returns the id that Director has given it. Repeated, it makes another one: look with Find before.
+// Register registers the runtime and returns its id in Director. It is not idempotent: call Find first.
 func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (string, error) {
 	call := c.call("register the runtime", tenant)
 
@@ -149,13 +149,13 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes whose label has the value.
+// Find returns the tenant's runtimes with this value of the label.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
-	call := c.call("look for runtimes", tenant)
+	call := c.call("find runtimes", tenant)
 
 	query, err := json.Marshal(value)
 	if err != nil {
-		return nil, failure.Wrap(failure.Internal, err, "the label to look for cannot be written")
+		return nil, failure.Wrap(failure.Internal, err, "encoding a label failed")
 	}
 
 	text := string(query)
@@ -179,7 +179,7 @@ func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runti
 
 // Get returns a runtime, or failure.NotFound.
 func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
-	call := c.call("tell about the runtime", tenant)
+	call := c.call("read the runtime", tenant)
 
 	answer, err := wire.GetRuntime(ctx, call, id)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.same(answer.Result.Id, id)
 }
 
-// Update changes a runtime. Director replaces all of a runtime's labels at once, so they are read before.
+// Update changes a runtime. Director replaces all labels of a runtime at once, so it reads them first.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *Client) Update(ctx context.Context, tenant, id string, change Change) e
 	return call.same(answer.Result.Id, id)
 }
 
-// Unregister has Director forget a runtime. One that it does not know, or whose tenant it does not know, is forgotten already.
+// Unregister removes a runtime from Director. An unknown runtime or tenant is not an error.
 func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 	call := c.call("unregister the runtime", tenant)
 
@@ -247,7 +247,7 @@ func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 
 // OneTimeToken returns a new token for the agent of the runtime.
 func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error) {
-	call := c.call("give a token for the runtime agent", tenant)
+	call := c.call("issue a token for the runtime agent", tenant)
 	call.confidential = true
 
 	answer, err := wire.OneTimeToken(ctx, call, runtimeID)

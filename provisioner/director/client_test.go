@@ -133,7 +133,7 @@ func TestErrorsOfDirector(t *testing.T) {
 		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, onTheWay(failure.ReasonHTTPStatus), "<html>"},
 		"too long":           {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, onTheWay(failure.ReasonHTTPStatus), "bytes"},
 		"no data":            {"an answer has to answer", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
-		"other data":         {"it cannot be meant", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "other data"},
+		"other data":         {"it cannot be meant", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "unexpected data"},
 		"another runtime":    {"ours is not that one", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
 		"broken":             {"networks break", simulator.Fault{Unsent: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
 		"lost":               {"networks break", simulator.Fault{Lost: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},

@@ -15,14 +15,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ClientCredentials are what the Provisioner proves itself to the token endpoint with.
+// ClientCredentials authenticate the Provisioner at the token endpoint.
 type ClientCredentials struct {
 	ClientID       string
 	ClientSecret   secret.String
 	TokensEndpoint string
 }
 
-// Credentials reads the credentials as they are now: they may be exchanged while the Provisioner runs.
+// Credentials reads the current credentials: they may be renewed while the Provisioner runs.
 type Credentials interface {
 	Read(ctx context.Context) (ClientCredentials, error)
 }
@@ -64,7 +64,7 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 		Data map[string]string `json:"data"`
 	}
 
-	// An error of the parser quotes what it does not understand.
+	// An error of the parser may quote a secret.
 	if yaml.Unmarshal(text, &content) != nil {
 		return ClientCredentials{}, fmt.Errorf("%s is not YAML with a field data of texts", string(f))
 	}
@@ -83,7 +83,7 @@ type Secret struct {
 	Namespace, Name string
 }
 
-// InCluster returns a Secret of the cluster that the Provisioner runs in or, outside of any, of the one that the user's kubeconfig names.
+// InCluster returns a Secret of the cluster that the Provisioner runs in; outside of a cluster, of that in the user's kubeconfig.
 func InCluster(namespace, name string) (Secret, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {

@@ -1,6 +1,6 @@
-// Package director registers runtimes in Director, tells it how they are, and gets one-time tokens for their agents.
+// Package director is a client of Director, the registry of runtimes in Compass. It registers runtimes, updates their condition, and issues
+// one-time tokens for their agents. Package wire is generated from queries.graphql; a new call is a query there and a method of Client.
 //
-// Its errors are of package failure. The kinds say what to do next: Invalid, Conflict and NotFound are Director's decision,
-// Transient that the same call may succeed later, since Director did not answer, made no sense, or did not accept our credentials,
-// which somebody then has to repair.
+// Errors are of package failure. Invalid, Conflict and NotFound are decisions of Director. Transient errors may pass: Director does not
+// answer, answers something unexpected, or rejects our credentials until an operator corrects them.
 package director

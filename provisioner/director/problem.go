@@ -9,13 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ErrTenantUnknown is in the chain of errors that say that Director does not know the tenant.
+// ErrTenantUnknown is in the chain of errors about an unknown tenant.
 var ErrTenantUnknown = errors.New("the tenant is not known to Director")
 
-// errUnauthorized is in the chain of errors that say that Director does not accept the access token.
+// errUnauthorized is in the chain of errors about a rejected access token.
 var errUnauthorized = errors.New("the access token is not accepted by Director")
 
-// problem is an error in an answer. Director says in the extensions what it means.
+// problem is an error in an answer. Its extensions hold Director's code.
 type problem struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
@@ -31,19 +31,19 @@ type extensions struct {
 func (e *extensions) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
-		return nil //nolint:nilerr // No object, nothing to learn.
+		return nil //nolint:nilerr // not an object: no code
 	}
 
-	// A code of another form is 0, which no code is.
+	// A code of another form becomes 0, which is not a code.
 	e.Code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
-	_ = json.Unmarshal(fields["error"], &e.Name) // a name of another form is none
+	_ = json.Unmarshal(fields["error"], &e.Name) // a name of another form is ignored
 
 	return nil
 }
 
 const codeUnauthorized = 26
 
-// meaning is what a code of Director's means to us.
+// meaning maps a code of Director to an error.
 type meaning struct {
 	name  string
 	kind  failure.Kind
@@ -51,30 +51,30 @@ type meaning struct {
 	said  string
 }
 
-// meanings tells what the codes mean. Credentials that Director does not accept are repaired by somebody, and what needs them is tried
-// again until then; what is wrong with a request stays wrong.
+// meanings maps the codes of Director, from its package apperrors. Problems of our credentials are transient: an operator corrects them,
+// and operations retry until then. Invalid requests stay invalid.
 func meanings() map[int]meaning {
-	const repair = "an operator has to give our credentials the scopes runtime:read and runtime:write"
+	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
 
 	return map[int]meaning{
-		10:               {"InternalError", failure.Transient, nil, "it has an error of its own"},
-		11:               {"UnknownError", failure.Transient, nil, "it has an error of its own"},
-		20:               {"NotFound", failure.NotFound, nil, "it does not know it"},
-		21:               {"NotUnique", failure.Conflict, nil, "there is one already"},
-		22:               {"InvalidData", failure.Invalid, nil, "it refuses it"},
+		10:               {"InternalError", failure.Transient, nil, "it reports an internal error"},
+		11:               {"UnknownError", failure.Transient, nil, "it reports an internal error"},
+		20:               {"NotFound", failure.NotFound, nil, "it does not exist there"},
+		21:               {"NotUnique", failure.Conflict, nil, "it exists already"},
+		22:               {"InvalidData", failure.Invalid, nil, "it rejects the request"},
 		23:               {"InsufficientScopes", failure.Transient, nil, repair},
-		24:               {"TenantRequired", failure.Invalid, nil, "it needs a tenant"},
+		24:               {"TenantRequired", failure.Invalid, nil, "it requires a tenant"},
 		25:               {"TenantNotFound", failure.Invalid, ErrTenantUnknown, "it does not know the tenant"},
-		codeUnauthorized: {"Unauthorized", failure.Transient, errUnauthorized, "it does not accept our access token"},
-		27:               {"InvalidOperation", failure.Invalid, nil, "it refuses it"},
+		codeUnauthorized: {"Unauthorized", failure.Transient, errUnauthorized, "it rejects our access token"},
+		27:               {"InvalidOperation", failure.Invalid, nil, "it rejects the request"},
 	}
 }
 
-// explain says what the problem means for the Provisioner.
+// explain turns a problem into an error of package failure.
 func (c *call) explain(problem problem) error {
 	known, ok := meanings()[problem.Extensions.Code]
 	if !ok {
-		known = meaning{failure.ReasonInternal, failure.Transient, nil, "it has an error of its own"}
+		known = meaning{failure.ReasonInternal, failure.Transient, nil, "it reports an internal error"}
 	}
 
 	reason := excerpt(problem.Extensions.Name)

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// renewEarly is how long before its end a token is not used any more.
+	// renewEarly is how long before its expiry a token is replaced.
 	renewEarly = 30 * time.Second
 	// longestToken bounds the answer of the token endpoint, in bytes.
 	longestToken = 1 << 20
 )
 
-// scopes are the rights that the Provisioner needs in Director.
+// scopes are the permissions that the Provisioner needs in Director.
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
-// tokens keeps the access token of the moment. One is asked for at a time; whoever needs it meanwhile waits for that.
+// tokens caches the current access token. One request for a token runs at a time; concurrent callers wait for it.
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
 	turn        chan struct{}
 	current     *oauth2.Token
-	// goodUntil is when the present token is exchanged; zero for one that has no end.
+	// goodUntil is when the current token is replaced; zero if it does not expire.
 	goodUntil time.Time
 }
 
@@ -41,7 +41,7 @@ func newTokens(credentials Credentials, client *http.Client) *tokens {
 	return &tokens{credentials: credentials, http: &limited, turn: make(chan struct{}, 1)}
 }
 
-// get returns a token that is good for a while.
+// get returns a valid token.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	if err := t.lock(ctx); err != nil {
 		return "", err
@@ -74,8 +74,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// goodUntil is somewhat before the end of a token that was just given. Those that last no longer than renewEarly are spared from being
-// asked for again with every call.
+// goodUntil returns a time shortly before the expiry of a new token. A token that lives no longer than renewEarly is used up to its end,
+// or every call would request another.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}
@@ -84,7 +84,7 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard has a token not be used again that Director refuses; with none the present one.
+// discard drops a token that Director rejects, or the current one if token is empty.
 func (t *tokens) discard(refused string) {
 	t.turn <- struct{}{}
 	defer t.unlock()
@@ -106,7 +106,7 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken says why there is no token. Neither addresses nor answers are for users: they may hold what is secret.
+// refusedToken explains why there is no token. Addresses and answers stay out of its text: they may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok { // rejected by the limit or the circuit breaker
 		return known
@@ -121,18 +121,18 @@ func refusedToken(ctx context.Context, err error) error {
 	case answered && answer.Response.StatusCode < http.StatusInternalServerError:
 		status := fmt.Errorf("HTTP status %d", answer.Response.StatusCode)
 
-		return denied(status, "the token endpoint of Director refuses our credentials")
+		return denied(status, "the token endpoint of Director rejects our credentials")
 	case answered:
 		return failure.New(failure.Transient, "the token endpoint of Director answered with HTTP status %d", answer.Response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
 	}
 
-	return failure.Wrap(failure.Transient, inner(err), "the token endpoint of Director cannot be reached, or gives no token").
+	return failure.Wrap(failure.Transient, inner(err), "the token endpoint of Director cannot be reached or returns no token").
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 
-// denied is for credentials that somebody has to repair: what needs them is tried again until then.
+// denied returns the error for invalid credentials. It is transient: operations retry until an operator has corrected them.
 func denied(cause error, said string) error {
-	return failure.Wrap(failure.Transient, cause, "%s: an operator has to repair them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
+	return failure.Wrap(failure.Transient, cause, "%s: an operator must correct them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
 		said).WithReason("Unauthorized", failure.ComponentDirectorToken)
 }

@@ -132,9 +132,9 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 		"refused":        {"an operator repairs the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
 		"away":           {"it comes back", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
 		"in trouble":     {"it comes back", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
-		"no token":       {"it cannot be meant", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "gives no token"},
-		"no JSON":        {"it cannot be meant", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "gives no token"},
-		"too much of it": {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "gives no token"},
+		"no token":       {"it cannot be meant", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "returns no token"},
+		"no JSON":        {"it cannot be meant", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "returns no token"},
+		"too much of it": {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "returns no token"},
 	}
 
 	for name, c := range cases {

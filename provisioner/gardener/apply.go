@@ -13,13 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// fieldManager owns what the Provisioner writes. Create and change go by server-side apply with this one manager, so a field
-// that is left out later is removed.
+// fieldManager owns the fields that the Provisioner writes. All writes are server-side applies with this one manager, so a field that is
+// omitted later is removed.
 const fieldManager = "provisioner"
 
-// Apply creates the Shoot and what it refers to, or makes what an earlier order has left as it is ordered now, but for what Gardener has
-// decided meanwhile; it has Gardener begin anew with a Shoot that it has given up. One of another runtime is left alone: that is
-// failure.Conflict.
+// Apply creates or updates the Shoot and the objects that it refers to; fields that Gardener has set in the meantime stay. It asks Gardener
+// to retry a Shoot that has failed. A Shoot of another runtime is left alone: that is failure.Conflict.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -31,8 +30,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	case err != nil:
 		return err
 	case existing.Annotations[shoot.AnnotationRuntimeID] != objects.Shoot.Annotations[shoot.AnnotationRuntimeID]:
-		return failure.New(failure.Conflict, "a cluster named %q exists already and is not of this runtime: "+
-			"remove it in Gardener, or use another name", objects.Shoot.Name).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
+		return failure.New(failure.Conflict, "a cluster named %q exists already and belongs to something else: "+
+			"delete it in Gardener or use another name", objects.Shoot.Name).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
 	default:
@@ -46,8 +45,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	return c.beginAnew(ctx, existing)
 }
 
-// Change changes the Shoot, unless it has changed since it was read: then that is failure.Transient. So a replica that was frozen
-// before it wrote undoes nothing that has been ordered since.
+// Change updates the Shoot. If it has changed since it was read, that is failure.Transient: a frozen replica must not undo a later order.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -65,13 +63,13 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.beginAnew(ctx, read)
 }
 
-// BeingRemoved is the error of whoever wants a cluster that goes.
+// BeingRemoved is the error of an operation on a cluster that is being deleted.
 func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
-	return failure.New(failure.Conflict, "the cluster %q is being removed in Gardener", existing.Name).
+	return failure.New(failure.Conflict, "the cluster %q is being deleted in Gardener", existing.Name).
 		WithReason(failure.ReasonConflict, failure.ComponentGardener)
 }
 
-// write applies the objects in the order in which they need each other.
+// write applies the objects, referenced ones first.
 func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	if objects.Authentication != nil {
 		if err := c.apply(ctx, objects.Authentication, "applying the authentication configuration %q"); err != nil {
@@ -93,7 +91,7 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
-// beginAnew has Gardener take up a Shoot that it had given up before it was applied.
+// beginAnew asks Gardener to retry a Shoot that had failed before it was applied.
 func (c *Client) beginAnew(ctx context.Context, before *gardencorev1beta1.Shoot) error {
 	if !givenUp(before) {
 		return nil
@@ -102,21 +100,21 @@ func (c *Client) beginAnew(ctx context.Context, before *gardencorev1beta1.Shoot)
 	return c.annotate(ctx, before, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
 }
 
-// givenUp reports whether Gardener does nothing more about the Shoot unless it is asked, and has not been asked yet.
+// givenUp reports whether Gardener has stopped to reconcile the Shoot and has not been asked to retry.
 func givenUp(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 
 	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
-// Tidy removes what stands beside the runtime's Shoot and is not what it refers to now. Without a Shoot that is everything.
+// Tidy deletes the objects of the runtime that its Shoot does not refer to. Without a Shoot these are all.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
 	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
-		return explain(err, "listing what stands beside the Shoot of runtime %s", runtimeID)
+		return explain(err, "listing the objects of the Shoot of runtime %s", runtimeID)
 	}
 
 	for i := range beside.Items {
@@ -131,14 +129,14 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	return nil
 }
 
-// Beside lists the runtimes that have something standing beside their Shoots.
+// Beside lists the runtimes that have objects besides their Shoots.
 func (c *Client) Beside(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	beside := &corev1.ConfigMapList{}
 	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
-		return nil, explain(err, "listing what stands beside Shoots")
+		return nil, explain(err, "listing the objects of Shoots")
 	}
 
 	var runtimeIDs []string
@@ -151,7 +149,7 @@ func (c *Client) Beside(ctx context.Context) ([]string, error) {
 	return slices.Compact(runtimeIDs), nil
 }
 
-// referred is the name of the ConfigMap that the Shoot refers to, or empty.
+// referred returns the name of the ConfigMap that the Shoot refers to, or empty.
 func referred(present *gardencorev1beta1.Shoot) string {
 	if present == nil {
 		return ""

@@ -136,7 +136,7 @@ func TestLateChangeUndoesNothing(t *testing.T) {
 	late.Shoot.Spec.Provider.Workers[0].Maximum = 5
 
 	err := b.shoots.Change(t.Context(), read, late)
-	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "changed meanwhile") {
+	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "changed in the meantime") {
 		t.Errorf("the late change gives %v", err)
 	}
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// confirmDeletion is what Gardener's admission asks for before a Shoot may be removed.
+	// confirmDeletion is the annotation that Gardener requires before a Shoot can be deleted.
 	confirmDeletion = "confirmation.gardener.cloud/deletion"
 
 	// callTimeout bounds one call to Gardener.
@@ -24,7 +24,7 @@ const (
 
 // Client works on the Shoots of one Gardener project.
 type Client struct {
-	// way is the way into Gardener at this moment.
+	// way returns the current connection to Gardener.
 	way       func() way
 	namespace string
 }
@@ -51,14 +51,14 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	return shoot, nil
 }
 
-// Probe reads as little as it can.
+// Probe lists a single Shoot.
 func (c *Client) Probe(ctx context.Context) error {
 	err := c.way().List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
 
 	return explain(err, "listing one Shoot")
 }
 
-// Owned is a Shoot and the runtime that it belongs to.
+// Owned is a Shoot with the id of its runtime.
 type Owned struct {
 	Name, RuntimeID string
 }
@@ -84,7 +84,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
-// Delete confirms the deletion of the runtime's Shoot and asks for it. A Shoot that is gone, or of another runtime, is no error.
+// Delete confirms the deletion of the runtime's Shoot and asks for it. A missing Shoot, or one of another runtime, is not an error.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	return err
 }
 
-// Retry asks Gardener to go on with a Shoot whose last operation has failed.
+// Retry asks Gardener to retry the failed last operation of a Shoot.
 func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	return explain(c.way().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
 }
 
-// AdminKubeconfig has Gardener make a kubeconfig for administrators that is valid for the duration, 10 minutes at least.
+// AdminKubeconfig requests an admin kubeconfig from Gardener. valid is at least 10 minutes.
 func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

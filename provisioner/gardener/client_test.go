@@ -121,7 +121,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 	}{
 		"of another runtime": {
 			"two runtimes in one cluster would each remove the other",
-			func(b bench) { b.apply("runtime-2") }, "is not of this runtime", failure.ReasonAlreadyExists,
+			func(b bench) { b.apply("runtime-2") }, "belongs to something else", failure.ReasonAlreadyExists,
 		},
 		"of nobody": {
 			"a cluster that people made is theirs",
@@ -132,7 +132,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 				if err := b.garden.Client().Create(b.Context(), theirs); err != nil {
 					b.Fatal(err)
 				}
-			}, "is not of this runtime", failure.ReasonAlreadyExists,
+			}, "belongs to something else", failure.ReasonAlreadyExists,
 		},
 		"being deleted": {
 			"a change would not stop the deletion",
@@ -143,7 +143,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 				if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
 					b.Fatal(err)
 				}
-			}, "is being removed", failure.ReasonConflict,
+			}, "is being deleted", failure.ReasonConflict,
 		},
 	}
 

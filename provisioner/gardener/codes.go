@@ -9,66 +9,66 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Meaning is what a code in the last errors of a Shoot means. The page docs/operator/shoots.md has them all.
+// Meaning explains a Gardener error code in the last errors of a Shoot. docs/operator/shoots.md lists them all.
 type Meaning struct {
 	Code gardencorev1beta1.ErrorCode
-	// Kind is failure.Transient for what is tried again, also when Gardener itself has given up.
+	// Kind is failure.Transient if the Provisioner retries, even if Gardener itself has stopped.
 	Kind failure.Kind
-	// Remedy says what people are to do, as a clause.
+	// Remedy tells users what to do, as a clause.
 	Remedy string
 }
 
-// Meanings are the meanings of all codes. Where a Shoot has several, the first that is found says of which kind the failure is.
+// Meanings returns the meanings of all codes. If a Shoot has several, the first of this list determines the kind of the failure.
 func Meanings() []Meaning {
 	return []Meaning{
 		{
 			gardencorev1beta1.ErrorInfraQuotaExceeded, failure.Quota,
-			"raise the quota of the cloud account or remove what is not needed in it, then retry",
+			"raise the quota of the cloud account or remove unused resources, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorInfraResourcesDepleted, failure.Quota,
-			"the provider has none left: order another machine type or other zones, or retry later",
+			"the provider has no capacity left: choose another machine type or other zones, or retry later",
 		},
 		{
 			gardencorev1beta1.ErrorInfraUnauthenticated, failure.Denied,
-			"the cloud account does not accept the credentials: renew those behind the credentials binding, then retry",
+			"the cloud account does not accept the credentials: renew those that the credentials binding refers to, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorInfraUnauthorized, failure.Denied,
-			"the credentials lack a right in the cloud account: grant it, then retry",
+			"the credentials lack a permission in the cloud account: grant it, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorConfigurationProblem, failure.Permanent,
-			"something in the cluster or in its order is wrong: correct what the text names, then retry",
+			"the cluster or its order is misconfigured: correct what the message names, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorProblematicWebhook, failure.Permanent,
-			"a webhook in the cluster stands in the way of its system components: correct or remove it, then retry",
+			"a webhook in the cluster blocks its system components: correct or remove it, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorCleanupClusterResources, failure.Permanent,
-			"objects in the cluster are not removed: see whose finalizers they wait for",
+			"objects in the cluster are not deleted: look for their finalizers",
 		},
 		{
 			gardencorev1beta1.ErrorInfraDependencies, failure.Transient,
-			"something in the cloud account is still in use: remove what depends on it",
+			"a resource in the cloud account is still in use: remove what depends on it",
 		},
 		{
 			gardencorev1beta1.ErrorRetryableInfraDependencies, failure.Transient,
-			"something in the cloud account is still in use: that passes, or remove what depends on it",
+			"a resource in the cloud account is still in use: wait, or remove what depends on it",
 		},
 		{
 			gardencorev1beta1.ErrorRetryableConfigurationProblem, failure.Transient,
-			"something in the cluster is not as it has to be: that passes, or correct what the text names",
+			"the cluster is misconfigured: wait, or correct what the message names",
 		},
 		{
 			gardencorev1beta1.ErrorInfraRateLimitsExceeded, failure.Transient,
-			"too many calls to the provider: that passes",
+			"too many calls to the provider: wait",
 		},
 	}
 }
 
-// found are the meanings of the codes in the last errors of a Shoot, each once. A code that is not known stays until somebody acts.
+// found returns the meanings of the codes in the last errors of a Shoot, each once. Unknown codes are permanent.
 func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 	var told []Meaning
 
@@ -90,7 +90,7 @@ func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 	return told
 }
 
-// kindOf says of which kind a failure is that does not pass.
+// kindOf returns the kind of a failure that is not transient.
 func kindOf(met []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(met, meaning) {
@@ -101,12 +101,12 @@ func kindOf(met []Meaning) failure.Kind {
 	return failure.Permanent
 }
 
-// passes reports whether everything that was met passes without the help of whoever ordered the cluster.
+// passes reports whether all errors are transient.
 func passes(met []Meaning) bool {
 	return len(met) > 0 && !slices.ContainsFunc(met, func(m Meaning) bool { return m.Kind != failure.Transient })
 }
 
-// reasonOfCodes is what clients that know Gardener's codes look for.
+// reasonOfCodes returns the codes in the form that API clients know.
 func reasonOfCodes(met []Meaning) string {
 	texts := make([]string, 0, len(met))
 	for _, meaning := range met {
@@ -116,7 +116,7 @@ func reasonOfCodes(met []Meaning) string {
 	return strings.Join(texts, ", ")
 }
 
-// problems are the texts of the last errors, each code with what to do about it; or the description of the last operation.
+// problems returns the texts of the last errors, each code with its remedy, or else the description of the last operation.
 func problems(shoot *gardencorev1beta1.Shoot) string {
 	texts := make([]string, 0, len(shoot.Status.LastErrors))
 	for _, problem := range shoot.Status.LastErrors {

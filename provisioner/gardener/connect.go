@@ -17,12 +17,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
-// way is a way into Gardener, until another one takes its place.
+// way is a connection to Gardener, until another one replaces it.
 type way struct {
 	client.WithWatch
 
-	// replaced ends what lasts: it has to begin anew by the next way.
-	replaced context.Context //nolint:containedctx // it is the life of the way and of no call
+	// replaced ends watches: they must start again on the next connection.
+	replaced context.Context //nolint:containedctx // it lives as long as the connection
 	replace  context.CancelFunc
 }
 
@@ -43,19 +43,19 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns access to the Gardener API that the kubeconfig file names. The wrappers wrap its transport; watches go
-// round them: they last, and there is one for each replica.
+// Connect returns access to the Gardener API that the kubeconfig file names. The wrappers wrap its transport, except
+// for watches: they last, and each replica has one.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
 	}
 
-	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener limits on its own side
+	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener has limits of its own
 
 	config.QPS, config.Burst = perSecond, burst
 
-	// They are about fields that Gardener will retire: for whoever changes package shoot, whose golden files are asked about them.
+	// Warnings are about deprecated fields; tests of package shoot check its golden files for them.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 
 	for _, wrap := range wrappers {
@@ -77,11 +77,11 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 	return api, nil
 }
 
-// Follow returns a client that connects anew when the kubeconfig file changes: calls that are under way end as they began, all others
-// go by the new file, and so does the watch, which begins anew where it was. Of a file that is wrong nothing is taken over.
+// Follow returns a client that reconnects when the kubeconfig file changes: running calls end on the old connection, later calls use the
+// new one, and the watch resumes there. An invalid file is ignored.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	ways, err := reload.Load("gardener kubeconfig", func([][]byte) (way, error) {
-		// It is read once more, with the files that it names.
+		// Connect reads it again, with the files that it refers to.
 		api, err := Connect(kubeconfigPath, wrappers...)
 		if err != nil {
 			return way{}, err
@@ -107,4 +107,24 @@ func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrap
 	})
 
 	return &Client{way: ways.Get, namespace: namespace}, nil
+}
+
+// exceptWatches applies the wrapper to all requests but watches.
+func exceptWatches(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return divided{watches: next, others: wrap(next)}
+	}
+}
+
+type divided struct {
+	watches, others http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d divided) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Get("watch") == "true" {
+		return d.watches.RoundTrip(request)
+	}
+
+	return d.others.RoundTrip(request)
 }

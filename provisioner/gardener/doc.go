@@ -1,3 +1,3 @@
-// Package gardener is the Provisioner's view of Gardener: Shoots that are applied, read, removed and watched, admin kubeconfigs
-// made when they are needed, and what Gardener says about its work in terms that the engine understands.
+// Package gardener is the Provisioner's client of Gardener. It applies, reads, deletes and watches Shoots, requests admin kubeconfigs, and
+// translates the status of Shoots and errors of the API into package failure. A new Gardener error code gets its meaning in codes.go.
 package gardener

@@ -39,7 +39,7 @@ func TestErrorsOfGardener(t *testing.T) {
 			reason: "whoever answers in Gardener's place, a proxy or an API server that does not offer Shoots, says nothing of a Shoot: taken for " +
 				"gone, a cluster would be forgotten that stands",
 			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
-			want: failure.Transient, wantReason: "NotFound", wantText: "does not answer as it should: the server could not find the requested resource",
+			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: the server could not find the requested resource",
 		},
 		"invalid":      {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
 		"bad request":  {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
@@ -48,7 +48,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		"no right": {
 			reason: "what waits goes on when the right is granted, and what was refused for no reason at once",
 			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
-			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a right in Gardener: grant it: `,
+			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a permission in Gardener: grant it: `,
 		},
 		"not ready": {
 			reason: "an API server that has just started forbids everything", err: forbidden("not yet ready to handle request"),
@@ -56,7 +56,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		},
 		"quota of Shoots": {
 			reason: "somebody has to raise it", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
-			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is used up",
+			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is exhausted",
 		},
 		"quota of objects": {
 			reason: "somebody has to raise it", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
@@ -64,7 +64,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		},
 		"not offered": {
 			reason: "the order stays wrong", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
-			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener refuses it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
+			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener rejects it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
 		},
 		"already exists": {reason: "somebody was faster", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
 		"conflict":       {reason: "the next try reads anew", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
@@ -74,7 +74,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		"unavailable":    {reason: "the server may come back", err: apierrors.NewServiceUnavailable("rolling"), want: failure.Transient, wantReason: "ServiceUnavailable"},
 		"transport": {
 			reason: "what a transport says may name what users must not see", err: errors.New("dial tcp 10.1.2.3:443: refused"),
-			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not answer as it should", wantNotText: "10.1.2.3",
+			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not respond correctly", wantNotText: "10.1.2.3",
 		},
 		"time over": {
 			reason: "the server was slow", err: context.DeadlineExceeded, want: failure.Transient, wantReason: failure.ReasonInternal,

@@ -9,38 +9,37 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is how long a Shoot is left alone that Gardener has given up, before it is asked to go on.
+// breather is the time between the failure of a Shoot and the request to retry it.
 const breather = time.Minute
 
-// Progress is how far Gardener is with a Shoot.
+// Progress is the state of Gardener's work on a Shoot.
 type Progress struct {
-	// Done says that the Shoot is as its spec wants it.
+	// Done says that the Shoot matches its spec.
 	Done bool
-	// Message says, for people, what Gardener does or waits for, and what it has met.
+	// Message describes, for users, what Gardener does or waits for, and its errors.
 	Message string
-	// Codes are those of what Gardener has met, comma-separated, or empty.
+	// Codes are the error codes, comma-separated, or empty.
 	Codes string
-	// Stopped says that Gardener does not go on by itself but may succeed when asked to retry.
+	// Stopped says that Gardener has stopped but may succeed when asked to retry.
 	Stopped bool
-	// Err, if set, is why Gardener gave up for good.
+	// Err is set if a retry cannot help.
 	Err error
-	// Updated is when Gardener told it.
+	// Updated is the time of Gardener's last update.
 	Updated time.Time
 }
 
-// Rested reports whether it is time to ask Gardener to go on: what has just gone wrong has had time to pass.
+// Rested reports whether it is time to ask Gardener to retry.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
-// TakenUp reports whether Gardener works, or has worked, on the newest generation of the Shoot.
+// TakenUp reports whether Gardener has started on the latest generation of the Shoot.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
-// ProgressOf reads the Shoot's status. Gardener retries an operation in state Error by itself, so that is still under way; in state
-// Failed it has stopped.
+// ProgressOf reads the status of the Shoot. In state Error, Gardener retries by itself; in state Failed it has stopped.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
-		return Progress{Message: "Gardener has not taken up the cluster yet" + unscheduled(shoot)}
+		return Progress{Message: "Gardener has not started with the cluster yet" + unscheduled(shoot)}
 	}
 
 	last := shoot.Status.LastOperation
@@ -52,7 +51,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	case gardencorev1beta1.LastOperationStateFailed:
 		progress.fail(shoot)
 	case gardencorev1beta1.LastOperationStateError:
-		progress.Message = fmt.Sprintf("Gardener is at %d%% and tries again: %s", last.Progress, problems(shoot))
+		progress.Message = fmt.Sprintf("Gardener is at %d%% and retries: %s", last.Progress, problems(shoot))
 	default:
 		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, last.Description)
 		if len(shoot.Status.LastErrors) > 0 {
@@ -63,7 +62,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	return progress
 }
 
-// unscheduled says why no Seed has taken the Shoot, where Gardener tells.
+// unscheduled returns the reason why the Shoot has no Seed, if Gardener reports one.
 func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 	last := shoot.Status.LastOperation
 	if last == nil || last.State != gardencorev1beta1.LastOperationStatePending || last.Description == "" {
@@ -73,12 +72,12 @@ func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 	return ": " + last.Description
 }
 
-// fail tells of a Shoot that Gardener has given up.
+// fail completes the progress of a failed Shoot.
 func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	met, said := found(shoot), problems(shoot)
 
 	if passes(met) {
-		p.Stopped, p.Message = true, "Gardener stopped and is asked to go on: "+said
+		p.Stopped, p.Message = true, "Gardener stopped and is asked to retry: "+said
 
 		return
 	}
@@ -93,7 +92,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		WithReason(reason, failure.ComponentGardener)
 }
 
-// aim is what the last operation was to do with the cluster.
+// aim names the last operation of the Shoot as a verb.
 func aim(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

@@ -52,15 +52,15 @@ func TestProgressInEachState(t *testing.T) {
 	}{
 		"new": {
 			"Gardener takes a while to notice", fresh,
-			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
 		"success of before": {
 			"that the cluster was as it should be before the change says nothing", shootAt(older, gardencorev1beta1.LastOperationStateSucceeded),
-			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
 		"failure of before": {
 			"the change may be what mends it", shootAt(older, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorConfigurationProblem),
-			gardener.Progress{Message: "Gardener has not taken up the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
 		"succeeded": {
 			"the cluster is there", shootAt(newest, gardencorev1beta1.LastOperationStateSucceeded),
@@ -86,8 +86,8 @@ func TestProgressInEachState(t *testing.T) {
 			"Gardener tries again by itself, whatever the error", shootAt(newest, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded),
 			gardener.Progress{
 				Codes: "ERR_INFRA_QUOTA_EXCEEDED",
-				Message: "Gardener is at 42% and tries again: because of ERR_INFRA_QUOTA_EXCEEDED (ERR_INFRA_QUOTA_EXCEEDED: " +
-					"raise the quota of the cloud account or remove what is not needed in it, then retry)",
+				Message: "Gardener is at 42% and retries: because of ERR_INFRA_QUOTA_EXCEEDED (ERR_INFRA_QUOTA_EXCEEDED: " +
+					"raise the quota of the cloud account or remove unused resources, then retry)",
 			},
 		},
 		"again": {
@@ -96,11 +96,11 @@ func TestProgressInEachState(t *testing.T) {
 		},
 		"not scheduled": {
 			"a Shoot that no Seed takes tells why", shootAt(older, gardencorev1beta1.LastOperationStatePending),
-			gardener.Progress{Message: "Gardener has not taken up the cluster yet: creating DNS"},
+			gardener.Progress{Message: "Gardener has not started with the cluster yet: creating DNS"},
 		},
 		"error without text": {
 			"there is always something to read", shootAt(newest, gardencorev1beta1.LastOperationStateError),
-			gardener.Progress{Message: "Gardener is at 42% and tries again: creating DNS"},
+			gardener.Progress{Message: "Gardener is at 42% and retries: creating DNS"},
 		},
 	}
 

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// watchTimeout has the API server end a watch, so that a dead connection is noticed.
+	// watchTimeout makes the API server end a watch, so that a dead connection is noticed.
 	watchTimeout = 5 * time.Minute
-	// watchPause is how long after Gardener did not answer, or did not let us in, it is asked again. Left to the informer that would grow to a minute, for
-	// which nobody notices that clusters are ready.
+	// watchPause is the interval of retries while Gardener does not answer or rejects our credentials. The interval of the informer would
+	// grow to a minute, during which nobody notices that clusters are ready.
 	watchPause = 2 * time.Second
 )
 
-// Watch calls changed with the name of each Shoot that appears, changes or goes, until the context ends. It lists anew after a
-// lost connection, so no change is missed, but several may be told as one.
+// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It lists again after a lost
+// connection, so no change is missed, but several may be reported as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
 
@@ -83,7 +83,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server answers it, be it with an error. Credentials that it refuses are exchanged before long.
+// untilAnswered repeats a call until the API server answers, also with an error. Rejected credentials count as no answer: they are renewed soon.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -101,7 +101,7 @@ func untilAnswered(ctx context.Context, call func() error) error {
 	}
 }
 
-// slim drops what the watch does not need, so that thousands of Shoots fit into memory.
+// slim drops fields that the watch does not need, so that thousands of Shoots fit into memory.
 func slim(object any) (any, error) {
 	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok {

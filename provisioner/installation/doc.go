@@ -1,3 +1,7 @@
-// Package installation says what is installed on a runtime and how far it is. A Releases makes a Plan of what an order names; an
-// Installer carries the plan out on the cluster, a bounded piece of work at a time.
+// Package installation defines what is installed on a runtime. Releases makes a Plan of an order; an Installer installs the plan on the
+// cluster, a bounded amount of work at a time. Package catalog implements Releases, package applier Installer.
+//
+// Manifests are YAML with placeholders: `${key}` stands for a value, `$${key}` for the text `${key}` itself. They are replaced after the
+// YAML was parsed, so that no value can change its structure. A quoted placeholder is always a string; an unquoted one is a number or a
+// boolean if its value looks like one.
 package installation

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Plan is what is to be installed, in order. Secret values stand in it in clear: it is never stored but sealed, never logged.
+// Plan is a list of components to install, in order. It contains secret values in clear text: store it sealed only, and never log it.
 type Plan struct {
 	Version    string
 	Profile    string
@@ -19,15 +21,15 @@ type Plan struct {
 type Component struct {
 	Name      string
 	Namespace string
-	// Source is where the component's manifests are found: a name that only the catalog that made the plan understands.
+	// Source names the manifests of the component. Only the catalog that made the plan understands it.
 	Source string
-	// DependsOn names the components that are ready before this one begins. They come before it in the plan.
+	// DependsOn names the components that must be ready before this one starts. They come before it in the plan.
 	DependsOn []string
-	// Values are what is filled into the manifests: the release's, with the order's over them.
+	// Values replace placeholders in the manifests: those of the release, overridden by those of the order.
 	Values map[string]string
-	// SecretKeys names those of the values that the order calls secret. They appear in no message.
+	// SecretKeys are the keys of secret values. Messages never contain these values.
 	SecretKeys []string
-	// Optional tells that the release can do without it.
+	// Optional says that the release works without the component.
 	Optional bool
 }
 
@@ -36,8 +38,23 @@ func (c Component) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
-// Releases finds the release that an order names and makes the plan of it. Its errors are of package failure, kind Invalid where the
-// order is wrong.
+// Releases makes the plan of an order from the release that it names. Its errors are of package failure, of kind Invalid if the order is
+// wrong.
 type Releases interface {
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
+}
+
+// Progress is the result of one call. Message is for users.
+type Progress struct {
+	Done    bool
+	Message string
+}
+
+// Installer installs plans on a cluster. Each call does a bounded amount of work; call it again until Progress.Done, also after a crash.
+// Its errors are of package failure.
+type Installer interface {
+	// Install applies the plan and removes the objects that only a former plan contains.
+	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
+	// Uninstall removes all installed objects, in reverse order. It is done at once if nothing was ever installed.
+	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)
 }

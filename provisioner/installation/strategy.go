@@ -6,9 +6,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Upgraded lays an order over the one before. What is wanted wins; its conflict strategies say what becomes of configuration that only
-// the former order has: with Merge, which is the default, it stays, with Replace it goes. The order's own strategy is for what all
-// components share, a component's for its own. Components that are not wanted any more go with their configuration.
+// Upgraded merges a new order into the former one. The new order wins; conflict strategies decide about configuration that only the former
+// order has: Merge, the default, keeps it, Replace drops it. The strategy of the order applies to the configuration of all components,
+// that of a component to its own. Components that the new order lacks are dropped with their configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
 	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)

@@ -126,7 +126,7 @@ func TestWaitingSteps(t *testing.T) {
 			reason: "one that was removed behind our back does not come", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"no domain in time": {
-			reason: "no seed takes it", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not taken up the cluster yet: not done within",
+			reason: "no seed takes it", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started with the cluster yet: not done within",
 		},
 		"new":         {reason: "Gardener takes a while to notice", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "it takes its time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},

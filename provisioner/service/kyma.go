@@ -6,7 +6,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -30,7 +29,7 @@ func (noReleases) Plan(context.Context, spec.Kyma) (installation.Plan, error) {
 }
 
 // Manifests implements applier.Manifests.
-func (noReleases) Manifests(context.Context, string) ([]manifest.File, error) {
+func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFile, error) {
 	return nil, errNoReleases()
 }
 

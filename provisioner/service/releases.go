@@ -57,7 +57,7 @@ func (k Kyma) openRepository() (releases, error) {
 	}
 
 	system := upstream.New(upstream.Options{
-		Name: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases,
+		Name: "releases", Title: "the release registry", Component: failure.ComponentReleases,
 		Calls: k.ReleasesCalls, Variable: "APP_KYMA_RELEASES_CALLS",
 	})
 
@@ -94,7 +94,7 @@ func (r releases) parts(operationStore *operations.Store, wake func(), log logru
 		return nil
 	}
 
-	return []lifecycle.Part{{Name: "recovery of the registry of the releases", Run: upstream.Recovery{
+	return []lifecycle.Part{{Name: "recovery of the release registry", Run: upstream.Recovery{
 		System: r.system, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
 	}.Run}}
 }

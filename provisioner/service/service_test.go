@@ -442,7 +442,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			"the same", func(c *service.Config) { c.HibernationTimeout.WaitingForClusterHibernation = 0 },
 			"APP_HIBERNATION_TIMEOUT_WAITING_FOR_CLUSTER_HIBERNATION",
 		},
-		"short access": {"Gardener refuses it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"short access": {"Gardener rejects it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {

@@ -131,7 +131,7 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	err := r.line.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
-		return failure.Wrap(failure.Transient, err, "the database does not answer as it should")
+		return failure.Wrap(failure.Transient, err, "the database does not respond correctly")
 	}
 
 	return err

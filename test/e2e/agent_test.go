@@ -129,7 +129,7 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "c-kyma"}, "clusterConfig": map[string]any{"gardenerConfig": order}, "kymaConfig": kymaOf("1.0.0"),
 	}})
-	c.says(made.ID, "the runtime agent has not begun to connect")
+	c.says(made.ID, "the runtime agent has not started to connect")
 	c.until(made.RuntimeID, "Pending")
 
 	cluster := c.runAgent("c-kyma")

@@ -106,8 +106,8 @@ func TestKymaFromARegistry(t *testing.T) {
 
 	const (
 		wrong   = secret.String("battery-staple")
-		refused = "the registry of the releases refuses our credentials: an operator has to repair them, see APP_KYMA_RELEASES_USERNAME"
-		away    = "the registry of the releases does not answer as it should"
+		refused = "the release registry rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME"
+		away    = "the release registry does not respond correctly"
 	)
 
 	var runtimeID, waiting string

@@ -183,7 +183,7 @@ func (s *serviceCatalog) wantRelease(removalID string) {
 	s.willing = true
 	s.mutex.Unlock()
 
-	s.says(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has the finalizers "+keeper)
+	s.says(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has finalizers "+keeper)
 
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

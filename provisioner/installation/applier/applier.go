@@ -10,35 +10,34 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 )
 
 const (
 	// FieldManager owns the fields that are set.
 	FieldManager = "environment-broker"
-	// LabelInstallation stands on every object that was installed and tells of which runtime. What does not carry it is never deleted.
+	// LabelInstallation is on every installed object; its value is the id of the runtime. Objects without it are never deleted.
 	LabelInstallation = "provisioner.environment-broker.io/installation"
-	// AnnotationRecreate on an object, with the value "true", has it deleted and made anew where a change of it is not possible.
+	// AnnotationRecreate with the value "true" allows an object to be deleted and created again when an immutable field changes.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
-	// DefaultBudget is after how long a call begins with no further component.
+	// DefaultBudget is the time after which a call starts no further component.
 	DefaultBudget = 20 * time.Second
 )
 
-// Manifests finds what a component consists of. Its errors are of package failure.
+// Manifests returns the manifests of a component by its source. Its errors are of package failure.
 type Manifests interface {
-	Manifests(ctx context.Context, source string) ([]manifest.File, error)
+	Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error)
 }
 
-// Options are what an Applier needs.
+// Options configure an Applier.
 type Options struct {
 	Manifests Manifests
-	// Budget is after how long a call begins with no further component; DefaultBudget when it is not set.
+	// Budget is the time after which a call starts no further component; 0 means DefaultBudget.
 	Budget time.Duration
 	Now    func() time.Time
 }
 
-// Applier is an installation.Installer. It keeps nothing between calls.
+// Applier is an installation.Installer by server-side apply. It keeps no state between calls.
 type Applier struct {
 	manifests Manifests
 	budget    time.Duration
@@ -55,8 +54,8 @@ func New(options Options) *Applier {
 	return &Applier{manifests: options.Manifests, budget: options.Budget, now: options.Now}
 }
 
-// Install implements installation.Installer. A component whose apply and health are recorded in the inventory is not looked at again
-// until the plan is done; then all is forgotten but what there is, so that the next Install goes over everything.
+// Install implements installation.Installer. A component that the inventory records as applied and healthy is skipped until the plan is done.
+// Then these records are cleared, so that the next Install checks every component.
 func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
 	work, err := open(ctx, cluster, runtimeID)
 	if err != nil {
@@ -84,7 +83,7 @@ func (a *Applier) install(ctx context.Context, work *work, plan installation.Pla
 	return work.prune(ctx, plan)
 }
 
-// component brings one component to the cluster and says for what it waits.
+// component applies one component and checks its health. waiting names the object that is not ready.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
 	files, err := a.manifests.Manifests(ctx, component.Source)
 	if err != nil {
@@ -130,14 +129,14 @@ type work struct {
 	config    *rest.Config
 	runtimeID string
 	inventory *inventory
-	// changed tells that the inventory is to be stored.
+	// changed says that the inventory must be stored.
 	changed bool
 }
 
 func open(ctx context.Context, cluster *rest.Config, runtimeID string) (*work, error) {
 	connected, err := client.New(cluster, client.Options{})
 	if err != nil {
-		return nil, failure.Wrap(failure.Internal, err, "a client of the cluster cannot be made")
+		return nil, failure.Wrap(failure.Internal, err, "creating a client of the cluster failed")
 	}
 	work := &work{client: connected, config: cluster, runtimeID: runtimeID}
 	if work.inventory, err = load(ctx, connected, runtimeID); err != nil {
@@ -146,7 +145,7 @@ func open(ctx context.Context, cluster *rest.Config, runtimeID string) (*work, e
 	return work, nil
 }
 
-// end stores what has changed, also when the call failed.
+// end stores a changed inventory, also after a failure.
 func (w *work) end(ctx context.Context, progress installation.Progress, failed error) (installation.Progress, error) {
 	if !w.changed {
 		return progress, failed

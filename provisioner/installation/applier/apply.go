@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// concurrency is how many objects are compared with the cluster at once.
+// concurrency is the number of objects that are compared with the cluster at the same time.
 const concurrency = 4
 
-// intend stores which objects a component is about to have, before the first of them is applied: no crash leaves one that nobody knows.
-// It stores also where nothing is new, and so fails when somebody else has gone on since the inventory was read.
+// intend stores the objects of a component before the first of them is applied, so that a crash leaves no unknown object. It writes even if
+// nothing is new: the write fails if another replica has changed the inventory since it was read.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
 }
 
 // apply applies the objects of a component in two waves: first those that others depend on (namespaces, definitions of kinds, cluster
-// roles and classes), then, once these are ready, the rest. waiting names the object that holds it up.
+// roles and classes), then, once these are ready, the rest. waiting names an object that is not ready.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
@@ -139,7 +139,7 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 // in place.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return "waiting until its namespace, which is going away, is gone and can be made anew", nil
+		return "waiting until its namespace, which is being deleted, is gone", nil
 	}
 
 	object, ok := errors.AsType[*objectError](err)
@@ -151,7 +151,7 @@ func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error)
 		return "", err
 	}
 
-	return fmt.Sprintf("%s is made anew, because it cannot be changed", object.ref), nil
+	return fmt.Sprintf("%s is deleted and created again, because a changed field is immutable", object.ref), nil
 }
 
 // dropInvalidCABundle removes the CA bundle of a definition's conversion webhook if it holds no certificate. Releases have a placeholder
@@ -173,8 +173,8 @@ func dropInvalidCABundle(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, path...)
 }
 
-// kindsFirst and kindsLast are the order in which objects are applied, by kind, as Flux has it; other kinds come in between. What others
-// refer to comes first. Webhooks come last: one whose server does not run yet would reject the objects after it.
+// kindsFirst and kindsLast are the order in which objects are applied, by kind, taken from Flux; other kinds come in between. Kinds that
+// others refer to come first. Webhooks come last: one whose server does not run yet would reject the objects after it.
 var (
 	kindsFirst = []string{
 		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass",

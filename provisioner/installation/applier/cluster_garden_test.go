@@ -26,7 +26,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 )
 
 // patience is how long anything may take before a test gives up on it.
@@ -61,12 +60,12 @@ func run(m *testing.M) int {
 type release map[string]string
 
 // Manifests implements applier.Manifests.
-func (r release) Manifests(_ context.Context, source string) ([]manifest.File, error) {
+func (r release) Manifests(_ context.Context, source string) ([]installation.ManifestFile, error) {
 	text, ok := r[source]
 	if !ok {
 		return nil, failure.New(failure.Permanent, "there are no manifests %q", source)
 	}
-	return []manifest.File{{Name: source + ".yaml", Content: []byte(text)}}, nil
+	return []installation.ManifestFile{{Name: source + ".yaml", Content: []byte(text)}}, nil
 }
 
 // cluster is the API server as one runtime sees it.

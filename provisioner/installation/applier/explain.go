@@ -15,9 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain says what an error means. But for what the API server finds wrong with an object, all may pass: a cluster that has just been
-// made, or whose webhooks start, may answer anything for a while. What it says may quote a value: those that are secret are masked, and the
-// error itself is not kept.
+// explain classifies an error. Only the rejection of an object is permanent: a new cluster, or one whose webhooks start, may answer
+// anything for a while. Messages may quote values, so secret ones are masked and the original error is dropped.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -46,11 +45,11 @@ func explain(err error, where string, component installation.Component) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// objectError is what the API server answers when an object is applied.
+// objectError is the error of applying an object.
 type objectError struct {
 	ref   ref
 	cause error
-	// recreate says that the object may be deleted and created again.
+	// recreate says that the object has AnnotationRecreate.
 	recreate bool
 }
 
@@ -58,18 +57,18 @@ func (e *objectError) Error() string { return fmt.Sprintf("apply %s: %v", e.ref,
 
 func (e *objectError) Unwrap() error { return e.cause }
 
-// text says what to do about the message of the API server.
+// text completes the message of the API server with the object and a remedy.
 func (e *objectError) text(message string) string {
 	if !immutable(e.cause) {
 		return e.ref.String() + ": " + message
 	}
 
-	return fmt.Sprintf("%s cannot be changed into what the release wants: %s; delete it by hand, or have the release annotate it with %s: \"true\"",
+	return fmt.Sprintf("%s cannot be updated to the release: %s; delete it by hand, or annotate it in the release with %s: \"true\"",
 		e.ref, message, AnnotationRecreate)
 }
 
-// immutable reports whether the API server rejects the change of a field that cannot be changed. There is no reason or code for it: this
-// is what the API server, its validation rules (CEL) and the webhooks in the field say.
+// immutable reports whether the API server rejects the change of a field that cannot be changed. It has no reason or code of its own;
+// these are the messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return false
@@ -80,12 +79,12 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses tells whether the API server, or a webhook that answers, does not want the object as it is.
+// refuses reports whether the API server or a webhook rejects the object itself.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// mask takes secret values out of a text, also where they stand as Go and JSON quote them or as Secrets hold them.
+// mask replaces secret values in a text, also in their quoted form (Go, JSON) and in base64, as Secrets hold them.
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]
@@ -103,5 +102,5 @@ func goingAway(ref ref, finalizers []string) string {
 	if len(finalizers) == 0 {
 		return fmt.Sprintf("waiting until %s is gone", ref)
 	}
-	return fmt.Sprintf("waiting until %s is gone: it has the finalizers %s", ref, strings.Join(finalizers, ", "))
+	return fmt.Sprintf("waiting until %s is gone: it has finalizers %s", ref, strings.Join(finalizers, ", "))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// health says for which object it waits. missing tells that one is not there at all, which only applying can help. A Job that has failed
-// does not recover and is an error; whatever else is failing may.
+// health reports the first object that is not ready. missing says that an object does not exist, so it must be applied again. A failed Job
+// does not recover and is an error; other failing objects may recover.
 func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing bool, err error) {
 	for _, ref := range refs {
 		if ref.readyByExistence() {
@@ -24,14 +24,14 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		object.SetGroupVersionKind(ref.kind())
 		err := w.client.Get(ctx, ref.key(), object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			return fmt.Sprintf("%s is gone and is applied again", ref), true, nil
+			return fmt.Sprintf("%s is missing and is applied again", ref), true, nil
 		}
 		if err != nil {
 			return "", false, err
 		}
 		found, err := status.Compute(object)
 		if err != nil {
-			return "", false, failure.Wrap(failure.Permanent, err, "the status of %s cannot be understood", ref)
+			return "", false, failure.Wrap(failure.Permanent, err, "the status of %s is invalid", ref)
 		}
 		switch {
 		case ref.isJob() && found.Status == status.CurrentStatus && !complete(object):
@@ -52,7 +52,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 
 func (r ref) isJob() bool { return r.Group == "batch" && r.Kind == "Job" }
 
-// complete tells whether a Job has done what it is for.
+// complete reports whether a Job has finished successfully.
 func complete(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(one any) bool {
@@ -61,7 +61,7 @@ func complete(job *unstructured.Unstructured) bool {
 	})
 }
 
-// readyByExistence tells of kinds that nothing has to happen to: to read them would cost a call each.
+// readyByExistence reports whether objects of the kind are ready as soon as they exist. Reading them would cost a call each.
 func (r ref) readyByExistence() bool {
 	return r.Group == "rbac.authorization.k8s.io" ||
 		r.Group == "" && slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, r.Kind)

@@ -75,7 +75,7 @@ func TestComponentWaitsUntilTheOneBeforeIsReady(t *testing.T) {
 	if err := c.Delete(t.Context(), c.object("apps", "v1", "Deployment", c.namespace(), "it")); err != nil {
 		t.Fatal(err)
 	}
-	expect("somebody has deleted it", where+name+" is gone and is applied again")
+	expect("somebody has deleted it", where+name+" is missing and is applied again")
 	expect("it is there again", where+"waiting for "+name+": Replicas: 0/2")
 	c.setStatus(c.object("apps", "v1", "Deployment", c.namespace(), "it"), available(2))
 	if got, want := c.install(parts, wanted), "release 1.0.0 is installed: 2 components"; got != want {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory is what stands on a cluster, and how far the installation is.
+// inventory lists the installed objects of a cluster and the progress of a running installation.
 type inventory struct {
-	// Cluster is what no other cluster has: an inventory that came from another one, with a backup say, does not tell how far it is here.
+	// Cluster is the UID of the namespace kube-system. The progress in an inventory of another cluster, from a backup say, does not count.
 	Cluster types.UID `json:"cluster"`
 	Runtime string    `json:"runtime"`
 	// Entries are the components, in the order in which they were installed.
@@ -26,11 +26,11 @@ type inventory struct {
 // entry is one component.
 type entry struct {
 	Name string `json:"name"`
-	// Objects are those that it has, or is about to get: they are written down before they are applied.
+	// Objects are those that it has or is about to get: they are recorded before they are applied.
 	Objects []ref `json:"objects,omitempty"`
-	// Former are those that it had before and that are still to be removed.
+	// Former are objects of former releases that are not yet removed.
 	Former []ref `json:"former,omitempty"`
-	// Applied is the digest of what was applied as a whole, Ready tells that it was found healthy. Both are empty when no installation runs.
+	// Applied is the digest of the applied content, Ready says that it is healthy. Both are empty when no installation runs.
 	Applied string `json:"applied,omitempty"`
 	Ready   bool   `json:"ready,omitempty"`
 }
@@ -49,7 +49,7 @@ func refOf(object *unstructured.Unstructured) ref {
 	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
 }
 
-// String names the object for people.
+// String names the object for messages.
 func (r ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -61,7 +61,7 @@ func (r ref) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// same tells whether both name one object, which is the same in all versions of its kind.
+// same reports whether both refer to one object; versions of its kind do not matter.
 func (r ref) same(other ref) bool {
 	other.Version = r.Version
 	return r == other
@@ -79,7 +79,7 @@ func (r ref) isBase() bool {
 		strings.HasSuffix(r.Kind, "Class")
 }
 
-// bare is the metadata of the object, to be filled by a client.
+// bare returns an object to read metadata into.
 func (r ref) bare() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.kind())
@@ -91,7 +91,7 @@ func (r ref) bare() *metav1.PartialObjectMetadata {
 
 func (r ref) key() client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: r.Name} }
 
-// entry returns the one of a component, which is made if it is missing.
+// entry returns the entry of a component and adds it if it is missing.
 func (i *inventory) entry(name string) *entry {
 	for _, entry := range i.Entries {
 		if entry.Name == name {
@@ -103,14 +103,14 @@ func (i *inventory) entry(name string) *entry {
 	return made
 }
 
-// forget drops how far the installation is.
+// forget clears the progress of the installation.
 func (i *inventory) forget() {
 	for _, entry := range i.Entries {
 		entry.Applied, entry.Ready = "", false
 	}
 }
 
-// intend writes down what an entry is about to have.
+// intend records the objects that the entry is about to get.
 func (e *entry) intend(objects []ref) {
 	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 	if slices.Equal(e.Objects, objects) {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// page is how many objects are read at once.
+	// page is the number of objects that one call lists.
 	page = 50
-	// mostPages bounds how many objects of a kind are looked at: a namespace with more is not removed.
+	// mostPages bounds the listed objects of a kind: a namespace with more is not removed.
 	mostPages = 200
 )
 
-// foreign says what is in a namespace that is neither of the installation nor made by the cluster itself, nothing when there is no such
-// thing. A namespace that every cluster has is foreign as a whole.
+// foreign names an object in the namespace that belongs neither to the installation nor to the cluster itself; empty if there is none.
+// Namespaces that every cluster has are foreign as a whole.
 func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
-		return "every cluster has it", nil
+		return "it belongs to the cluster", nil
 	}
 	object := namespace.bare()
 	if err := w.client.Get(ctx, namespace.key(), object); err != nil {
@@ -44,7 +44,7 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf is foreign for the objects of one kind.
+// foreignOf is foreign for one kind.
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {
@@ -56,7 +56,7 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 		}
 		for _, object := range found.Items {
 			if w.isForeign(kind.Kind, object) {
-				return fmt.Sprintf("%s %s in it is not of the installation", kind.Kind, object.Name), nil
+				return fmt.Sprintf("%s %s in it does not belong to the installation", kind.Kind, object.Name), nil
 			}
 		}
 		if next = found.Continue; next == "" {
@@ -77,8 +77,8 @@ func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool 
 	}
 }
 
-// kinds lists the kinds that live in namespaces and can be listed. Those that tell of other objects are left out. An API that does not
-// answer could hold anything: then nothing is known.
+// kinds returns the namespaced kinds that can be listed, without derived ones. It fails if an API group does not answer: it could hold
+// anything.
 func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(w.config)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// derived are kinds whose objects follow others, or tell of them.
+// derived are kinds whose objects are made for or about other objects.
 func derived() []string {
 	return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// leftovers is the entry of what could not be pruned. No component has this name.
+// leftovers names the entry of objects that could not be pruned. No component has this name.
 const leftovers = ""
 
-// prune removes what former plans had and this one has not, last component first. Definitions of kinds of which there are objects, and
-// namespaces in which there is something else, stay: the message tells of them, and the next installation tries again.
+// prune removes the objects of former plans that this plan lacks, last component first. Definitions of kinds that still have objects, and
+// namespaces with foreign objects, stay: the message names them, and the next installation tries again.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
-	const where = "what is not wanted any more"
+	const where = "objects of former releases"
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
 }
 
-// unwanted lists what stands in the inventory and not in the plan, as it was recorded when the components were applied.
+// unwanted lists the objects that are in the inventory but not in the plan, as recorded when the components were applied.
 func (w *work) unwanted(plan installation.Plan) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {
@@ -75,7 +75,7 @@ func planned(plan installation.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
 }
 
-// done makes the inventory say what there is, in the plan's order, and forgets how it came about.
+// done reduces the inventory to the installed objects, in the order of the plan.
 func (w *work) done(plan installation.Plan, kept []ref) {
 	var entries []*entry
 	if len(kept) > 0 {
@@ -87,7 +87,7 @@ func (w *work) done(plan installation.Plan, kept []ref) {
 	w.inventory.Entries, w.changed = entries, true
 }
 
-// reasonToKeep says why the object must not go, nothing when it may.
+// reasonToKeep says why the object must not be removed; empty if it may.
 func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	if ref.isNamespace() {
 		return w.foreign(ctx, ref)
@@ -95,7 +95,7 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	return w.instances(ctx, ref)
 }
 
-// instances names an object of the kind that is defined.
+// instances names an object of the defined kind; empty if there is none.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -69,7 +69,7 @@ func TestWhatIsPruned(t *testing.T) {
 	message := c.install(both, alone)
 	for _, want := range []string{
 		done, "; " + definition + " stays: there is still Thing " + c.namespace() + "/theirs",
-		"; Namespace " + elsewhere.Namespace + " stays: ConfigMap theirs in it is not of the installation",
+		"; Namespace " + elsewhere.Namespace + " stays: ConfigMap theirs in it does not belong to the installation",
 	} {
 		if !strings.Contains(message, want) {
 			t.Errorf("it says %q, want %q", message, want)
@@ -166,7 +166,7 @@ func TestNamespaceWithMuchInIt(t *testing.T) {
 	}
 	fill("theirs")
 	message, err := c.uninstalled()
-	if err != nil || !strings.Contains(message, "ConfigMap theirs in it is not of the installation") {
+	if err != nil || !strings.Contains(message, "ConfigMap theirs in it does not belong to the installation") {
 		t.Errorf("got %q, %v", message, err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
@@ -185,7 +185,7 @@ func TestUninstall(t *testing.T) {
 	}
 	uninstall := c.applier(nil)
 	progress, err := uninstall.Uninstall(t.Context(), c.config, c.runtime)
-	want := "removing component 1 of 2 (a): waiting until CustomResourceDefinition things." + c.group() + " is gone: it has the finalizers"
+	want := "removing component 1 of 2 (a): waiting until CustomResourceDefinition things." + c.group() + " is gone: it has finalizers"
 	if err != nil || progress.Done || !strings.HasPrefix(progress.Message, want) {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
@@ -197,7 +197,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	message, err := c.uninstalled()
-	if want := "nothing is installed; Namespace " + c.namespace() + " stays: ConfigMap two in it is not of the installation"; err != nil || message != want {
+	if want := "nothing is installed; Namespace " + c.namespace() + " stays: ConfigMap two in it does not belong to the installation"; err != nil || message != want {
 		t.Errorf("%q, %v, want %q", message, err, want)
 	}
 	if message, err := c.uninstalled(); err != nil || message != "nothing is installed" {

@@ -2,16 +2,21 @@ package applier
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// remove has all these objects deleted and says for which it waits. What does not carry the label of this installation, or was made
-// anew by somebody meanwhile, is left alone.
+// remove deletes the objects and names one that still exists. Objects without the label of this installation stay, as do those that
+// somebody created again in the meantime.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
@@ -25,7 +30,7 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete returns the object when it is still there after it was deleted.
+// delete returns the object if it still exists after its deletion.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -47,7 +52,7 @@ func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetada
 	return object, nil
 }
 
-// ignoreGone takes it for no error that an object is not there any more, or not even its kind.
+// ignoreGone drops the error that an object, or its kind, does not exist.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -55,7 +60,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// backwards sorts the objects so that what was applied last goes first: what calls others before what is called.
+// backwards sorts the objects in the reverse order of their kinds: callers before what they call.
 func backwards(refs []ref) []ref {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b ref) int { return compareKinds(b, a) })
@@ -63,7 +68,7 @@ func backwards(refs []ref) []ref {
 	return sorted
 }
 
-// split takes the definitions of kinds and the namespaces out of the rest: both take more with them than themselves.
+// split separates definitions of kinds and namespaces from the rest: deleting one of these deletes other objects as well.
 func split(refs []ref) (definitions, rest, namespaces []ref) {
 	for _, ref := range refs {
 		switch {
@@ -76,4 +81,75 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 		}
 	}
 	return definitions, rest, namespaces
+}
+
+// Uninstall implements installation.Installer. Of each component the definitions of kinds are removed first, with all their objects,
+// while the controllers of these still run; namespaces without foreign objects are removed at the end.
+func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
+	work, err := open(ctx, cluster, runtimeID)
+	if err != nil {
+		return installation.Progress{}, err
+	}
+	progress, err := a.uninstall(ctx, work)
+	return work.end(ctx, progress, err)
+}
+
+func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
+	began := a.now()
+	entries := work.inventory.Entries
+	for i, entry := range slices.Backward(entries) {
+		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(entries), entry.Name)
+		if a.now().Sub(began) > a.budget {
+			return installation.Progress{Message: "removing " + where + ": comes next"}, nil
+		}
+		definitions, rest, namespaces := split(union(entry.Objects, entry.Former))
+		if len(definitions)+len(rest) == 0 {
+			continue
+		}
+		for _, refs := range [][]ref{definitions, backwards(rest)} {
+			waiting, err := work.remove(ctx, refs)
+			if err != nil {
+				return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
+			}
+			if waiting != "" {
+				return installation.Progress{Message: "removing " + where + ": " + waiting}, nil
+			}
+		}
+		entry.Objects, entry.Former, work.changed = namespaces, nil, true
+		entry.Applied, entry.Ready = "", false
+	}
+	return work.removeNamespaces(ctx)
+}
+
+// removeNamespaces is the last part of an uninstallation.
+func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, error) {
+	var namespaces []ref
+	for _, entry := range w.inventory.Entries {
+		namespaces = union(namespaces, entry.Objects)
+	}
+	message := []string{"nothing is installed"}
+	var going []ref
+	for _, namespace := range namespaces {
+		reason, err := w.foreign(ctx, namespace)
+		if err != nil {
+			return installation.Progress{}, explain(err, "namespaces cannot be removed", installation.Component{})
+		}
+		if reason != "" {
+			message = append(message, fmt.Sprintf("%s stays: %s", namespace, reason))
+			continue
+		}
+		going = append(going, namespace)
+	}
+	waiting, err := w.remove(ctx, going)
+	if err != nil {
+		return installation.Progress{}, explain(err, "namespaces cannot be removed", installation.Component{})
+	}
+	if waiting != "" {
+		return installation.Progress{Message: "removing namespaces: " + waiting}, nil
+	}
+	if err := w.inventory.drop(ctx, w.client); err != nil {
+		return installation.Progress{}, explain(err, "the inventory cannot be removed", installation.Component{})
+	}
+	w.changed = false
+	return installation.Progress{Done: true, Message: strings.Join(message, "; ")}, nil
 }

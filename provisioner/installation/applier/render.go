@@ -17,18 +17,17 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 )
 
 // namespaceKey is the value that every component has.
 const namespaceKey = "namespace"
 
-// digestOf tells one content of a component from another. It is kept in a Secret: whoever can read it can read the values as well.
-func digestOf(component installation.Component, files []manifest.File) (string, error) {
+// digestOf returns a digest of the content of a component, values included. It is stored in a Secret, next to which the values are readable.
+func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
 	content, err := json.Marshal(struct {
-		Namespace string            `json:"namespace"`
-		Values    map[string]string `json:"values"`
-		Files     []manifest.File   `json:"files"`
+		Namespace string                      `json:"namespace"`
+		Values    map[string]string           `json:"values"`
+		Files     []installation.ManifestFile `json:"files"`
 	}{component.Namespace, component.Values, files})
 	if err != nil {
 		return "", fmt.Errorf("digest of component %s: %w", component.Name, err)
@@ -37,23 +36,23 @@ func digestOf(component installation.Component, files []manifest.File) (string, 
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rendered is what a component consists of.
+// rendered is the content of a component.
 type rendered struct {
-	// objects are what is applied.
+	// objects are applied.
 	objects []*unstructured.Unstructured
-	// refs name these, and the namespace where it is there already.
+	// refs are their names, and that of the namespace if it exists already.
 	refs []ref
 }
 
-// render returns the objects of a component as they are applied. unknown says which kind the cluster does not know yet.
-func (w *work) render(ctx context.Context, component installation.Component, files []manifest.File,
+// render returns the objects of a component as they are applied. unknown names a kind that the cluster does not serve yet.
+func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
 	values := maps.Clone(component.Values)
 	if values == nil {
 		values = map[string]string{}
 	}
 	values[namespaceKey] = component.Namespace
-	objects, err := manifest.Objects(files, values)
+	objects, err := installation.Parse(files, values)
 	if err != nil {
 		return rendered{}, "", failure.Wrap(failure.Permanent, err, "the manifests of component %q cannot be read", component.Name).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
@@ -65,7 +64,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
-			return rendered{}, fmt.Sprintf("the cluster does not know the kind %s yet", object.GroupVersionKind()), nil
+			return rendered{}, fmt.Sprintf("the cluster does not serve the kind %s yet", object.GroupVersionKind()), nil
 		case err != nil:
 			return rendered{}, "", err
 		case !namespaced:
@@ -127,8 +126,8 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace of a component that does not bring it, and whether it is there already: another component may have
-// brought it, with fields that are not to be taken away. One that somebody else has made stays his: then it is nil.
+// ownNamespace returns the namespace of a component whose manifests lack it, and whether it exists already: another component may have
+// created it, with fields that must stay. It returns nil for a namespace of somebody else.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// Inventory is the name of the Secret that holds the inventory, in the namespace kube-system. When it is too long for one, the Secret
-	// names others that hold the rest.
+	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If one Secret is too small, it names others
+	// with the rest.
 	Inventory = "environment-broker-installation"
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
-	// keyWrite is another one at each write: an API server takes a write that changes nothing for none.
+	// keyWrite has a new value at each write: an API server ignores a write that changes nothing.
 	keyWrite = "write"
 
-	// largestPart is how much of an inventory one Secret takes; etcd takes 1.5 MiB with all that is around it, encoded.
+	// largestPart bounds the data in one Secret, in bytes; etcd takes 1.5 MiB for the encoded object.
 	largestPart = 900 << 10
-	// largestInventory and mostValues bound what is unpacked: the owner of a cluster may write there what he likes, and its bytes are a
-	// hundredth of the memory that it could take. An inventory of a hundred thousand objects is smaller.
+	// largestInventory and mostValues bound the memory for an inventory: the owner of a cluster may write anything there, and compressed
+	// data may need a hundred times its size. An inventory of a hundred thousand objects is smaller.
 	largestInventory = 16 << 20
 	mostValues       = 1 << 20
 	mostParts        = largestInventory/largestPart + 1
@@ -47,7 +47,7 @@ type stored struct {
 	rest   []string
 }
 
-// load reads the inventory. Where there is none, or one of another runtime, it is empty.
+// load reads the inventory. It is empty if there is none, or one of another runtime.
 func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -91,14 +91,14 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	return found, nil
 }
 
-// broken says what to do where somebody has changed the inventory by hand.
+// broken explains how to repair an inventory that was changed by hand.
 func broken(err error) error {
-	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s holds no inventory any more: delete it and try again; what was installed "+
-		"and is not wanted any more is then to be removed by hand", metav1.NamespaceSystem, Inventory).
+	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not hold a valid inventory: delete it and retry; "+
+		"then remove by hand the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// save stores the inventory, over nothing but what was read: two that work at once do not overwrite each other.
+// save stores the inventory if it is unchanged since it was read; otherwise it fails with a conflict.
 func (i *inventory) save(ctx context.Context, to client.Client) error {
 	content, err := pack(i)
 	if err != nil {
@@ -159,9 +159,9 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-var errTooLarge = errors.New("it is larger than an inventory can be")
+var errTooLarge = errors.New("it exceeds the size of an inventory")
 
-// fits tells whether an inventory is one that can be read. Commas stand between its values.
+// fits reports whether an inventory is within the limits of reading. Commas separate its values.
 func fits(text []byte) bool {
 	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= mostValues
 }
@@ -172,7 +172,7 @@ func pack(from *inventory) ([]byte, error) {
 		return nil, fmt.Errorf("encode the inventory: %w", err)
 	}
 	if !fits(text) {
-		return nil, failure.New(failure.Permanent, "the release has more objects than one inventory can hold").
+		return nil, failure.New(failure.Permanent, "the release has more objects than an inventory can hold").
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	packed := &bytes.Buffer{}

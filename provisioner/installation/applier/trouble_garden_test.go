@@ -143,7 +143,7 @@ func TestReplicaThatWasFrozen(t *testing.T) {
 func TestKindThatNobodyDefines(t *testing.T) {
 	c := newCluster(t)
 	progress, err := c.step(release{"a": c.instance("Thing", "one")}, plan(c.part("a")))
-	if want := "component 1 of 1 (a): the cluster does not know the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): the cluster does not serve the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 }
@@ -156,7 +156,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	wanted := plan(c.part("a"))
 	c.install(fixed("1", ""), wanted)
 	_, err := c.step(fixed("2", ""), wanted)
-	want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one cannot be changed into what the release wants: "
+	want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one cannot be updated to the release: "
 	if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) || !strings.Contains(failure.Of(err).Text, applier.AnnotationRecreate) {
 		t.Errorf("%v, want %q", err, want)
 	}
@@ -165,7 +165,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	}
 	annotated := applier.AnnotationRecreate + `: "true"`
 	progress, err := c.step(fixed("2", annotated), wanted)
-	if want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one is made anew, because it cannot be changed"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one is deleted and created again, because a changed field is immutable"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.install(fixed("2", annotated), wanted)
@@ -245,7 +245,7 @@ func TestNamespaceThatIsGoingAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)
-	if want := "component 1 of 1 (a): waiting until its namespace, which is going away, is gone and can be made anew"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): waiting until its namespace, which is being deleted, is gone"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.finalize(namespace.Name)

@@ -12,20 +12,18 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 // Store keeps releases, each in a folder of its own.
 type Store interface {
-	// Open returns the folder of a release, or an error that is fs.ErrNotExist where there is none of this version. An error of package
-	// failure is told as it is.
+	// Open returns the folder of a release; fs.ErrNotExist if there is no such version. Errors of package failure are passed on.
 	Open(ctx context.Context, version string) (fs.FS, error)
-	// Versions lists the releases, as far as the store can tell.
+	// Versions lists the known releases; a store may not know all.
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog keeps the releases that were asked for. A release that was read once is never read again: what changes gets another version.
+// Catalog reads releases when they are first used and caches them: the content of a version never changes.
 type Catalog struct {
 	store Store
 
@@ -35,10 +33,10 @@ type Catalog struct {
 
 var _ installation.Releases = (*Catalog)(nil)
 
-// New returns a catalog of what is in the store.
+// New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store, releases: map[string]*release{}} }
 
-// Check reads all releases that the store can list, so that a service finds at its start what is wrong with one.
+// Check reads all releases that the store lists, so that a service reports an invalid one when it starts.
 func (c *Catalog) Check(ctx context.Context) error {
 	versions, err := c.store.Versions(ctx)
 	if err != nil {
@@ -61,8 +59,8 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order)
 }
 
-// Manifests returns the files of a component of a plan. The key namespace is to be filled in besides the component's values.
-func (c *Catalog) Manifests(ctx context.Context, source string) ([]manifest.File, error) {
+// Manifests returns the files of a component of a plan. Besides the values of the component they refer to the key namespace.
+func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	version, name, _ := strings.Cut(source, separator)
 	found, err := c.release(ctx, version)
 	if err != nil {
@@ -76,12 +74,12 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]manifest.File
 	return component.files, nil
 }
 
-// separator stands in no version and in no name.
+// separator occurs in no version and in no name.
 const separator = "/"
 
 func sourceOf(version, component string) string { return version + separator + component }
 
-// versions are what releases may be called: it is safe as the name of a folder and of a tag.
+// versions matches valid versions: they are safe as names of folders and tags.
 var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
@@ -111,21 +109,21 @@ func (c *Catalog) known(version string) *release {
 	return c.releases[version]
 }
 
-// brokenError tells that a release was found and is wrong. A store returns it for what is no release at all.
+// brokenError says that a release exists but is invalid.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is broken; its keeper finds the reason in the log", version).
+		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is invalid; the log has the reason for its maintainer", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return failure.Wrap(failure.Transient, err, "release %s cannot be read at the moment", version).
+		return failure.Wrap(failure.Transient, err, "release %s cannot be read now", version).
 			WithReason(failure.ReasonSystemAway, failure.ComponentProvisioner)
 	}
 	known, listing := c.store.Versions(ctx)
@@ -134,4 +132,30 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	}
 	slices.Sort(known)
 	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
+}
+
+// Folder is a Store: a folder with one subfolder per release, named like the version. Releases may be added at any time.
+type Folder struct{ FS fs.FS }
+
+// Open implements Store.
+func (f Folder) Open(_ context.Context, version string) (fs.FS, error) {
+	if _, err := fs.Stat(f.FS, version); err != nil {
+		return nil, fmt.Errorf("open release %s: %w", version, err)
+	}
+	return fs.Sub(f.FS, version)
+}
+
+// Versions implements Store.
+func (f Folder) Versions(context.Context) ([]string, error) {
+	entries, err := fs.ReadDir(f.FS, ".")
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			versions = append(versions, entry.Name())
+		}
+	}
+	return versions, nil
 }

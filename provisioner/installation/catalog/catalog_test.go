@@ -72,17 +72,17 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 		"another version": {
 			"a copied folder still has the old version",
 			fstest.MapFS{"1.0.0/release.yaml": text("version: 1.1.0\ncomponents: []")},
-			[]string{`version is "1.1.0", and it is kept as "1.0.0"`, "there are no components"},
+			[]string{`version is "1.1.0", but it is stored as "1.0.0"`, "there are no components"},
 		},
 		"names": {
 			"two components of one name could not be told apart",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: n}"), "1.0.0/b/b.yaml": file("b", "")},
-			[]string{`"A" cannot name a component`, `component "b" stands there twice`, `"n_" cannot name a namespace`},
+			[]string{`"A" cannot name a component`, `component "b" appears twice`, `"n_" cannot name a namespace`},
 		},
 		"unknown dependency": {
 			"it would never be met",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}"), "1.0.0/a/a.yaml": file("a", "")},
-			[]string{`component "a" depends on "b", which is not among the components`},
+			[]string{`component "a" depends on "b", which is not a component of the release`},
 		},
 		"optional dependency": {
 			"the minimal installation would lack it",
@@ -98,17 +98,17 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
 				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
 			},
-			[]string{"components depend on each other in a circle: a, b"},
+			[]string{"components depend on each other in a cycle: a, b"},
 		},
 		"missing manifests": {
 			"there would be nothing to install",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: b}")},
-			[]string{`component "a": manifests: b: there is no such file or folder`},
+			[]string{`component "a": manifests: b: no such file or folder`},
 		},
 		"manifests elsewhere": {
 			"a release holds all that belongs to it",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: ../b}")},
-			[]string{`"../b" is no file or folder beside this file`},
+			[]string{`"../b" is not a file or folder next to this file`},
 		},
 		"undeclared value": {
 			"nobody could know that it is to be given",
@@ -131,7 +131,7 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"),
 				"1.0.0/a/a.yaml":     text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {ttlSecondsAfterFinished: 1}"),
 			},
-			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: leave it out`},
+			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: omit it`},
 		},
 		"object twice": {
 			"each would take it from the other",
@@ -139,7 +139,7 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}\n- {name: b, namespace: n}"),
 				"1.0.0/a/a.yaml":     file("same", ""), "1.0.0/b/b.yaml": file("same", ""),
 			},
-			[]string{`component "b": ConfigMap "same" stands in component "a" too`},
+			[]string{`component "b": ConfigMap "same" is also in component "a"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,9 +175,9 @@ func TestReleasesThatCannotBeUsed(t *testing.T) {
 			"the order is right, and only the keeper of the releases can help",
 			catalog.Folder{FS: releases},
 			"2.0.0", failure.Permanent,
-			"release 2.0.0 cannot be used: it is broken; its keeper finds the reason in the log",
+			"release 2.0.0 cannot be used: it is invalid; the log has the reason for its maintainer",
 		},
-		"away": {"the store may come back", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read at the moment"},
+		"away": {"the store may come back", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := catalog.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})

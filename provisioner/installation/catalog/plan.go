@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan makes the plan of an order: what the release always installs, and what the order names besides. All that is wrong with the order
-// is told at once.
+// plan makes the plan of an order: the components that the release always installs, and those that the order names. The error lists all
+// problems of the order.
 func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
@@ -37,8 +38,7 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	return plan, nil
 }
 
-// choose returns the components of the release that are always installed and are not named, and then those that are named, in the
-// order's order.
+// choose returns the components of the release that are always installed, then those that the order names, in its order.
 func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
@@ -63,7 +63,7 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 			problems.add(field+".component", "names %q a second time", wanted.Component)
 			continue
 		case wanted.SourceURL != nil && *wanted.SourceURL != "":
-			problems.add(field+".sourceURL", "components come from their release only; leave it out")
+			problems.add(field+".sourceURL", "components come from their release only; omit it")
 		}
 		chosen = append(chosen, *component)
 		for _, name := range component.DependsOn {
@@ -75,7 +75,7 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	return chosen
 }
 
-// find returns the first place at which the order names the component, and what stands there; -1 and nil when there is none.
+// find returns the first entry of the order for the component and its index; -1 and nil if there is none.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
@@ -86,7 +86,7 @@ func find(order spec.Kyma, name string) (int, *spec.Component) {
 	return index, order.Components[index]
 }
 
-// problems collects what is wrong with an order.
+// problems collects the problems of an order, by field.
 type problems struct{ found []string }
 
 func (p *problems) add(field, format string, args ...any) {
@@ -102,4 +102,94 @@ func (p *problems) err() error {
 
 func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+}
+
+// checkOrder reports unknown dependencies and cycles.
+func (r *release) checkOrder(wrong func(string, ...any)) {
+	for _, component := range r.Components {
+		for _, name := range component.DependsOn {
+			on := r.component(name)
+			switch {
+			case on == nil:
+				wrong("component %q depends on %q, which is not a component of the release", component.Name, name)
+			case on.Optional && !component.Optional:
+				wrong("component %q, which is always installed, depends on %q, which is optional", component.Name, name)
+			}
+		}
+	}
+	if _, circle := sorted(r.Components); len(circle) > 0 {
+		wrong("components depend on each other in a cycle: %s", strings.Join(circle, ", "))
+	}
+}
+
+// sorted moves each component behind its dependencies and otherwise keeps the order. It returns the names of the components in a cycle, or
+// behind one. Dependencies outside of the list count as met.
+func sorted(components []component) (ordered []component, circle []string) {
+	waiting := slices.Clone(components)
+	for len(waiting) > 0 {
+		ready := slices.IndexFunc(waiting, func(candidate component) bool {
+			return !slices.ContainsFunc(waiting, func(other component) bool {
+				return slices.Contains(candidate.DependsOn, other.Name)
+			})
+		})
+		if ready < 0 {
+			for _, component := range waiting {
+				circle = append(circle, component.Name)
+			}
+			return ordered, circle
+		}
+		ordered = append(ordered, waiting[ready])
+		waiting = slices.Delete(waiting, ready, ready+1)
+	}
+	return ordered, nil
+}
+
+// resolve merges the values of a component; later ones win: the release's, those of the profile, the order's for all components, the
+// order's for this one. A value for all components may be unknown to some of them; one for this component must be known.
+func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
+	values = map[string]string{}
+	lay := func(entry *spec.Entry) {
+		values[entry.Key] = entry.Value
+		secrets = slices.DeleteFunc(secrets, func(key string) bool { return key == entry.Key })
+		if entry.Secret != nil && *entry.Secret {
+			secrets = append(secrets, entry.Key)
+		}
+	}
+	for key, value := range c.Values {
+		if value != nil {
+			values[key] = *value
+		}
+	}
+	if order.Profile != nil {
+		maps.Copy(values, c.Profiles[*order.Profile])
+	}
+	for _, entry := range order.Configuration {
+		if _, known := c.Values[entryKey(entry)]; known {
+			lay(entry)
+		}
+	}
+	if index, ordered := find(order, c.Name); ordered != nil {
+		for i, entry := range ordered.Configuration {
+			if _, known := c.Values[entryKey(entry)]; !known {
+				problems.add(fmt.Sprintf("components[%d].configuration[%d]", index, i), "component %q has no value %q; it has %s",
+					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
+				continue
+			}
+			lay(entry)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Values)) {
+		if _, given := values[key]; !given {
+			problems.add("configuration", "component %q needs a value for %q", c.Name, key)
+		}
+	}
+	return values, secrets
+}
+
+// entryKey returns the key of an entry; empty for a null in the list.
+func entryKey(entry *spec.Entry) string {
+	if entry == nil {
+		return ""
+	}
+	return entry.Key
 }

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,18 +28,18 @@ import (
 )
 
 const (
-	// largestManifest and largestLayer bound what is fetched, in bytes.
+	// largestManifest and largestLayer bound downloads, in bytes.
 	largestManifest = 4 << 20
 	largestLayer    = 64 << 20
 
 	registryTimeout = time.Minute
 )
 
-// RegistryOptions say where releases are.
+// RegistryOptions configure a Registry.
 type RegistryOptions struct {
 	// Repository is a repository of an OCI registry: registry.example.com/team/releases.
 	Repository string
-	// Cache is a folder of the Provisioner's own. What it holds is not fetched again.
+	// Cache is a folder that belongs to the Provisioner. Releases in it are not fetched again.
 	Cache    string
 	Username string
 	Password secret.String
@@ -52,18 +55,18 @@ type Registry struct {
 	cache      string
 }
 
-// NewRegistry returns the store. It calls nobody yet.
+// NewRegistry returns the store. It makes no call.
 func NewRegistry(options RegistryOptions) (*Registry, error) {
 	repository, err := remote.NewRepository(options.Repository)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no repository: %w", options.Repository, err)
+		return nil, fmt.Errorf("%q is not a repository: %w", options.Repository, err)
 	}
 	repository.PlainHTTP = options.Insecure
 	transport := http.DefaultTransport
 	if options.WrapTransport != nil {
 		transport = options.WrapTransport(transport)
 	}
-	// It does not try again by itself: the engine does, and holds no worker meanwhile.
+	// No retries here: the engine retries without occupying a worker.
 	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
 	if options.Username != "" {
 		client.Credential = auth.StaticCredential(repository.Reference.Registry, auth.Credential{
@@ -74,7 +77,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	return &Registry{repository: repository, cache: options.Cache}, nil
 }
 
-// Probe asks what any registry can answer.
+// Probe makes the call that every registry answers.
 func (r *Registry) Probe(ctx context.Context) error {
 	registry := remote.Registry{RepositoryOptions: remote.RepositoryOptions{
 		Client: r.repository.Client, Reference: r.repository.Reference, PlainHTTP: r.repository.PlainHTTP,
@@ -92,7 +95,7 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	return versions, err
 }
 
-// Open implements Store. A release that was fetched once is taken from the cache, also when its tag has moved since.
+// Open implements Store. A cached release is used even if its tag has moved since.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	folder := r.folder(version)
 	if _, err := os.Stat(folder); err == nil {
@@ -108,10 +111,10 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	return rooted(folder)
 }
 
-// folder is where the cache has a release.
+// folder returns the path of a release in the cache.
 func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
 
-// layer finds the one layer of a release.
+// layer returns the descriptor of the only layer of a release.
 func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, version)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -132,19 +135,19 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 		return found, &brokenError{fmt.Errorf("the manifest of release %s cannot be read: %w", version, err)}
 	}
 	if len(manifest.Layers) != 1 {
-		return found, &brokenError{fmt.Errorf("release %s is no artifact with one layer: it has %d", version, len(manifest.Layers))}
+		return found, &brokenError{fmt.Errorf("release %s is not an artifact with one layer: it has %d", version, len(manifest.Layers))}
 	}
 	layer := manifest.Layers[0]
 	switch {
 	case !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip"):
-		return layer, &brokenError{fmt.Errorf("release %s is no tar.gz of a folder: it is %q", version, layer.MediaType)}
+		return layer, &brokenError{fmt.Errorf("release %s is not a tar.gz of a folder but %q", version, layer.MediaType)}
 	case layer.Size > largestLayer:
 		return layer, &brokenError{fmt.Errorf("release %s has %d bytes, at most %d are allowed", version, layer.Size, largestLayer)}
 	}
 	return layer, nil
 }
 
-// fetch unpacks the layer beside the release's folder, and puts it there when all of it is there and is what its digest says.
+// fetch unpacks the layer next to the folder of the release and renames it once it is complete and matches its digest.
 func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
 		return err
@@ -153,7 +156,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) //nolint:errcheck // it is gone when all went well
+	defer os.RemoveAll(partial) //nolint:errcheck // renamed after success
 	body, err := r.repository.Fetch(ctx, layer)
 	if err != nil {
 		return refused(version, err)
@@ -161,7 +164,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	defer body.Close() //nolint:errcheck // it was read
 	verified := content.NewVerifyReader(body, layer)
 	unpacked := unpack(verified, partial)
-	// What does not have its digest was damaged on the way, whatever the unpacking says.
+	// A wrong digest means damage in transit, whatever unpacking reports.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return refused(version, err)
 	}
@@ -174,13 +177,13 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	folder := r.folder(version)
 	err = os.Rename(partial, folder)
 	if _, there := os.Stat(folder); there == nil {
-		return nil // another one was faster with the same
+		return nil // another replica has fetched the same
 	}
 	return err
 }
 
-// refused says why the registry does not give a release. What it says itself is for the log: it may name addresses. A password that is
-// wrong is repaired some time, and what waits for the release goes on then.
+// refused explains why a release cannot be fetched. The message of the registry goes to the log only: it may name addresses. Wrong
+// credentials are transient: operations continue when an operator has corrected them.
 func refused(version string, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
@@ -189,15 +192,15 @@ func refused(version string, err error) error {
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
 		answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
-		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases refuses our credentials: "+
-			"an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
+		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry rejects our credentials: "+
+			"an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
 			WithReason("Unauthorized", failure.ComponentReleases)
 	}
-	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the registry of the releases does not answer as it should", version).
+	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry does not respond correctly", version).
 		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
-// rooted returns the folder of release.yaml: the folder itself, or the only one in it, as tar makes it of a folder by its name.
+// rooted returns the folder of release.yaml: the folder itself, or its only subfolder, as an archive of a folder has it.
 func rooted(folder string) (fs.FS, error) {
 	root := os.DirFS(folder)
 	entries, err := fs.ReadDir(root, ".")
@@ -208,4 +211,62 @@ func rooted(folder string) (fs.FS, error) {
 		return fs.Sub(root, entries[0].Name())
 	}
 	return root, nil
+}
+
+const (
+	// mostFiles and mostBytes bound the size of an unpacked release.
+	mostFiles = 10_000
+	mostBytes = 256 << 20
+)
+
+// unpack writes the files of a tar.gz below the folder. Anything but files and folders is an error, as is a path that leaves the folder.
+func unpack(from io.Reader, folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing was written through the folder itself
+	packed, err := gzip.NewReader(from)
+	if err != nil {
+		return &brokenError{fmt.Errorf("not a gzip file: %w", err)}
+	}
+	files, left := tar.NewReader(packed), int64(mostBytes)
+	for count := 0; ; count++ {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &brokenError{fmt.Errorf("not a tar archive: %w", err)}
+		}
+		name := path.Clean(strings.TrimSuffix(header.Name, "/"))
+		left -= header.Size
+		switch {
+		case !fs.ValidPath(name):
+			return &brokenError{fmt.Errorf("the path %q leaves the folder", header.Name)}
+		case count >= mostFiles || left < 0:
+			return &brokenError{fmt.Errorf("it has more than %d files or %d bytes", mostFiles, mostBytes)}
+		case header.Typeflag == tar.TypeDir:
+			err = root.MkdirAll(name, 0o750)
+		case header.Typeflag == tar.TypeReg:
+			err = write(root, name, files)
+		default:
+			return &brokenError{fmt.Errorf("%q is neither a file nor a folder", header.Name)}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func write(root *os.Root, name string, content io.Reader) error {
+	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
 }

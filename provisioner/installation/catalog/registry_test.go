@@ -186,11 +186,11 @@ func TestArtifactsThatAreNoRelease(t *testing.T) {
 		layers [][]byte
 		want   string
 	}{
-		"image":      {"somebody may tag an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is no artifact with one layer: it has 2"},
-		"other type": {"or a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is no tar.gz of a folder"},
-		"no gzip":    {"what it says it is, it must be", folderType, [][]byte{[]byte("a")}, "it is no gzip"},
-		"elsewhere":  {"a file must not land outside of the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the file "../x" leads elsewhere`},
-		"absolute":   {"nor anywhere", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the file "/tmp/x" leads elsewhere`},
+		"image":      {"somebody may tag an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is not an artifact with one layer: it has 2"},
+		"other type": {"or a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is not a tar.gz of a folder"},
+		"no gzip":    {"what it says it is, it must be", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
+		"elsewhere":  {"a file must not land outside of the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
+		"absolute":   {"nor anywhere", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
 		"link":       {"nor by a detour", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestReleaseThatIsDamagedOnTheWay(t *testing.T) {
 }
 
 func TestRegistryThatGivesNothing(t *testing.T) {
-	const repair = "refuses our credentials: an operator has to repair them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
+	const repair = "rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
 	registry := newRegistry(t)
 	registry.push("1.0.0", folderType, release(t, ""))
 	answering := func(status int) *catalog.Registry {
@@ -251,8 +251,8 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 		"wrong password": {"somebody has to repair it", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
 		"no password":    {"it asks who comes", registry.storeFor(t, t.TempDir(), "", ""), repair},
 		"no right":       {"the user is another one's", answering(http.StatusForbidden), repair},
-		"broken":         {"it comes back", answering(http.StatusBadGateway), "the registry of the releases does not answer as it should"},
-		"away":           {"it comes back", gone.store(t, t.TempDir()), "the registry of the releases does not answer as it should"},
+		"broken":         {"it comes back", answering(http.StatusBadGateway), "the release registry does not respond correctly"},
+		"away":           {"it comes back", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := catalog.New(tc.store).Plan(t.Context(), wants())
@@ -271,7 +271,7 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 func TestRegistryOutage(t *testing.T) {
 	const calls = 2
 	system := upstream.New(upstream.Options{
-		Name: "releases", Title: "the registry of the releases", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
+		Name: "releases", Title: "the release registry", Component: failure.ComponentReleases, Calls: calls, Variable: "CALLS",
 	})
 	registry := newRegistry(t)
 	store := registry.wrapped(t, t.TempDir(), "reader", "hush", system.Transport)
@@ -299,7 +299,7 @@ func TestRegistryOutage(t *testing.T) {
 		_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 	}
 	known := failure.Of(err)
-	const want = "release 2.0.0 cannot be fetched: the registry of the releases is unavailable: 5 calls in a row have failed since "
+	const want = "release 2.0.0 cannot be fetched: the release registry is unavailable: 5 calls in a row have failed since "
 	if !strings.HasPrefix(known.Text, want) || known.Kind != failure.Transient || known.Component != failure.ComponentReleases {
 		t.Errorf("got %+v, want one that begins with %q", known, want)
 	}

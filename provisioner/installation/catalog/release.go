@@ -12,39 +12,39 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// file is what each release has.
+// file is the file that describes a release.
 const file = "release.yaml"
 
-// namespaceKey is the value that every component has: its namespace.
+// namespaceKey is the key of a value that every component has: its namespace.
 const namespaceKey = "namespace"
 
-// release is one that was read and found to be right.
+// release is a valid release.
 type release struct {
 	Version    string      `yaml:"version"`
 	Components []component `yaml:"components"`
 }
 
-// component is as it stands in release.yaml.
+// component is an entry of release.yaml.
 type component struct {
 	Name      string   `yaml:"name"`
 	Namespace string   `yaml:"namespace"`
 	DependsOn []string `yaml:"dependsOn"`
 	Optional  bool     `yaml:"optional"`
-	// Manifests is a file or a folder beside release.yaml. Left out, it is called as the component.
+	// Manifests is a file or a folder next to release.yaml. The default is the name of the component.
 	Manifests string `yaml:"manifests"`
-	// Values are those that the manifests name, with what they are when the order says nothing; nil when the order has to.
+	// Values are the keys in the manifests and their defaults; nil if the order must set them.
 	Values map[string]*string `yaml:"values"`
-	// Profiles exchange some of the values.
+	// Profiles override some of the values.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
-	files []manifest.File
+	files []installation.ManifestFile
 }
 
-// read reads the release in the folder and checks it as a whole. Its errors say all that is wrong, each with the file.
+// read reads and validates the release in the folder. The error lists all problems, each with its file.
 func read(folder fs.FS, version string) (*release, error) {
 	content, err := fs.ReadFile(folder, file)
 	if err != nil {
@@ -61,7 +61,7 @@ func read(folder fs.FS, version string) (*release, error) {
 		problems = append(problems, fmt.Errorf("%s of release %s: %w", file, version, fmt.Errorf(format, args...)))
 	}
 	if found.Version != version {
-		wrong("version is %q, and it is kept as %q", found.Version, version)
+		wrong("version is %q, but it is stored as %q", found.Version, version)
 	}
 	if len(found.Components) == 0 {
 		wrong("there are no components")
@@ -77,7 +77,7 @@ func read(folder fs.FS, version string) (*release, error) {
 	return found, errors.Join(problems...)
 }
 
-// component finds one by its name, nil when there is none.
+// component returns the component of this name, or nil.
 func (r *release) component(name string) *component {
 	for i := range r.Components {
 		if r.Components[i].Name == name {
@@ -98,10 +98,10 @@ func (r *release) names() []string {
 func (r *release) checkNames(wrong func(string, ...any)) {
 	for i, component := range r.Components {
 		if len(validation.IsDNS1123Label(component.Name)) > 0 {
-			wrong("%q cannot name a component: it takes small letters, digits and hyphens", component.Name)
+			wrong("%q cannot name a component: use lower-case letters, digits and hyphens", component.Name)
 		}
 		if slices.Index(r.names(), component.Name) < i {
-			wrong("component %q stands there twice", component.Name)
+			wrong("component %q appears twice", component.Name)
 		}
 		if len(validation.IsDNS1123Label(component.Namespace)) > 0 {
 			wrong("component %q: %q cannot name a namespace", component.Name, component.Namespace)
@@ -109,22 +109,22 @@ func (r *release) checkNames(wrong func(string, ...any)) {
 	}
 }
 
-// readManifests reads the files of the component and finds values that they name and the release does not, and the other way round.
+// readManifests reads the files of the component. Their placeholders and the values in release.yaml must match.
 func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 	if c.Manifests == "" {
 		c.Manifests = c.Name
 	}
 	c.Manifests = path.Clean(c.Manifests)
 	if !fs.ValidPath(c.Manifests) || c.Manifests == "." {
-		wrong("component %q: manifests: %q is no file or folder beside this file", c.Name, c.Manifests)
+		wrong("component %q: manifests: %q is not a file or folder next to this file", c.Name, c.Manifests)
 		return
 	}
-	files, err := manifest.Read(folder, c.Manifests)
+	files, err := installation.ReadManifests(folder, c.Manifests)
 	if err != nil {
 		wrong("component %q: manifests: %w", c.Name, err)
 		return
 	}
-	used, err := manifest.Keys(files)
+	used, err := installation.Keys(files)
 	if err != nil {
 		wrong("component %q: %w", c.Name, err)
 		return
@@ -156,7 +156,7 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 	}
 }
 
-// checkObjects finds objects that two components would fight for.
+// checkObjects rejects objects that are in two components.
 func (r *release) checkObjects(wrong func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
@@ -166,7 +166,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 				values[key] = *value
 			}
 		}
-		objects, err := manifest.Objects(component.files, values)
+		objects, err := installation.Parse(component.files, values)
 		if err != nil {
 			wrong("component %q: %w", component.Name, err)
 		}
@@ -178,11 +178,11 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 			}
 			id := fmt.Sprintf("%s %s/%s", kind, namespace, object.GetName())
 			if owner, taken := owners[id]; taken {
-				wrong("component %q: %s %q stands in component %q too", component.Name, object.GetKind(), object.GetName(), owner)
+				wrong("component %q: %s %q is also in component %q", component.Name, object.GetKind(), object.GetName(), owner)
 			}
 			owners[id] = component.Name
 			if _, fleeting, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); fleeting {
-				wrong("component %q: Job %q has ttlSecondsAfterFinished: leave it out, or nobody could tell that it was done from that it is missing",
+				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, or a finished Job cannot be told from a missing one",
 					component.Name, object.GetName())
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
@@ -96,7 +96,7 @@ func TestAtOnce(t *testing.T) {
 	reached := instance()
 	reached.RuntimeID = ordered.RuntimeID
 
-	if err := runtimeaccess.New(client).Probe(t.Context(), reached); err != nil {
+	if err := clusterclient.New(client).Probe(t.Context(), reached); err != nil {
 		t.Errorf("the runtime does not answer: %v", err)
 	}
 

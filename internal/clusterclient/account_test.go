@@ -1,4 +1,4 @@
-package runtimeaccess_test
+package clusterclient_test
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 )
 
 const (
@@ -84,13 +84,13 @@ func binding() environment.Binding {
 	return environment.Binding{ID: "b1", BindingID: "from the platform", Role: environment.RoleEdit, Lifetime: 20 * time.Minute}
 }
 
-func accessTo(t *testing.T, c *cluster) (runtimeaccess.Access, *httptest.Server) {
+func accessTo(t *testing.T, c *cluster) (clusterclient.Access, *httptest.Server) {
 	t.Helper()
 
 	server := httptest.NewTLSServer(c)
 	t.Cleanup(server.Close)
 
-	return runtimeaccess.New(kubeconfigs{text: written(t, kubeconfig(server))}), server
+	return clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}), server
 }
 
 func TestGrant(t *testing.T) {

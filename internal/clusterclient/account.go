@@ -1,4 +1,4 @@
-package runtimeaccess
+package clusterclient
 
 import (
 	"context"
@@ -12,13 +12,16 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
+	kubeconfigv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
 const (
-	// accountNamespace is there in every cluster from its first moment on.
+	// accountNamespace exists in every cluster from the start.
 	accountNamespace = metav1.NamespaceSystem
 
 	labelManagedBy = "app.kubernetes.io/managed-by"
@@ -26,7 +29,7 @@ const (
 	managedBy      = "environment-broker"
 )
 
-// account is a ServiceAccount of its own for a binding, bound to a role in the whole cluster. Its name is the same on every try.
+// account is the ServiceAccount of a binding, with a ClusterRoleBinding. Its name is the same on every attempt.
 type account struct {
 	name     string
 	labels   map[string]string
@@ -36,11 +39,11 @@ type account struct {
 	role     string
 }
 
-// Grant makes the account of the binding, where it is not there yet, and new credentials for it.
+// Grant creates the account of the binding if it is missing, and issues new credentials for it.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
-			return environment.Access{}, refused(err, "make the account of the binding")
+			return environment.Access{}, refused(err, "create the account of the binding")
 		}
 
 		issued, err := account.token(ctx)
@@ -52,8 +55,7 @@ func (a Access) Grant(ctx context.Context, instance environment.Instance, bindin
 	})
 }
 
-// Revoke removes the account of the binding. Its tokens are refused from then on, but for the ten seconds that an API server
-// remembers a good one.
+// Revoke removes the account of the binding. Its tokens become invalid within the ten seconds for which an API server caches them.
 func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
 	_, err := reached(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
 		return struct{}{}, refused(account.remove(ctx), "remove the account of the binding")
@@ -62,7 +64,7 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	return err
 }
 
-// reached does the work with the account in the runtime, as its administrator.
+// reached runs work with the account, in an admin session with the runtime.
 func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
@@ -98,7 +100,7 @@ func accountOf(config *rest.Config, client *http.Client, binding environment.Bin
 	rbac, rbacErr := rbacv1client.NewForConfigAndClient(config, client)
 
 	if coreErr != nil || rbacErr != nil {
-		return account{}, unusable("it is not complete")
+		return account{}, unusable("it is incomplete")
 	}
 
 	return account{
@@ -111,7 +113,7 @@ func accountOf(config *rest.Config, client *http.Client, binding environment.Bin
 	}, nil
 }
 
-// create makes what is missing.
+// create creates the missing objects of the account.
 func (a account) create(ctx context.Context) error {
 	if _, err := a.core.ServiceAccounts(accountNamespace).Create(ctx, &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: accountNamespace, Labels: a.labels},
@@ -141,7 +143,7 @@ func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus
 	return issued.Status, nil
 }
 
-// remove takes the rights away first.
+// remove deletes the role binding first.
 func (a account) remove(ctx context.Context) error {
 	if err := a.rbac.ClusterRoleBindings().Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -154,7 +156,7 @@ func (a account) remove(ctx context.Context) error {
 	return nil
 }
 
-// refused says what a runtime did not do. Nil stays nil.
+// refused classifies the error of an action in a runtime. Nil stays nil.
 func refused(err error, action string) error {
 	switch {
 	case err == nil:
@@ -163,7 +165,33 @@ func refused(err error, action string) error {
 		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s", action).
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	default:
-		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: it does not answer as it should", action).
+		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: its API server does not respond correctly", action).
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
+}
+
+// accessBy returns a kubeconfig with the token, for the same API server as the administrator's.
+func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (environment.Access, error) {
+	const name = "runtime"
+
+	text, err := yaml.Marshal(kubeconfigv1.Config{
+		Kind:           "Config",
+		APIVersion:     "v1",
+		CurrentContext: name,
+		Clusters: []kubeconfigv1.NamedCluster{{Name: name, Cluster: kubeconfigv1.Cluster{
+			Server: admin.Host, CertificateAuthorityData: admin.CAData,
+			TLSServerName: admin.ServerName, InsecureSkipTLSVerify: admin.Insecure,
+		}}},
+		Contexts:  []kubeconfigv1.NamedContext{{Name: name, Context: kubeconfigv1.Context{Cluster: name, AuthInfo: name}}},
+		AuthInfos: []kubeconfigv1.NamedAuthInfo{{Name: name, AuthInfo: kubeconfigv1.AuthInfo{Token: issued.Token}}},
+	})
+	if err != nil || issued.Token == "" || issued.ExpirationTimestamp.IsZero() {
+		// The cause could quote the token.
+		return environment.Access{}, failure.New(failure.Transient, "the runtime issued an unusable token").
+			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	}
+
+	return environment.Access{
+		Kubeconfig: secret.String(text), Server: admin.Host, ExpiresAt: issued.ExpirationTimestamp.Time,
+	}, nil
 }

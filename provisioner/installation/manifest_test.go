@@ -1,4 +1,4 @@
-package manifest_test
+package installation_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/provisioner/installation/manifest"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
 func TestValuesAreFilledIn(t *testing.T) {
@@ -38,8 +38,8 @@ func TestValuesAreFilledIn(t *testing.T) {
 		"long float": {"a number with a fraction stays a text: nobody knows whether it is a version", "it: ${key}", "1.5", "1.5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := manifest.File{Name: "a.yaml", Content: []byte("apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + tc.line)}
-			objects, err := manifest.Objects([]manifest.File{file}, map[string]string{"key": tc.value, "key.of-a.chart": tc.value})
+			file := installation.ManifestFile{Name: "a.yaml", Content: []byte("apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + tc.line)}
+			objects, err := installation.Parse([]installation.ManifestFile{file}, map[string]string{"key": tc.value, "key.of-a.chart": tc.value})
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
@@ -51,7 +51,7 @@ func TestValuesAreFilledIn(t *testing.T) {
 }
 
 func TestObjectsOfFiles(t *testing.T) {
-	files, err := manifest.Read(fstest.MapFS{
+	files, err := installation.ReadManifests(fstest.MapFS{
 		"c/b.yaml":     {Data: []byte("apiVersion: v1\nkind: X\nmetadata: {name: b1}\n---\n# nothing\n---\napiVersion: v1\nkind: X\nmetadata: {name: b2}\n")},
 		"c/README.md":  {Data: []byte("# not a manifest: ${}")},
 		"c/a/list.yml": {Data: []byte("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: X, metadata: {name: l1}}\n- {apiVersion: v1, kind: X, metadata: {name: l2}}\n")},
@@ -60,7 +60,7 @@ func TestObjectsOfFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifest.Objects(files, nil)
+	objects, err := installation.Parse(files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +86,14 @@ func TestWhatIsWrongIsNamedWithItsFile(t *testing.T) {
 			"an object without a name of its own could never be found again", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
 			"a.yaml: line 3: the Job has no metadata.name",
 		},
-		"text":       {"a file may hold something else by mistake", "hello", "a.yaml: line 1: it is not an object"},
+		"text":       {"a file may hold something else by mistake", "hello", "a.yaml: line 1: not an object"},
 		"in a list":  {"objects in lists are looked at as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
 		"no value":   {"what is not given must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
-		"shell form": {"a form of the shell is taken for a mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not the name of a value; write $${X:-y}`},
-		"empty name": {"as is no name", "a: ${}", `a.yaml: line 1: "" is not the name of a value`},
+		"shell form": {"a form of the shell is taken for a mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid name of a value; write $${X:-y}`},
+		"empty name": {"as is no name", "a: ${}", `a.yaml: line 1: "" is not a valid name of a value`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := manifest.Objects([]manifest.File{{Name: "a.yaml", Content: []byte(tc.content)}}, nil)
+			_, err := installation.Parse([]installation.ManifestFile{{Name: "a.yaml", Content: []byte(tc.content)}}, nil)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
@@ -104,11 +104,11 @@ func TestWhatIsWrongIsNamedWithItsFile(t *testing.T) {
 func TestFilesThatAreNotThere(t *testing.T) {
 	root := fstest.MapFS{"docs/README.md": {Data: []byte("# none")}}
 	for name, tc := range map[string]struct{ reason, path, want string }{
-		"missing": {"a folder may be misspelled", "dcos", "dcos: there is no such file or folder"},
-		"empty":   {"a component without an object would be ready at once", "docs", "docs: there is no YAML file in it"},
+		"missing": {"a folder may be misspelled", "dcos", "dcos: no such file or folder"},
+		"empty":   {"a component without an object would be ready at once", "docs", "docs: contains no YAML file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := manifest.Read(root, tc.path); err == nil || err.Error() != tc.want {
+			if _, err := installation.ReadManifests(root, tc.path); err == nil || err.Error() != tc.want {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
 		})

@@ -1,5 +1,4 @@
-// Package runtimeaccess reaches runtimes with the kubeconfigs that the Provisioner makes.
-package runtimeaccess
+package clusterclient
 
 import (
 	"context"
@@ -14,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// probeTimeout bounds a call to a runtime.
+// probeTimeout bounds a probe of a runtime.
 const probeTimeout = 15 * time.Second
 
-// Kubeconfigs makes kubeconfigs for administrators. Its errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs. Its errors are of package failure.
 type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }
@@ -27,12 +26,12 @@ type Access struct {
 	kubeconfigs Kubeconfigs
 }
 
-// New returns access by way of the kubeconfigs.
+// New returns an Access that uses the kubeconfigs.
 func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
-// AdminKubeconfig makes a kubeconfig for an administrator of the instance's runtime.
+// AdminKubeconfig returns an admin kubeconfig of the instance's runtime.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
@@ -42,7 +41,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 }
 
-// kubeconfig is that of the runtime, or of the cluster that the tenant brought.
+// kubeconfig returns that of the runtime, or the one that the tenant has provided for a cluster of its own.
 func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if own := instance.Request.Cluster.Own; own != nil {
 		return own.Kubeconfig.Reveal(), nil
@@ -51,7 +50,7 @@ func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (
 	return a.AdminKubeconfig(ctx, instance)
 }
 
-// Probe fails unless the API server of the instance's runtime lets its administrator in.
+// Probe fails unless the API server of the instance's runtime accepts its admin kubeconfig.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {
@@ -80,7 +79,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	return nil
 }
 
-// Check fails unless a kubeconfig that comes from outside can be used. No text of the error repeats any of it.
+// Check validates a kubeconfig from a tenant. The error never quotes it.
 func Check(kubeconfig secret.String) error {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
@@ -94,28 +93,28 @@ func Check(kubeconfig secret.String) error {
 	return nil
 }
 
-// restConfig reads a kubeconfig that comes from outside: nothing in it may start a program or read a file here.
+// restConfig reads a kubeconfig from a tenant or a cluster: it must not start programs or read files here.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
-		return nil, unusable("it is no kubeconfig")
+		return nil, unusable("it is not a kubeconfig")
 	}
 
 	for _, user := range parsed.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
-			return nil, unusable("it names programs or files")
+			return nil, unusable("it refers to programs or files")
 		}
 	}
 
 	for _, cluster := range parsed.Clusters {
 		if cluster.CertificateAuthority != "" || cluster.ProxyURL != "" {
-			return nil, unusable("it names files or a proxy")
+			return nil, unusable("it refers to files or a proxy")
 		}
 	}
 
 	config, err := clientcmd.NewNonInteractiveClientConfig(*parsed, parsed.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
-		return nil, unusable("it is not complete")
+		return nil, unusable("it is incomplete")
 	}
 
 	config.Timeout = probeTimeout
@@ -123,8 +122,8 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	return config, nil
 }
 
-// unusable is the error of a kubeconfig. No cause is kept: it may quote the kubeconfig.
+// unusable returns the error for an invalid kubeconfig. It has no cause, which may quote the kubeconfig.
 func unusable(why string) error {
-	return failure.New(failure.Permanent, "the kubeconfig of the runtime cannot be used: %s", why).
+	return failure.New(failure.Permanent, "the kubeconfig of the runtime is unusable: %s", why).
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -1,4 +1,4 @@
-package runtimeaccess_test
+package clusterclient_test
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -116,7 +116,7 @@ func TestProbe(t *testing.T) {
 				c.change(config)
 			}
 
-			err := runtimeaccess.New(kubeconfigs{text: written(t, config)}).Probe(t.Context(), instance())
+			err := clusterclient.New(kubeconfigs{text: written(t, config)}).Probe(t.Context(), instance())
 			if (err == nil) != (c.want == "") || (err != nil && failure.KindOf(err) != c.want) {
 				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
 			}
@@ -138,7 +138,7 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 		return func(c *clientcmdapi.Config) { change(c.AuthInfos["admin"]) }
 	}
 
-	const programs = "it names programs or files"
+	const programs = "it refers to programs or files"
 
 	cases := map[string]struct {
 		reason string
@@ -167,17 +167,17 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 		},
 		"authority file": {
 			"files of the broker are none of its business",
-			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthority = token }, "it names files",
+			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthority = token }, "it refers to files",
 		},
 		"authority file of another cluster": {
 			"a cluster that is not the current one may become it",
 			func(c *clientcmdapi.Config) {
 				c.Clusters["other"] = &clientcmdapi.Cluster{Server: "https://other", CertificateAuthority: token}
-			}, "it names files",
+			}, "it refers to files",
 		},
-		"no context": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is not complete"},
-		"no server":  {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is not complete"},
-		"no cluster": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is not complete"},
+		"no context": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
+		"no server":  {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
+		"no cluster": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
 	}
 
 	for name, c := range cases {
@@ -203,7 +203,7 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 func refused(t *testing.T, reason string, text secret.String, want string) {
 	t.Helper()
 
-	err := runtimeaccess.New(kubeconfigs{text: text}).Probe(t.Context(), instance())
+	err := clusterclient.New(kubeconfigs{text: text}).Probe(t.Context(), instance())
 	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, want) {
 		t.Errorf("%s: got %v, want a permanent error with %q", reason, err, want)
 	}
@@ -219,14 +219,14 @@ func TestProbeOfAClusterThatTheTenantBrings(t *testing.T) {
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
 	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner is asked")}
-	if err := runtimeaccess.New(nobody).Probe(t.Context(), own); err != nil {
+	if err := clusterclient.New(nobody).Probe(t.Context(), own); err != nil {
 		t.Errorf("its own kubeconfig leads to it: %v", err)
 	}
 
 	away := kubeconfig(runtime(t, http.StatusServiceUnavailable))
 	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, away))
 
-	if err := runtimeaccess.New(nobody).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
+	if err := clusterclient.New(nobody).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
 		t.Errorf("a cluster that does not answer gives %v, want an error that passes", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestCheck(t *testing.T) {
 		"usable":   {"it leads to a server", func(*clientcmdapi.Config) {}, ""},
 		"in clear": {"credentials do not go in clear", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "not like https://"},
 		"path":     {"a server has a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "not like https://"},
-		"proxy":    {"who is asked is the cluster", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it names files or a proxy"},
+		"proxy":    {"who is asked is the cluster", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it refers to files or a proxy"},
 	}
 
 	for name, c := range cases {
@@ -248,7 +248,7 @@ func TestCheck(t *testing.T) {
 			config := kubeconfig(runtime(t, http.StatusOK))
 			c.change(config)
 
-			err := runtimeaccess.Check(written(t, config))
+			err := clusterclient.Check(written(t, config))
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
 			}
@@ -278,7 +278,7 @@ func TestInstanceWithoutKubeconfig(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := runtimeaccess.New(c.source).Probe(t.Context(), c.instance); !failure.Is(err, c.want) {
+			if err := clusterclient.New(c.source).Probe(t.Context(), c.instance); !failure.Is(err, c.want) {
 				t.Errorf("%s: a probe gives %v, want %s", c.reason, err, c.want)
 			}
 		})

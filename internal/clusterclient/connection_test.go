@@ -1,4 +1,4 @@
-package runtimeaccess_test
+package clusterclient_test
 
 import (
 	"net"
@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/runtimeaccess"
 )
 
 // TestConnectionsEndWithTheVisit holds that no connection to a runtime outlives the call that has made it: there are as many runtimes as
@@ -17,10 +17,10 @@ import (
 func TestConnectionsEndWithTheVisit(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		visit  func(access runtimeaccess.Access) error
+		visit  func(access clusterclient.Access) error
 	}{
-		"probe": {"it asks once", func(access runtimeaccess.Access) error { return access.Probe(t.Context(), instance()) }},
-		"grant": {"it asks several times, over one connection", func(access runtimeaccess.Access) error {
+		"probe": {"it asks once", func(access clusterclient.Access) error { return access.Probe(t.Context(), instance()) }},
+		"grant": {"it asks several times, over one connection", func(access clusterclient.Access) error {
 			_, err := access.Grant(t.Context(), instance(), binding())
 
 			return err
@@ -47,7 +47,7 @@ func TestConnectionsEndWithTheVisit(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 
-			if err := c.visit(runtimeaccess.New(kubeconfigs{text: written(t, kubeconfig(server))})); err != nil {
+			if err := c.visit(clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))})); err != nil {
 				t.Fatal(err)
 			}
 
@@ -80,7 +80,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	server := httptest.NewTLSServer(http.RedirectHandler(stranger.URL+"/shoot/version", http.StatusFound))
 	t.Cleanup(server.Close)
 
-	err := runtimeaccess.New(kubeconfigs{text: written(t, kubeconfig(server))}).Probe(t.Context(), instance())
+	err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).Probe(t.Context(), instance())
 	if !failure.Is(err, failure.Transient) {
 		t.Errorf("got %v, want that the runtime does not answer", err)
 	}

@@ -1,0 +1,219 @@
+package installation
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// ManifestFile is one file of manifests.
+type ManifestFile struct {
+	Name    string `json:"name"`
+	Content []byte `json:"content"`
+}
+
+// ReadManifests returns the YAML files of a folder and its subfolders, sorted by name, or the one file of that name.
+func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
+	var files []ManifestFile
+	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return nil
+		case !slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(path.Ext(at))):
+			return nil
+		}
+		content, err := fs.ReadFile(from, at)
+		if err != nil {
+			return err
+		}
+		files = append(files, ManifestFile{Name: at, Content: content})
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such file or folder", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the manifests in %s: %w", name, err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: contains no YAML file", name)
+	}
+	return files, nil
+}
+
+// Parse returns the objects of the files, with placeholders replaced by values. Its errors name the file and never a value.
+func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unstructured, error) {
+	return read(files, func(key string) (string, bool) {
+		value, known := values[key]
+		return value, known
+	})
+}
+
+// Keys returns the keys that the files refer to, each once.
+func Keys(files []ManifestFile) (map[string]bool, error) {
+	keys := map[string]bool{}
+	_, err := read(files, func(key string) (string, bool) {
+		keys[key] = true
+		return "value", true
+	})
+	return keys, err
+}
+
+func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		decoder := yaml.NewDecoder(bytes.NewReader(file.Content))
+		for {
+			document := &yaml.Node{}
+			err := decoder.Decode(document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file.Name, err)
+			}
+			found, err := objectsOf(document, value)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file.Name, err)
+			}
+			objects = append(objects, found...)
+		}
+	}
+	return objects, nil
+}
+
+// objectsOf reads one document, which may be empty or a List.
+func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
+	if err := fill(document, value); err != nil {
+		return nil, err
+	}
+	var content any
+	if err := document.Decode(&content); err != nil {
+		return nil, err
+	}
+	if content == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("line %d: cannot be converted to JSON: a key is not a string", line(document))
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &object.Object); err != nil {
+		return nil, fmt.Errorf("line %d: not an object", line(document))
+	}
+	if !object.IsList() {
+		return []*unstructured.Unstructured{object}, check(object, line(document))
+	}
+	var objects []*unstructured.Unstructured
+	err = object.EachListItem(func(item runtime.Object) error {
+		one, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("line %d: the List contains an item that is not an object", line(document))
+		}
+		objects = append(objects, one)
+		return check(one, line(document))
+	})
+	return objects, err
+}
+
+// check rejects objects that no API server accepts, or that could not be found again because they have no name.
+func check(object *unstructured.Unstructured, line int) error {
+	switch {
+	case object.GetAPIVersion() == "":
+		return fmt.Errorf("line %d: the object has no apiVersion", line)
+	case object.GetKind() == "":
+		return fmt.Errorf("line %d: the object has no kind", line)
+	case object.GetName() == "":
+		return fmt.Errorf("line %d: the %s has no metadata.name", line, object.GetKind())
+	default:
+		return nil
+	}
+}
+
+// line is where the document begins.
+func line(document *yaml.Node) int {
+	if len(document.Content) > 0 {
+		return document.Content[0].Line
+	}
+	return document.Line
+}
+
+// placeholder matches a reference to a value. A second dollar escapes it.
+var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
+
+// key matches the names of values.
+var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// IsKey reports whether a value can have this name.
+func IsKey(name string) bool { return key.MatchString(name) }
+
+// fill replaces the placeholders in all scalars below the node.
+func fill(node *yaml.Node, value func(key string) (string, bool)) error {
+	if node.Kind == yaml.ScalarNode {
+		return fillText(node, value)
+	}
+	for i, child := range node.Content {
+		if name := node.Kind == yaml.MappingNode && i%2 == 0; name {
+			continue
+		}
+		if err := fill(child, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
+	var wrong error
+	used := false
+	filled := placeholder.ReplaceAllStringFunc(node.Value, func(found string) string {
+		if strings.HasPrefix(found, "$$") {
+			return found[1:]
+		}
+		name := found[len("${") : len(found)-len("}")]
+		if !IsKey(name) {
+			wrong = fmt.Errorf("line %d: %q is not a valid name of a value; write $%s for the text itself", node.Line, name, found)
+			return found
+		}
+		text, known := value(name)
+		if !known {
+			wrong = fmt.Errorf("line %d: there is no value for %s", node.Line, found)
+		}
+		used = true
+		return text
+	})
+	if wrong != nil {
+		return wrong
+	}
+	if plain := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0; used && plain {
+		node.Tag = tagOf(filled)
+	}
+	node.Value = filled
+	return nil
+}
+
+// tagOf returns the YAML type of an unquoted text. It is stricter than YAML: no value becomes a date or null.
+func tagOf(text string) string {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return "!!int"
+	}
+	if text == "true" || text == "false" {
+		return "!!bool"
+	}
+	return "!!str"
+}
