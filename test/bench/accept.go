@@ -16,7 +16,7 @@ const (
 
 // measureAccept measures how many creates a second are accepted: by a broker that does nothing else, and by one that works on them.
 func measureAccept(ctx context.Context, s *scope) ([]line, error) {
-	paused, err := s.newWorld(ctx, simulated.Behaviour{}, true)
+	paused, err := s.newEnv(ctx, simulated.Behaviour{}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +50,10 @@ func measureAccept(ctx context.Context, s *scope) ([]line, error) {
 	}, nil
 }
 
-// acceptWhileWorking measures a broker that begins anew, so that what it leaves undone disturbs nobody.
+// acceptWhileWorking measures a broker of its own, whose unfinished operations disturb no other figure.
 func (s *scope) acceptWhileWorking(ctx context.Context) (rate load.Rate, err error) {
 	err = s.scoped(func(s *scope) error {
-		w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+		w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 		if err != nil {
 			return err
 		}

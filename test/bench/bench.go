@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// clients is how many requests are on their way at a time.
+	// clients is the number of concurrent requests.
 	clients = 32
-	// warmUp is for connections, plans of queries and caches; while is how long a rate is measured.
+	// warmUp is for connections, query plans and caches. A rate is measured for while.
 	warmUp = 500 * time.Millisecond
 	while  = 2 * time.Second
 )
 
-// bench is what the figures share.
+// bench has the parts that all figures share.
 type bench struct {
 	postgres *postgrestest.Server
 	// folder holds logs until the end.
 	folder string
 	broker string
-	// keys seal the rows of all databases, so that one may be made from another.
+	// keys seal the rows of all databases, so that one can be copied from another.
 	keys secret.String
 	runs int
-	// told is where the progress is told.
-	told io.Writer
+	// log gets a line for each measurement.
+	log io.Writer
 
 	databases int
 }
 
 // newBench starts PostgreSQL and builds the broker. Close ends what it started.
-func newBench(ctx context.Context, runs int, told io.Writer) (*bench, error) {
+func newBench(ctx context.Context, runs int, log io.Writer) (*bench, error) {
 	folder, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 
-	b := &bench{folder: folder, keys: secret.NewKey("bench"), runs: runs, told: told, broker: filepath.Join("bin", "broker")}
+	b := &bench{folder: folder, keys: secret.NewKey("bench"), runs: runs, log: log, broker: filepath.Join("bin", "broker")}
 
 	build := exec.CommandContext(ctx, "go", "build", "-o", b.broker, "./cmd/broker")
 	if output, err := build.CombinedOutput(); err != nil {
@@ -69,19 +69,19 @@ func (b *bench) Close() error {
 	return errors.Join(stopped, os.RemoveAll(b.folder))
 }
 
-// tell writes a line about the progress.
-func (b *bench) tell(format string, args ...any) {
-	fmt.Fprintf(b.told, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+// progress logs a line.
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(b.log, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
 
-// scope is what a figure has started.
+// scope collects the cleanups of a figure.
 type scope struct {
 	*bench
 
 	endings []func() error
 }
 
-// scoped runs work and then ends what it has started, the last one first.
+// scoped runs work and then its cleanups, in reverse order.
 func (b *bench) scoped(work func(s *scope) error) (err error) {
 	s := &scope{bench: b}
 
@@ -94,5 +94,5 @@ func (b *bench) scoped(work func(s *scope) error) (err error) {
 	return work(s)
 }
 
-// atEnd has the function called when the scope ends.
-func (s *scope) atEnd(end func() error) { s.endings = append(s.endings, end) }
+// cleanup has the function called when the scope ends.
+func (s *scope) cleanup(end func() error) { s.endings = append(s.endings, end) }

@@ -10,9 +10,9 @@ import (
 
 const catalogShare = 0.8
 
-// measureCatalog measures how often the catalog is told, beside as many bytes that are always the same.
+// measureCatalog measures catalog requests. Their floor is a constant response of the same size.
 func measureCatalog(ctx context.Context, s *scope) ([]line, error) {
-	w, err := s.newWorld(ctx, simulated.Behaviour{}, true)
+	w, err := s.newEnv(ctx, simulated.Behaviour{}, true)
 	if err != nil {
 		return nil, err
 	}

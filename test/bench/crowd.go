@@ -16,12 +16,12 @@ import (
 
 const (
 	crowd = 10_000
-	// crowdFew are there when memory is measured for the first time.
+	// crowdFew operations wait when memory is measured first.
 	crowdFew = 1_000
-	// settle is how long memory is given, watch how long the waiting crowd is looked at.
+	// settle is the pause before memory is read. The waiting operations are observed for watch.
 	settle = 5 * time.Second
 	watch  = 20 * time.Second
-	// pollPeriod is how often a waiting operation may ask a Provisioner that has no feed.
+	// pollPeriod is the target interval between polls of an operation without a feed.
 	pollPeriod = 20 * time.Second
 
 	crowdStartLimit  = time.Minute
@@ -30,21 +30,21 @@ const (
 	callsPerChange   = 2
 )
 
-// measureCrowd measures a broker with very many runtimes that are being made: whether each is begun soon, what they cost while they
-// wait, and how often the Provisioner is asked.
+// measureCrowd measures a broker with very many waiting operations: delay until they start, cost while they wait, and calls to the
+// Provisioner.
 func measureCrowd(ctx context.Context, s *scope) ([]line, error) {
 	var lines []line
 
 	for _, kind := range []struct {
 		name    string
-		measure func(context.Context, *scope, world) ([]line, error)
-		former  bool
+		measure func(context.Context, *scope, env) ([]line, error)
+		kyma    bool
 	}{
 		{name: "with the feed", measure: endCrowd},
-		{name: "polled", measure: watchCrowd, former: true},
+		{name: "polled", measure: watchCrowd, kyma: true},
 	} {
 		if err := s.scoped(func(s *scope) error {
-			w, err := s.newWorld(ctx, simulated.Behaviour{Hold: true, Former: kind.former}, false)
+			w, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, KymaProvisioner: kind.kyma}, false)
 			if err != nil {
 				return err
 			}
@@ -66,14 +66,14 @@ func measureCrowd(ctx context.Context, s *scope) ([]line, error) {
 	return lines, nil
 }
 
-// gather has the crowd wait and tells how it came to that.
-func (s *scope) gather(ctx context.Context, w world, name string) ([]line, error) {
+// gather brings all operations to the waiting state and returns the figures of that.
+func (s *scope) gather(ctx context.Context, w env, name string) ([]line, error) {
 	few, err := w.enter(ctx, crowdFew)
 	if err != nil {
 		return nil, err
 	}
 
-	before, err := w.calm(ctx, settle)
+	before, err := w.rest(ctx, settle)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *scope) gather(ctx context.Context, w world, name string) ([]line, error
 		return nil, err
 	}
 
-	after, err := w.calm(ctx, settle)
+	after, err := w.rest(ctx, settle)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *scope) gather(ctx context.Context, w world, name string) ([]line, error
 	longest := max(few, many)
 	each := (after.Resident - before.Resident) / (crowd - crowdFew)
 
-	s.tell("%d wait, %s: started within %s, memory %s, at its peak %s", crowd, name, longest, mebibytes(after.Resident), mebibytes(after.Peak))
+	s.progress("%d wait, %s: started within %s, memory %s, at its peak %s", crowd, name, longest, mebibytes(after.Resident), mebibytes(after.Peak))
 
 	return []line{
 		{
@@ -109,8 +109,8 @@ func (s *scope) gather(ctx context.Context, w world, name string) ([]line, error
 	}, nil
 }
 
-// enter creates instances, waits until all of their runtimes are ordered, and tells how long the last one had to wait for that.
-func (w world) enter(ctx context.Context, count int) (time.Duration, error) {
+// enter creates instances, waits until all their runtimes are ordered, and returns the longest delay of an order.
+func (w env) enter(ctx context.Context, count int) (time.Duration, error) {
 	generator := load.New(clients)
 	defer generator.Close()
 
@@ -121,8 +121,8 @@ func (w world) enter(ctx context.Context, count int) (time.Duration, error) {
 		return 0, err
 	}
 
-	if err := until(ctx, "every runtime is ordered", func() bool { return w.provisioner.Calls().Orders >= ordered }); err != nil {
-		return 0, errors.Join(err, tellStates(w.db))
+	if err := waitFor(ctx, "all orders", func() bool { return w.provisioner.Calls().Orders >= ordered }); err != nil {
+		return 0, errors.Join(err, operationStates(w.db))
 	}
 
 	var longest time.Duration
@@ -146,8 +146,8 @@ func (w world) enter(ctx context.Context, count int) (time.Duration, error) {
 	return longest, nil
 }
 
-// watchCrowd looks how often the Provisioner is polled.
-func watchCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
+// watchCrowd counts polls of the Provisioner.
+func watchCrowd(ctx context.Context, s *scope, w env) ([]line, error) {
 	before := w.provisioner.Calls()
 
 	committed, err := s.commits(ctx)
@@ -155,7 +155,7 @@ func watchCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 		return nil, err
 	}
 
-	if _, err := w.calm(ctx, watch); err != nil {
+	if _, err := w.rest(ctx, watch); err != nil {
 		return nil, err
 	}
 
@@ -176,8 +176,8 @@ func watchCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 	}, nil
 }
 
-// endCrowd has all runtimes be ready at once and counts how often the Provisioner is asked then.
-func endCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
+// endCrowd makes all runtimes ready at once and counts the calls to the Provisioner.
+func endCrowd(ctx context.Context, s *scope, w env) ([]line, error) {
 	idle, err := watchCrowd(ctx, s, w)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func endCrowd(ctx context.Context, s *scope, w world) ([]line, error) {
 
 	w.provisioner.Release()
 
-	if err := holds(ctx, w.db, allSucceeded, crowd); err != nil {
+	if err := waitForRows(ctx, w.db, allSucceeded, crowd); err != nil {
 		return nil, err
 	}
 

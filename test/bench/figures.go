@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// figure is something that is measured.
+// figure is a named group of measurements.
 type figure struct {
 	name    string
 	measure func(ctx context.Context, s *scope) ([]line, error)
 }
 
-// figures are all that can be measured, in the order of the page.
+// figures returns all figures in the order of the page.
 func figures() []figure {
 	return []figure{
 		{name: "accept", measure: measureAccept},
@@ -30,7 +30,7 @@ func figures() []figure {
 	}
 }
 
-// chosen are the figures with the names, comma-separated, in the order of the page. Without a name it is all of them.
+// chosen returns the named figures (comma-separated) in the order of the page, or all if names is empty.
 func chosen(names string) ([]figure, error) {
 	all := figures()
 	if names == "" {

@@ -9,22 +9,22 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
-// filled is a world with many instances, whose broker does not run.
+// filled is an environment with many instances and a stopped broker.
 type filled struct {
-	world
+	env
 
 	instances []prefill.Copy
 }
 
-// fill makes a database with as many instances, whose runtimes are ready or still being made. It has the broker make one instance, and
-// copies that.
+// fill creates a database with count instances whose runtimes are ready or still being created. The broker creates one instance, which is
+// copied.
 func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error) {
 	keys, err := secret.ParseKeyring(s.keys)
 	if err != nil {
 		return filled{}, fmt.Errorf("reading the keys: %w", err)
 	}
 
-	w, err := s.newWorld(ctx, simulated.Behaviour{Hold: !ready}, false)
+	w, err := s.newEnv(ctx, simulated.Behaviour{Hold: !ready}, false)
 	if err != nil {
 		return filled{}, err
 	}
@@ -38,7 +38,7 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 		condition = allSucceeded
 	}
 
-	if err := holds(ctx, w.db, condition, 1); err != nil {
+	if err := waitForRows(ctx, w.db, condition, 1); err != nil {
 		return filled{}, err
 	}
 
@@ -48,5 +48,5 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 
 	instances, err := prefill.Multiply(ctx, w.db, keys, count)
 
-	return filled{world: w, instances: instances}, err
+	return filled{env: w, instances: instances}, err
 }

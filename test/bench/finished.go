@@ -24,14 +24,14 @@ const (
 	listLimit        = 10 * time.Millisecond
 )
 
-// amongFinished is what was measured with many instances.
+// amongFinished has the measurements with many instances.
 type amongFinished struct {
 	start         time.Duration
 	memory        int64
 	first, middle time.Duration
 }
 
-// measureFinished measures a broker whose database holds many instances that are ready: its start, its memory, its lists.
+// measureFinished measures a broker with many ready instances: its start, memory and lists.
 func measureFinished(ctx context.Context, s *scope) ([]line, error) {
 	filled, err := s.fill(ctx, manyFinished, true)
 	if err != nil {
@@ -44,7 +44,7 @@ func measureFinished(ctx context.Context, s *scope) ([]line, error) {
 
 			return err
 		})
-		s.tell("finished: started in %s with %s, pages in %s and %s", run.start, mebibytes(run.memory), run.first, run.middle)
+		s.progress("finished: started in %s with %s, pages in %s and %s", run.start, mebibytes(run.memory), run.first, run.middle)
 
 		return run, err
 	}})
@@ -82,9 +82,9 @@ func measureFinished(ctx context.Context, s *scope) ([]line, error) {
 	}, nil
 }
 
-// among starts the broker, looks at it, and turns pages.
+// among starts the broker and measures start, memory and two pages of the list.
 func (s *scope) among(ctx context.Context, filled filled) (amongFinished, error) {
-	if err := s.startAnew(ctx, &filled.world); err != nil {
+	if err := s.startBrokerAgain(ctx, &filled.env); err != nil {
 		return amongFinished{}, err
 	}
 
@@ -97,7 +97,7 @@ func (s *scope) among(ctx context.Context, filled filled) (amongFinished, error)
 
 	first := fmt.Sprintf("%s/runtimes?page_size=%d", filled.broker.url, pageSize)
 
-	// The cursor that ends the page before leads to the one in the middle.
+	// The cursor of the previous page leads to the middle page.
 	before, err := s.once(ctx, gets(fmt.Sprintf("%s&page=%d", first, middlePage))(0))
 	if err != nil {
 		return amongFinished{}, err
@@ -121,7 +121,7 @@ func (s *scope) among(ctx context.Context, filled filled) (amongFinished, error)
 	return run, err
 }
 
-// turn asks for a page by one client, many times or for a while, and tells how long the half of the answers took at most.
+// turn fetches a page repeatedly with one client and returns the median latency.
 func (s *scope) turn(ctx context.Context, url string) (time.Duration, error) {
 	generator := load.New(1)
 	defer generator.Close()

@@ -13,14 +13,14 @@ const (
 	idleMemoryLimit = 60 * program.MiB
 )
 
-// measureIdle measures the memory of a broker that has nothing to do.
+// measureIdle measures the memory of an idle broker.
 func measureIdle(ctx context.Context, s *scope) ([]line, error) {
-	w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+	w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {
 		return nil, err
 	}
 
-	memory, err := w.calm(ctx, idleFor)
+	memory, err := w.rest(ctx, idleFor)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func measureIdle(ctx context.Context, s *scope) ([]line, error) {
 	}}, nil
 }
 
-// calm leaves the broker alone for a while and tells its memory then.
-func (w world) calm(ctx context.Context, while time.Duration) (program.Memory, error) {
+// rest leaves the broker alone for a while and returns its memory afterwards.
+func (w env) rest(ctx context.Context, while time.Duration) (program.Memory, error) {
 	select {
 	case <-ctx.Done():
 		return program.Memory{}, ctx.Err()

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// Of those in flight when the broker is killed, most wait for their runtimes; as many as APP_PROVISIONER_CALLS lets through are in the
-	// middle of an order that is not answered.
+	// When the broker is killed, most operations wait for their runtimes; as many as APP_PROVISIONER_CALLS allows are in an unanswered order.
 	killedWaiting  = 968
 	killedOrdering = 32
 	killedAll      = killedWaiting + killedOrdering
@@ -21,12 +20,12 @@ const (
 	doneLimit  = 20 * time.Second
 )
 
-// recovery is how long it took after a kill.
+// recovery has the times from the kill to the first progress and to the end of all operations.
 type recovery struct {
 	moved, done time.Duration
 }
 
-// measureKilled kills a broker with SIGKILL, starts it anew, and measures when its operations go on and when all are at their end.
+// measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all have ended.
 func measureKilled(ctx context.Context, s *scope) ([]line, error) {
 	runs, err := measure.InTurn(s.runs, measure.Subject[recovery]{Name: "killed", Run: func() (run recovery, err error) {
 		err = s.scoped(func(s *scope) error {
@@ -34,7 +33,7 @@ func measureKilled(ctx context.Context, s *scope) ([]line, error) {
 
 			return err
 		})
-		s.tell("killed: the first moved after %s, all were done after %s", run.moved, run.done)
+		s.progress("killed: the first moved after %s, all were done after %s", run.moved, run.done)
 
 		return run, err
 	}})
@@ -61,9 +60,9 @@ func measureKilled(ctx context.Context, s *scope) ([]line, error) {
 	}, nil
 }
 
-// recover tells the times from the kill on. While the broker is dead, everybody outside gets done.
+// recover measures one kill. While the broker is down, all runtimes become ready.
 func (s *scope) recover(ctx context.Context) (recovery, error) {
-	w, err := s.newWorld(ctx, simulated.Behaviour{Hold: true, AnswerUntil: killedWaiting}, false)
+	w, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, AnswerUntil: killedWaiting}, false)
 	if err != nil {
 		return recovery{}, err
 	}
@@ -76,11 +75,11 @@ func (s *scope) recover(ctx context.Context) (recovery, error) {
 	w.broker.Kill()
 	w.provisioner.Release()
 
-	if err := s.startAnew(ctx, &w); err != nil {
+	if err := s.startBrokerAgain(ctx, &w); err != nil {
 		return recovery{}, err
 	}
 
-	if err := holds(ctx, w.db, allSucceeded, killedAll); err != nil {
+	if err := waitForRows(ctx, w.db, allSucceeded, killedAll); err != nil {
 		return recovery{}, err
 	}
 
@@ -97,8 +96,8 @@ func (s *scope) recover(ctx context.Context) (recovery, error) {
 	return recovery{moved: moved.Sub(killed), done: done.Sub(killed)}, nil
 }
 
-// fly brings the operations to where they are to be when the broker is killed.
-func (w world) fly(ctx context.Context) error {
+// fly brings the operations into their states before the kill.
+func (w env) fly(ctx context.Context) error {
 	generator := load.New(clients)
 	defer generator.Close()
 
@@ -106,7 +105,7 @@ func (w world) fly(ctx context.Context) error {
 		return err
 	}
 
-	if err := holds(ctx, w.db, allWait, killedWaiting); err != nil {
+	if err := waitForRows(ctx, w.db, allWait, killedWaiting); err != nil {
 		return err
 	}
 
@@ -114,5 +113,5 @@ func (w world) fly(ctx context.Context) error {
 		return err
 	}
 
-	return until(ctx, "the last orders are on their way", func() bool { return w.provisioner.Calls().Orders >= killedAll })
+	return waitFor(ctx, "the last orders", func() bool { return w.provisioner.Calls().Orders >= killedAll })
 }

@@ -12,11 +12,11 @@ import (
 
 const (
 	lastOperationShare = 0.7
-	// flatShare is what must be left of the rate when there are a hundred times as many operations.
+	// flatShare is the target share of the rate with a hundred times as many operations.
 	flatShare = 0.85
 )
 
-// measureLastOperation measures how many platforms' looks at operations under way are answered, with few and with many operations.
+// measureLastOperation measures polls of running operations, with few and with many operations in the database.
 func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 	sizes := []int{1_000, 10_000, 100_000}
 	subjects := make([]measure.Subject[load.Rate], 0, 2*len(sizes))
@@ -63,7 +63,7 @@ func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 func floorOf(size int) string  { return fmt.Sprintf("floor at %d", size) }
 func brokerOf(size int) string { return fmt.Sprintf("last_operation at %d", size) }
 
-// looks measures a server that is started for it: all of them together would have more connections than PostgreSQL takes.
+// looks measures a server that runs only for this: all at once would exceed PostgreSQL's connections.
 func (s *scope) looks(ctx context.Context, name string, instances []prefill.Copy,
 	start func(context.Context, *scope) (server, error),
 ) measure.Subject[load.Rate] {
@@ -83,9 +83,9 @@ func (s *scope) looks(ctx context.Context, name string, instances []prefill.Copy
 	}}
 }
 
-// lastOperations asks for one operation after the other, neighbours being far apart.
+// lastOperations polls all operations in a scattered order.
 func lastOperations(url string, instances []prefill.Copy) func(number int) load.Request {
-	const stride = 7919 // a prime: it meets every instance
+	const stride = 7919 // a prime, so every instance is polled
 
 	header := header()
 
@@ -99,10 +99,10 @@ func lastOperations(url string, instances []prefill.Copy) func(number int) load.
 	}
 }
 
-// fillFloor gives the floor the operations of the broker's database.
+// fillFloor copies the broker's operations into the floor's tables.
 func (s *scope) fillFloor(ctx context.Context, filled filled) error {
 	return s.scoped(func(s *scope) error {
-		if _, err := s.startFloor(ctx, filled.database, 0); err != nil { // it makes its tables
+		if _, err := s.startFloor(ctx, filled.database, 0); err != nil { // it creates its tables
 			return err
 		}
 

@@ -31,7 +31,7 @@ func TestBesideFloor(t *testing.T) {
 			want: line{what: "rate", measured: "500", floor: "1000", ratio: "60 %", must: "≥ 60 % of the floor", reached: "yes"},
 		},
 		"Nothing demanded": {
-			reason: "it is told and not judged",
+			reason: "without a target there is no verdict",
 			values: []float64{1}, floors: []float64{1000},
 			want: line{what: "rate", measured: "1", floor: "1000", ratio: "0 %"},
 		},
@@ -62,6 +62,6 @@ func TestChosen(t *testing.T) {
 	}
 
 	if _, err := chosen("accept,acept"); err == nil {
-		t.Error("a name that is misspelled is not told")
+		t.Error("a misspelled name is accepted")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// machine is where the figures were measured.
+// machine describes the machine of a run.
 type machine struct {
 	processor  string
 	cores      int
@@ -21,7 +21,7 @@ type machine struct {
 	commitMode string
 }
 
-// machine asks the system and the database.
+// machine queries the system and the database.
 func (s *scope) machine(ctx context.Context) (machine, error) {
 	found := machine{
 		processor: firstField("/proc/cpuinfo", "model name"), cores: runtime.NumCPU(), goVersion: runtime.Version(),
@@ -51,7 +51,7 @@ func (m machine) String() string {
 		m.processor, m.cores, m.memoryGiB, m.goVersion, postgres, m.fsync, m.commitMode)
 }
 
-// firstField is the value of the first line `name: value` of a file, or nothing.
+// firstField returns the value of the first line `name: value` of a file, or an empty string.
 func firstField(path, name string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func firstField(path, name string) string {
 	return ""
 }
 
-// gibibytes reads a value like `16373500 kB` and rounds it.
+// gibibytes parses a value like `16373500 kB` and rounds it.
 func gibibytes(value string) int {
 	const kilobytes = 1 << 20
 

@@ -29,14 +29,14 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, arguments []string, output, told io.Writer) error {
+func run(ctx context.Context, arguments []string, output, log io.Writer) error {
 	if len(arguments) == 1 && arguments[0] == floorCommand {
 		return floor.Run(ctx)
 	}
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	only := flags.String("only", "", "figures to measure, comma-separated; all of them unless set")
-	runs := flags.Int("runs", 5, "how often what is told as a median is measured")
+	runs := flags.Int("runs", 5, "runs of each figure that is reported as a median")
 	path := flags.String("out", "", "file for the page; standard output unless set")
 
 	if err := flags.Parse(arguments); err != nil {
@@ -48,7 +48,7 @@ func run(ctx context.Context, arguments []string, output, told io.Writer) error 
 		return err
 	}
 
-	page, err := measureAll(ctx, figures, *runs, told)
+	page, err := measureAll(ctx, figures, *runs, log)
 
 	switch {
 	case page == "":
@@ -63,10 +63,9 @@ func run(ctx context.Context, arguments []string, output, told io.Writer) error 
 	}
 }
 
-// measureAll measures the figures one after the other and returns the page. Figures that could not be measured are in the page as such,
-// and in the error.
-func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer) (page string, err error) {
-	b, err := newBench(ctx, runs, told)
+// measureAll measures the figures one after the other and returns the page. Failed figures are marked in the page and joined in the error.
+func measureAll(ctx context.Context, figures []figure, runs int, log io.Writer) (page string, err error) {
+	b, err := newBench(ctx, runs, log)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +78,7 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 	)
 
 	for _, figure := range figures {
-		b.tell("%s …", figure.name)
+		b.progress("%s …", figure.name)
 
 		if err := b.scoped(func(s *scope) error {
 			measured, err := figure.measure(ctx, s)
@@ -87,7 +86,7 @@ func measureAll(ctx context.Context, figures []figure, runs int, told io.Writer)
 
 			return err
 		}); err != nil {
-			b.tell("%s: %v", figure.name, err)
+			b.progress("%s: %v", figure.name, err)
 
 			failed = append(failed, fmt.Errorf("measuring %s: %w", figure.name, err))
 			lines = append(lines, line{what: figure.name, measured: "could not be measured", reached: verdict(false)})

@@ -7,19 +7,19 @@ import (
 
 const head = `# Benchmarks
 
-Made by ` + "`make bench`" + `, which measures the broker as a program: load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
-send requests, each waits for its answer. A floor is what the bare work costs with the same server, driver, pool, user check and log line;
-it is measured in turn with the figure, and the ratio is that of two neighbours. Figures are medians of %d runs unless they say otherwise.
-Those of runtimes are the Provisioner's: it, its load and a garden in memory are one process then.
-[benchmark-bounds.md](benchmark-bounds.md) says what bounds the figures that have not reached what they must.
+Written by ` + "`make bench`" + `, which measures the broker as a program: load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
+send one request after another. A floor is the minimum cost of the same request: the same server, driver, pool, user check and log line, with
+only the bare work between them. Figure and floor are measured alternately, and a ratio compares neighbours. Figures are medians of %d runs unless
+they say otherwise. The last group is about the Provisioner: it, its load and the fake garden are one process.
+[benchmark-bounds.md](benchmark-bounds.md) explains the figures that are close to their targets.
 
 Machine: %s.
 
-| figure | measured | floor | ratio | must reach | reached |
+| figure | measured | floor | ratio | target | reached |
 |---|---|---|---|---|---|
 `
 
-// render writes the page.
+// render returns the page.
 func render(machine machine, runs int, lines []line) string {
 	var page strings.Builder
 

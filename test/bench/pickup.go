@@ -16,14 +16,14 @@ const (
 	pickUpLimit = 10 * time.Millisecond
 )
 
-// measurePickUp measures how long an operation waits for a worker of a broker that has nothing else to do. What is measured begins with
-// the accepting, before the commit, so it is a little more than from the commit on.
+// measurePickUp measures how long an operation waits for a worker of an idle broker. The time starts with the acceptance, slightly before the
+// commit.
 func measurePickUp(ctx context.Context, s *scope) ([]line, error) {
 	runs, err := measure.InTurn(s.runs, measure.Subject[time.Duration]{Name: "pick-up", Run: func() (half time.Duration, err error) {
 		err = s.scoped(func(s *scope) error {
 			waits, err := s.pickUps(ctx)
 			half = measure.Median(waits)
-			s.tell("pick-up: p50 %s, p99 %s", half, measure.Percentile(waits, 0.99))
+			s.progress("pick-up: p50 %s, p99 %s", half, measure.Percentile(waits, 0.99))
 
 			return err
 		})
@@ -37,13 +37,13 @@ func measurePickUp(ctx context.Context, s *scope) ([]line, error) {
 	half := runs["pick-up"]
 
 	return []line{{
-		what: "pick-up, accepting to the begin of the first step: p50", measured: inMilliseconds(half), must: "≤ 10 ms",
+		what: "pick-up, accepted to start of the first step: p50", measured: inMilliseconds(half), must: "≤ 10 ms",
 		reached: verdict(measure.Median(half) <= pickUpLimit),
 	}}, nil
 }
 
 func (s *scope) pickUps(ctx context.Context) ([]time.Duration, error) {
-	w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+	w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,13 @@ func (s *scope) pickUps(ctx context.Context) ([]time.Duration, error) {
 		<-pause.C
 	}
 
-	if err := holds(ctx, w.db, allSucceeded, pickUps); err != nil {
+	if err := waitForRows(ctx, w.db, allSucceeded, pickUps); err != nil {
 		return nil, err
 	}
 
 	var waits []time.Duration
 
-	// In nanoseconds, as a time.Duration is.
+	// time.Duration counts nanoseconds.
 	if err := w.db.SelectContext(ctx, &waits, `SELECT (extract(epoch FROM min(began_at) - created_at) * 1e9)::bigint
 		FROM operations JOIN timeline ON operation_id = id WHERE timeline.step <> '' GROUP BY id`); err != nil {
 		return nil, fmt.Errorf("reading the timelines: %w", err)

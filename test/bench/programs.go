@@ -16,7 +16,7 @@ import (
 
 const userName, userPassword = "bench", "bench"
 
-// users are those whom broker and floor know.
+// users returns the users of broker and floor.
 func users() string { return userName + ":" + userPassword + ":osb+admin" }
 
 // server is a running broker or floor.
@@ -26,11 +26,11 @@ type server struct {
 	url string
 }
 
-// brokerOptions say how a broker runs.
+// brokerOptions configure a broker.
 type brokerOptions struct {
 	database    storage.Config
 	provisioner *simulated.Provisioner
-	// paused has it take requests and carry no operation.
+	// paused brokers accept requests and run no operations.
 	paused bool
 }
 
@@ -96,7 +96,7 @@ func (s *scope) start(ctx context.Context, url string, options program.Options) 
 		return server{}, err
 	}
 
-	s.atEnd(running.Stop)
+	s.cleanup(running.Stop)
 
 	return server{Program: running, url: url}, nil
 }
@@ -108,7 +108,7 @@ func (s *scope) startProvisioner(ctx context.Context, behaviour simulated.Behavi
 		return nil, err
 	}
 
-	s.atEnd(running.Stop)
+	s.cleanup(running.Stop)
 
 	return running, nil
 }
@@ -123,7 +123,7 @@ func (s *scope) newDatabase(ctx context.Context) (storage.Config, error) {
 		return storage.Config{}, err
 	}
 
-	s.atEnd(func() error { return s.postgres.Drop(context.WithoutCancel(ctx), name) })
+	s.cleanup(func() error { return s.postgres.Drop(context.WithoutCancel(ctx), name) })
 
 	return config, nil
 }

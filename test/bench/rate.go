@@ -8,14 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/measure"
 )
 
-// rate measures how many of the requests are answered in a second. Each time it makes its connections anew.
+// rate measures responses per second. Each run opens new connections.
 func (s *scope) rate(ctx context.Context, name string, request func(number int) load.Request) measure.Subject[load.Rate] {
 	return measure.Subject[load.Rate]{Name: name, Run: func() (load.Rate, error) {
 		generator := load.New(clients)
 		defer generator.Close()
 
 		rate, err := generator.For(ctx, warmUp, while, request)
-		s.tell("%s: %.0f/s, p99 %s", name, rate.PerSecond, measure.Percentile(rate.Latencies, 0.99).Round(time.Millisecond/10))
+		s.progress("%s: %.0f/s, p99 %s", name, rate.PerSecond, measure.Percentile(rate.Latencies, 0.99).Round(time.Millisecond/10))
 
 		return rate, err
 	}}
@@ -30,7 +30,7 @@ func perSecond(rates []load.Rate) []float64 {
 	return values
 }
 
-// percentiles are those of the latencies, run by run.
+// percentiles returns a percentile of the latencies for each run.
 func percentiles(rates []load.Rate, share float64) []time.Duration {
 	values := make([]time.Duration, 0, len(rates))
 	for _, rate := range rates {

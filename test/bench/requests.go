@@ -16,11 +16,11 @@ const (
 	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	planID    = "361c511f-f939-4621-b228-d0fb79a1fe15"
 
-	// manyTenants is among how many the load is spread.
+	// manyTenants is the number of tenants of the load.
 	manyTenants = 100
 )
 
-// header is what a Cloud Foundry sends with every request. It is shared and not to be changed.
+// header returns the headers that Cloud Foundry sends. Requests share the result; do not modify it.
 func header() http.Header {
 	return http.Header{
 		"Authorization":                     {"Basic " + base64.StdEncoding.EncodeToString([]byte(userName+":"+userPassword))},
@@ -31,7 +31,7 @@ func header() http.Header {
 	}
 }
 
-// creates makes requests for new instances, spread among so many tenants.
+// creates returns requests for new instances, distributed over tenants.
 func creates(url string, tenants int) func(number int) load.Request {
 	header := header()
 
@@ -43,7 +43,7 @@ func creates(url string, tenants int) func(number int) load.Request {
 	}
 }
 
-// createBody is an order as a Cloud Foundry sends it.
+// createBody returns an order as Cloud Foundry sends it.
 func createBody(number, tenants int) []byte {
 	tenant, space := fmt.Sprintf("tenant-%03d", number%tenants), fmt.Sprintf("space-%03d", number%tenants)
 
@@ -56,7 +56,7 @@ func createBody(number, tenants int) []byte {
 		"parameters": map[string]any{"name": fmt.Sprintf("runtime-%d", number), "autoScalerMax": 5},
 	})
 	if err != nil {
-		panic(err) // it is made of texts
+		panic(err) // strings always encode
 	}
 
 	return body

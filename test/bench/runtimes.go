@@ -24,11 +24,11 @@ import (
 const (
 	manyRuntimes = 500
 	clusterTakes = 5 * time.Second
-	// callsPerRuntime bounds the calls to Gardener from the order of a runtime to its end; a poll every second would need more.
+	// callsPerRuntime limits the calls to Gardener from a runtime's order to its end; polling every second would need more.
 	callsPerRuntime = 12
 )
 
-// measureRuntimes measures a Provisioner that is told to make very many runtimes at once. It and the garden run in this process.
+// measureRuntimes measures a Provisioner that gets many orders at once. It and the fake garden run in this process.
 func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 	database, err := s.newDatabase(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 		return nil, err
 	}
 
-	if err := holds(ctx, db, allSucceeded, manyRuntimes); err != nil {
+	if err := waitForRows(ctx, db, allSucceeded, manyRuntimes); err != nil {
 		return nil, err
 	}
 
@@ -88,11 +88,11 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 
 	each := float64(total) / manyRuntimes
 
-	s.tell("%d runtimes: %s, calls %v, memory %s to %s", manyRuntimes, took, verbs, mebibytes(before.Resident), mebibytes(after.Resident))
+	s.progress("%d runtimes: %s, calls %v, memory %s to %s", manyRuntimes, took, verbs, mebibytes(before.Resident), mebibytes(after.Resident))
 
 	return []line{
 		{
-			what:     fmt.Sprintf("%d runtimes at once, Provisioner and a garden in memory whose clusters take 5 s: all done (one run)", manyRuntimes),
+			what:     fmt.Sprintf("%d runtimes at once, Provisioner and a fake garden whose clusters take 5 s: all done (one run)", manyRuntimes),
 			measured: fmt.Sprintf("%.1f s", took.Seconds()),
 		},
 		{
@@ -111,7 +111,7 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 
 func per(count int) float64 { return float64(count) / manyRuntimes }
 
-// ownMemory is this process's, without what it has no more use for.
+// ownMemory returns the memory of this process after a garbage collection.
 func ownMemory() (program.Memory, error) {
 	debug.FreeOSMemory()
 
@@ -125,7 +125,7 @@ func (s *scope) background(ctx context.Context, part func(context.Context) error
 
 	go func() { ended <- part(ctx) }()
 
-	s.atEnd(func() error {
+	s.cleanup(func() error {
 		cancel()
 
 		return <-ended
@@ -144,7 +144,7 @@ func provisionerSettings(database storage.Config, s *scope) provisioner.Config {
 	return settings
 }
 
-// orderRuntimes orders all runtimes, so many at a time as there are clients.
+// orderRuntimes orders all runtimes with clients concurrent requests.
 func orderRuntimes(ctx context.Context, url string) error {
 	client, err := provisionerclient.New(provisionerclient.Options{URL: url})
 	if err != nil {

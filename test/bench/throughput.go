@@ -16,20 +16,20 @@ const (
 	commitsMost     = 10
 )
 
-// finished is what it took to carry a number of operations.
+// finished is the cost of running a number of operations.
 type finished struct {
 	perSecond float64
-	// commits and calls are those of one operation.
+	// commits and calls are per operation.
 	commits, calls float64
 	kinds          simulated.Calls
-	// used is the CPU time of one operation.
+	// used is the CPU time per operation.
 	used cpu
 }
 
-// cpu is the CPU time that the programs have used.
+// cpu is the CPU time of the programs.
 type cpu struct{ broker, postgres time.Duration }
 
-// measureThroughput measures how many operations a second come to their end when nobody outside takes any time.
+// measureThroughput measures finished operations per second with a Provisioner that answers at once.
 func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 	sizes := []int{1_000, 5_000}
 	subjects := make([]measure.Subject[finished], 0, len(sizes))
@@ -42,7 +42,7 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 
 				return err
 			})
-			s.tell("%s: %.0f operations/s, %.1f commits and %.1f calls an operation, CPU an operation: broker %s, PostgreSQL %s",
+			s.progress("%s: %.0f operations/s, %.1f commits and %.1f calls an operation, CPU an operation: broker %s, PostgreSQL %s",
 				name, run.perSecond, run.commits, run.calls, run.used.broker, run.used.postgres)
 
 			return run, err
@@ -100,9 +100,9 @@ func throughputLines(name string, size int, runs []finished) []line {
 	}
 }
 
-// finishAll creates as many instances and waits until all of them are there.
+// finishAll creates size instances and waits until all are ready.
 func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
-	w, err := s.newWorld(ctx, simulated.Behaviour{}, false)
+	w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {
 		return finished{}, err
 	}
@@ -126,7 +126,7 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 		return finished{}, err
 	}
 
-	if err := holds(ctx, w.db, allSucceeded, size); err != nil {
+	if err := waitForRows(ctx, w.db, allSucceeded, size); err != nil {
 		return finished{}, err
 	}
 
@@ -159,8 +159,8 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 	}, nil
 }
 
-// used is the CPU time up to now.
-func (s *scope) used(w world) (used cpu, err error) {
+// used returns the CPU time so far.
+func (s *scope) used(w env) (used cpu, err error) {
 	if used.broker, err = w.broker.CPU(); err != nil {
 		return cpu{}, err
 	}
@@ -170,7 +170,7 @@ func (s *scope) used(w world) (used cpu, err error) {
 	return used, err
 }
 
-// commits are the transactions that have changed something, on the whole server: only these get a number.
+// commits returns the number of writing transactions on the server: PostgreSQL numbers only these.
 func (s *scope) commits(ctx context.Context) (commits int, err error) {
 	err = s.scoped(func(s *scope) error {
 		elsewhere, err := s.open(anyDatabase)

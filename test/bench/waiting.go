@@ -16,18 +16,18 @@ const (
 	slowLimit    = 66 * time.Second
 )
 
-// measureWaiting measures how long runtimes take that all take a minute, and are more than there are workers. A Provisioner with a feed
-// and one without are measured at the same time, for they are mostly waited for.
+// measureWaiting measures more runtimes than workers, each of which takes a minute, with a feed and polled. Both run at the same time, since they
+// mostly wait.
 func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
 	kinds := []string{"with the feed", "polled"}
 	took, errs := make([]time.Duration, len(kinds)), make([]error, len(kinds))
 
 	var measured sync.WaitGroup
 
-	worlds := make([]world, len(kinds))
+	worlds := make([]env, len(kinds))
 
 	for i := range kinds {
-		w, err := s.newWorld(ctx, simulated.Behaviour{Takes: slowTakes, Former: i == 1}, false)
+		w, err := s.newEnv(ctx, simulated.Behaviour{Takes: slowTakes, KymaProvisioner: i == 1}, false)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
 			return nil, fmt.Errorf("%s: %w", kind, errs[i])
 		}
 
-		s.tell("%d runtimes of %s, %s: %s", slowRuntimes, slowTakes, kind, took[i])
+		s.progress("%d runtimes of %s, %s: %s", slowRuntimes, slowTakes, kind, took[i])
 		lines = append(lines, line{
 			what:     fmt.Sprintf("%d runtimes that take 60 s each, %s: all done (one run)", slowRuntimes, kind),
 			measured: fmt.Sprintf("%.1f s", took[i].Seconds()), must: "≤ 66 s", reached: verdict(took[i] <= slowLimit),
@@ -58,8 +58,8 @@ func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
 	return lines, nil
 }
 
-// finishSlowly tells how long it is from the first request to the end of the last operation.
-func (w world) finishSlowly(ctx context.Context) (time.Duration, error) {
+// finishSlowly returns the time from the first request to the end of the last operation.
+func (w env) finishSlowly(ctx context.Context) (time.Duration, error) {
 	generator := load.New(clients)
 	defer generator.Close()
 
@@ -69,7 +69,7 @@ func (w world) finishSlowly(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 
-	if err := holds(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
+	if err := waitForRows(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
 		return 0, err
 	}
 

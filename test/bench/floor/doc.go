@@ -1,3 +1,3 @@
-// Package floor serves what the broker's requests cost at least: the same server, Basic check, log line, driver and size of pool, with the
-// bare work between them. What the broker reaches is told beside it.
+// Package floor serves the minimum of the broker's requests: the same server, Basic check, log line, driver and pool size, with only the bare
+// work between them. The benchmarks report the broker's figures as shares of it.
 package floor

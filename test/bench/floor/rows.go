@@ -82,7 +82,7 @@ func (r rows) accept(ctx context.Context, instance, tenant, operation, request s
 	return tx.Commit()
 }
 
-// operation is what is told about an operation.
+// operation is the part of an operation that last_operation returns.
 type operation struct {
 	State       string `db:"state"       json:"state"`
 	Description string `db:"description" json:"description"`

@@ -23,10 +23,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ReadyPath is answered without a user and without work.
+// ReadyPath needs no user and does no work.
 const ReadyPath = "/ready"
 
-// Run serves the floors until the program is told to stop.
+// Run serves the floors until ctx ends or the program gets SIGINT or SIGTERM.
 func Run(ctx context.Context) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

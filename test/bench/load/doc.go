@@ -1,2 +1,2 @@
-// Package load sends HTTP requests as fast as they are answered, from a number of clients that each wait for one answer at a time.
+// Package load sends HTTP requests from a number of clients, each of which waits for the response before its next request.
 package load

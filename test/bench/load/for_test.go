@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// server answers each request after so long.
+// server responds to each request after this time.
 type server time.Duration
 
 func (s server) RoundTrip(*http.Request) (*http.Response, error) {
@@ -16,7 +16,7 @@ func (s server) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// TestFor holds that the time of warming up does not count, neither its answers nor its seconds.
+// TestFor: neither responses nor seconds of the warm-up count.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (

@@ -14,27 +14,27 @@ import (
 
 const requestTimeout = time.Minute
 
-// Request is what a client sends.
+// Request is a request of the load.
 type Request struct {
 	Method string
 	URL    string
 	Header http.Header
 	Body   []byte
-	// Want is the status of the answer. Any other one ends the run: what fails fast is not fast.
+	// Want is the expected status. Any other status ends the run, since failed requests must not count as fast ones.
 	Want int
 }
 
-// Answer is what came of a request.
+// Answer is the response to a request.
 type Answer struct {
-	// Number counts the requests of a run, from 0 on.
+	// Number is the request's index in the run, starting with 0.
 	Number int
-	// Took is from the sending of the request to the end of its answer, which was at At.
+	// Took is the time from sending the request to the end of the response, which was at At.
 	Took time.Duration
 	At   time.Time
 	Body []byte
 }
 
-// Generator has a number of clients with a connection each, which is kept.
+// Generator sends requests with a number of clients, each with a persistent connection.
 type Generator struct {
 	clients int
 	client  *http.Client
@@ -50,8 +50,7 @@ func New(clients int) *Generator {
 // Close closes the connections.
 func (g *Generator) Close() { g.client.CloseIdleConnections() }
 
-// Count sends as many requests and returns their answers in the order of their numbers. The function makes the requests; several
-// clients call it at a time.
+// Count sends total requests and returns their responses in the order of their numbers. Clients call request concurrently.
 func (g *Generator) Count(ctx context.Context, total int, request func(number int) Request) ([]Answer, error) {
 	answers := make([]Answer, total)
 
@@ -66,13 +65,13 @@ func (g *Generator) Count(ctx context.Context, total int, request func(number in
 	return answers, err
 }
 
-// Rate is what was answered in a while.
+// Rate has the responses within a period.
 type Rate struct {
 	PerSecond float64
 	Latencies []time.Duration
 }
 
-// For sends requests for a while and returns what was answered in it, besides what was answered in the time of warming up before.
+// For sends requests for warmUp and while, and returns the responses within while.
 func (g *Generator) For(ctx context.Context, warmUp, while time.Duration, request func(number int) Request) (Rate, error) {
 	var (
 		rate  Rate
@@ -104,7 +103,7 @@ func (g *Generator) For(ctx context.Context, warmUp, while time.Duration, reques
 	return rate, err
 }
 
-// run has every client send the next request until there is none. The first error stops all of them.
+// run lets every client send requests until next has no more. The first error stops all clients.
 func (g *Generator) run(ctx context.Context, next func(number int) (Request, bool), answered func(Answer)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -70,7 +70,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestRefusal holds that answers of another status are no answers: the run fails and says what came.
+// TestRefusal: a response with another status fails the run, and the error contains the response.
 func TestRefusal(t *testing.T) {
 	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)

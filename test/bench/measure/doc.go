@@ -1,2 +1,2 @@
-// Package measure turns what was measured into figures: percentiles of one run, medians of several, runs of two things in turn.
+// Package measure computes figures from measurements: percentiles of a run, medians of several runs, ratios of alternating runs.
 package measure

@@ -1,2 +1,2 @@
-// Package prefill fills a database of the broker with as many instances as are wanted, each like one that the broker has made itself.
+// Package prefill fills a database of the broker with copies of an instance that the broker has created.
 package prefill

@@ -18,14 +18,14 @@ import (
 const (
 	shootNameLength = 12
 	manyTenants     = 100
-	// apart is by how much the times of two neighbours differ.
+	// apart is the difference between the times of two neighbours.
 	apart = 10 * time.Millisecond
 )
 
 // table is a table of the broker.
 type table struct {
 	name string
-	// sealed is the column that is sealed, if there is one, and place what binds its value to the row with the id.
+	// sealed is the sealed column, if any, and place returns the context that binds its value to the row.
 	sealed string
 	place  func(id string) string
 }
@@ -39,7 +39,7 @@ func tables() []table {
 	}
 }
 
-// rows are the rows of a table, by the names of the columns, with what is sealed in clear.
+// rows has the rows of a table by column name, with sealed values decrypted.
 type rows struct {
 	table
 
@@ -47,10 +47,10 @@ type rows struct {
 	rows    []map[string]any
 }
 
-// model is the one instance that the others are copied from.
+// model is the instance from which the others are copied.
 type model struct {
 	tables []rows
-	// ids are what differs from instance to instance.
+	// These values differ between instances.
 	instance, operation, shoot, runtime, tenant string
 }
 
@@ -76,7 +76,7 @@ func readModel(ctx context.Context, db *sqlx.DB, keys *secret.Keyring) (model, e
 	found.tenant = text(instances[0], "global_account_id")
 
 	if slices.Contains([]string{found.instance, found.operation, found.shoot, found.runtime, found.tenant}, "") {
-		return model{}, errors.New("the instance lacks something: it has to be ordered and known to the Provisioner")
+		return model{}, errors.New("the instance is incomplete: its runtime must have been ordered")
 	}
 
 	return found, nil
@@ -120,12 +120,12 @@ func readRows(ctx context.Context, db *sqlx.DB, keys *secret.Keyring, table tabl
 	return read, found.Err()
 }
 
-// Copy is an instance that was made, with its operation.
+// Copy names a copied instance and its operation.
 type Copy struct {
 	Instance, Operation string
 }
 
-// copied is what an instance has of its own.
+// copied has the values of one copy.
 type copied struct {
 	Copy
 
@@ -133,7 +133,7 @@ type copied struct {
 	later time.Duration
 }
 
-// copies names as many instances. Each is a little younger than the one before.
+// copies returns count copies, each slightly younger than the one before.
 func (m model) copies(count int) []copied {
 	made := make([]copied, 0, count)
 
@@ -153,7 +153,7 @@ func (m model) copies(count int) []copied {
 	return made
 }
 
-// of is the row as the copy has it.
+// of returns the values of a row in the copy.
 func (c copied) of(rows rows, row map[string]any, keys *secret.Keyring) []any {
 	values := make([]any, 0, len(rows.columns))
 

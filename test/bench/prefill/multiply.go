@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Multiply copies the one instance that the database holds, with all of its rows, until there are so many. It returns the copies, the
-// oldest first; the last one is the instance that was there.
+// Multiply copies the only instance of the database, with all its rows, until there are count. It returns the copies, oldest first, followed by
+// the original.
 func Multiply(ctx context.Context, db *sqlx.DB, keys *secret.Keyring, count int) ([]Copy, error) {
 	model, err := readModel(ctx, db, keys)
 	if err != nil {
@@ -31,9 +31,9 @@ func Multiply(ctx context.Context, db *sqlx.DB, keys *secret.Keyring, count int)
 		}
 	}
 
-	// Otherwise PostgreSQL would do it by itself while something is measured.
+	// Otherwise autovacuum would run during a measurement.
 	if _, err := db.ExecContext(ctx, `VACUUM ANALYZE`); err != nil {
-		return nil, fmt.Errorf("tidying up: %w", err)
+		return nil, fmt.Errorf("vacuuming: %w", err)
 	}
 
 	made := make([]Copy, 0, count)

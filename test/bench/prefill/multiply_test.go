@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// TestMultiply holds that the stores read each copy as an instance of its own: what is sealed names the copy and not its model.
+// TestMultiply: the stores read each copy as a separate instance, and its sealed values contain the copy's names.
 func TestMultiply(t *testing.T) {
 	const count = 5
 

@@ -4,87 +4,73 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// tick is the unit in which Linux tells the time that a process has had.
-const tick = 10 * time.Millisecond
+const (
+	// MiB is the unit of memory figures.
+	MiB = 1 << 20
+	// tick is the unit of CPU times in Linux's /proc.
+	tick = 10 * time.Millisecond
+)
 
-// processor is what the system tells of a process's time.
-type processor struct {
-	parent int
-	// used is the time of the process itself, ended that of the processes that it has started and that have ended.
-	used, ended time.Duration
+// Memory is the memory of a process, in bytes.
+type Memory struct {
+	Resident, Peak int64
 }
 
-// CPU is how long the program has had a core, in its own code and in the system's.
-func (p *Program) CPU() (time.Duration, error) { return CPUOf(p.command.Process.Pid) }
+// Memory returns the program's present memory.
+func (p *Program) Memory() (Memory, error) { return MemoryOf(p.command.Process.Pid) }
 
-// CPUOf is how long a process has had a core, and those that it has started, in their own code and in the system's.
-func CPUOf(id int) (time.Duration, error) {
-	own, err := processorOf(strconv.Itoa(id))
+// MemoryOf returns the present memory of a process.
+func MemoryOf(id int) (Memory, error) {
+	process, err := procfs.NewProc(id)
 	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of process %d: %w", id, err)
+		return Memory{}, fmt.Errorf("reading the memory of process %d: %w", id, err)
 	}
 
-	others, err := filepath.Glob("/proc/[0-9]*")
+	status, err := process.NewStatus()
+	if err != nil {
+		return Memory{}, fmt.Errorf("reading the memory of process %d: %w", id, err)
+	}
+
+	return Memory{Resident: int64(status.VmRSS), Peak: int64(status.VmHWM)}, nil //nolint:gosec // memory fits
+}
+
+// CPU returns the user and system time of the program and its children.
+func (p *Program) CPU() (time.Duration, error) { return CPUOf(p.command.Process.Pid) }
+
+// CPUOf returns the user and system time of a process and its children, including those that have ended.
+func CPUOf(id int) (time.Duration, error) {
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return 0, fmt.Errorf("listing processes: %w", err)
 	}
 
-	total := own.used + own.ended
+	var (
+		total time.Duration
+		found bool
+	)
 
-	for _, other := range others {
-		child, err := processorOf(filepath.Base(other))
+	for _, process := range processes {
+		stat, err := process.Stat()
 
 		switch {
 		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // it has ended since
 		case err != nil:
-			return 0, fmt.Errorf("reading the CPU time of %s: %w", other, err)
-		case child.parent == id:
-			total += child.used + child.ended
+			return 0, fmt.Errorf("reading the CPU time of process %d: %w", process.PID, err)
+		case process.PID == id || stat.PPID == id:
+			found = found || process.PID == id
+			total += time.Duration(int(stat.UTime)+int(stat.STime)+stat.CUTime+stat.CSTime) * tick //nolint:gosec // ticks fit
 		}
+	}
+
+	if !found {
+		return 0, fmt.Errorf("reading the CPU time of process %d: no such process", id)
 	}
 
 	return total, nil
-}
-
-func processorOf(id string) (processor, error) {
-	content, err := os.ReadFile(filepath.Join("/proc", id, "stat"))
-	if err != nil {
-		return processor{}, err
-	}
-
-	return parseProcessor(string(content))
-}
-
-// parseProcessor reads a line of /proc/<pid>/stat. The name of the program, in parentheses, may hold anything.
-func parseProcessor(line string) (processor, error) {
-	const parent, used, ended, last = 1, 11, 13, 15 // counted from behind the name
-
-	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
-	if len(fields) < last {
-		return processor{}, fmt.Errorf("the system tells no times: %q", line)
-	}
-
-	numbers := make([]int64, last)
-
-	for i := parent; i < last; i++ {
-		number, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return processor{}, fmt.Errorf("the system tells no times: %w", err)
-		}
-
-		numbers[i] = number
-	}
-
-	return processor{
-		parent: int(numbers[parent]),
-		used:   time.Duration(numbers[used]+numbers[used+1]) * tick,
-		ended:  time.Duration(numbers[ended]+numbers[ended+1]) * tick,
-	}, nil
 }

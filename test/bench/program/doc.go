@@ -1,2 +1,2 @@
-// Package program runs the programs that are measured and tells what they use of the machine.
+// Package program runs the measured programs and reads their CPU time and memory from Linux.
 package program

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// startTimeout is how long a program may take until it is ready, stopTimeout until it has ended.
+	// startTimeout limits the time until a program is ready, stopTimeout until it has ended.
 	startTimeout = time.Minute
 	stopTimeout  = time.Minute
-	// look is how often a program that starts is asked whether it is ready: often, for the start is measured.
-	look = 2 * time.Millisecond
+	// pollInterval is the time between two readiness checks: short, because start times are measured.
+	pollInterval = 2 * time.Millisecond
 )
 
-// Options say what to run.
+// Options configure a program.
 type Options struct {
 	Path      string
 	Arguments []string
-	// Environment is all that the program gets.
+	// Environment is the program's whole environment.
 	Environment []string
 	// Log is the file that its output is appended to.
 	Log string
-	// Ready is a URL that is answered with 200 once the program is ready.
+	// Ready is a URL that returns 200 once the program is ready.
 	Ready string
 }
 
 // Program is a running program.
 type Program struct {
-	// Started is when it was started, StartTook how long it took to be ready.
+	// Started is the start time, StartTook the time until it was ready.
 	Started   time.Time
 	StartTook time.Duration
 
@@ -87,7 +87,7 @@ func (p *Program) waitUntilReady(ctx context.Context, url string) error {
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 
 	for {
@@ -119,7 +119,7 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// Stop asks the program to end and waits until it has. One that has been killed or stopped before is left alone.
+// Stop terminates the program and waits for its end. It does nothing if the program has ended already.
 func (p *Program) Stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 
@@ -138,14 +138,14 @@ func (p *Program) Stop() error {
 	return nil
 }
 
-// Kill ends the program as a crash does, and waits until it is gone.
+// Kill sends SIGKILL and waits until the program has ended.
 func (p *Program) Kill() {
 	p.killed = true
 	_ = p.command.Process.Kill() // it may have ended
 	<-p.ended
 }
 
-// Tail is the end of the program's log.
+// Tail returns the last lines of the program's log.
 func (p *Program) Tail() string {
 	const lines = 20
 
@@ -159,7 +159,7 @@ func (p *Program) Tail() string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// FreeAddress is an address on the loopback that nobody listens on at this moment.
+// FreeAddress returns a loopback address that is free at the moment.
 func FreeAddress(ctx context.Context) (string, error) {
 	port, err := freeport.Draw(ctx)
 	if err != nil {

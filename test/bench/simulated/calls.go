@@ -2,20 +2,20 @@ package simulated
 
 import "sync/atomic"
 
-// Calls are how often the broker called.
+// Calls counts the broker's calls.
 type Calls struct {
 	// Orders are provisionRuntime, Statuses runtimeOperationStatus, Feeds operationChanges, Kubeconfigs runtimeStatus.
 	Orders, Statuses, Feeds, Kubeconfigs int64
 	// Probes are the requests to the API servers of runtimes.
 	Probes int64
-	// Changes is how many changes the feed has told.
+	// Changes is the number of changes that the feed has reported.
 	Changes int64
 }
 
-// All is the number of calls, whatever for.
+// All returns the total number of calls.
 func (c Calls) All() int64 { return c.Orders + c.Statuses + c.Feeds + c.Kubeconfigs + c.Probes }
 
-// Since are the calls that came after the earlier ones.
+// Since returns the calls after an earlier count.
 func (c Calls) Since(earlier Calls) Calls {
 	return Calls{
 		Orders:      c.Orders - earlier.Orders,
@@ -27,7 +27,7 @@ func (c Calls) Since(earlier Calls) Calls {
 	}
 }
 
-// counters count while calls come.
+// counters are Calls under construction.
 type counters struct {
 	orders, statuses, feeds, kubeconfigs, probes, changes atomic.Int64
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The feed looks as seldom and tells as much at a time as that of our Provisioner.
+// The feed polls as often and returns as many changes per page as the real Provisioner's.
 const (
 	feedPause = 250 * time.Millisecond
 	feedPage  = 500
 )
 
-// change sets the state of an operation and has the feed tell it. The caller holds the mutex.
+// change sets the state of an operation and adds it to the feed. The caller holds the mutex.
 func (r *runtimes) change(id string, state process.State) {
 	r.states[id] = state
 	r.changes = append(r.changes, orders.Change{
@@ -25,7 +25,7 @@ func (r *runtimes) change(id string, state process.State) {
 	})
 }
 
-// Changes implements graph.Service. A cursor is the number of the changes that were told.
+// Changes implements graph.Service. A cursor is the number of changes reported so far.
 func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
 	r.calls.feeds.Add(1)
 
@@ -53,17 +53,17 @@ func (r *runtimes) changesAfter(after string) (string, []orders.Change, error) {
 		return strconv.Itoa(len(r.changes)), nil, nil
 	}
 
-	told, err := strconv.Atoi(after)
-	if err != nil || told > len(r.changes) {
-		return "", nil, failure.New(failure.Invalid, "after: this is no cursor")
+	reported, err := strconv.Atoi(after)
+	if err != nil || reported > len(r.changes) {
+		return "", nil, failure.New(failure.Invalid, "after: not a cursor")
 	}
 
-	next := min(told+feedPage, len(r.changes))
+	next := min(reported+feedPage, len(r.changes))
 	latest := map[string]bool{}
 
 	var changes []orders.Change
 
-	for _, change := range r.changes[told:next] {
+	for _, change := range r.changes[reported:next] {
 		if !latest[change.ID] {
 			latest[change.ID] = true
 			change.State = r.states[change.ID]

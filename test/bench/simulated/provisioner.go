@@ -18,11 +18,11 @@ import (
 
 const (
 	endpoint = "/graphql"
-	// noFeed is what a GraphQL server answers whose schema does not know the feed.
+	// noFeed is the response of a GraphQL server whose schema lacks the feed.
 	noFeed = `{"errors":[{"message":"Cannot query field \"operationChanges\" on type \"Query\"."}],"data":null}`
 )
 
-// Provisioner is a simulated Provisioner that runs.
+// Provisioner is a running simulated Provisioner.
 type Provisioner struct {
 	runtimes *runtimes
 	calls    *counters
@@ -58,7 +58,7 @@ func Start(ctx context.Context, behaviour Behaviour) (*Provisioner, error) {
 		Service: runtimes, Log: logging.Discard(),
 		Endpoint: endpoint, PlaygroundEndpoint: endpoint,
 	})
-	if behaviour.Former {
+	if behaviour.KymaProvisioner {
 		handler = withoutFeed(handler, calls)
 	}
 
@@ -84,7 +84,7 @@ func listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// withoutFeed refuses to tell changes.
+// withoutFeed rejects the query of changes.
 func withoutFeed(next http.Handler, calls *counters) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -107,7 +107,7 @@ func withoutFeed(next http.Handler, calls *counters) http.Handler {
 	})
 }
 
-// Stop ends the server and every connection to it.
+// Stop stops the server and closes its connections.
 func (p *Provisioner) Stop() error {
 	p.Release()
 
@@ -117,16 +117,16 @@ func (p *Provisioner) Stop() error {
 	return err
 }
 
-// URL is where the GraphQL API is.
+// URL returns the address of the GraphQL API.
 func (p *Provisioner) URL() string { return "http://" + p.address + endpoint }
 
-// Release ends what Behaviour holds up.
+// Release lets everything continue that Behaviour delays.
 func (p *Provisioner) Release() { p.release.Do(p.runtimes.release) }
 
-// Calls are the calls up to now.
+// Calls returns the calls so far.
 func (p *Provisioner) Calls() Calls { return p.calls.read() }
 
-// Ordered tells when each order came first, by its key: the id of the broker's operation.
+// Ordered returns when each order arrived first, by its idempotency key, which is the id of the broker's operation.
 func (p *Provisioner) Ordered() map[string]time.Time {
 	p.runtimes.mutex.Lock()
 	defer p.runtimes.mutex.Unlock()

@@ -110,7 +110,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestHold holds that runtimes get ready by Release and not before, and that the feed tells it.
+// TestHold: runtimes become ready on Release and not before, and the feed reports it.
 func TestHold(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{Hold: true})
 
@@ -136,7 +136,7 @@ func TestHold(t *testing.T) {
 	}
 
 	if len(changes.Operations) != 1 || changes.Operations[0].OperationID != ordered.ID {
-		t.Errorf("the feed tells %+v", changes.Operations)
+		t.Errorf("the feed reports %+v", changes.Operations)
 	}
 
 	if late := order(t, client, "late"); state(t, client, late.ID) != provisionerclient.StateSucceeded {
@@ -144,9 +144,9 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestFormer holds that a former Provisioner has no feed, as the broker understands it, and answers all else.
+// TestFormer holds that a kyma Provisioner has no feed, as the broker understands it, and answers all else.
 func TestFormer(t *testing.T) {
-	_, client := start(t, simulated.Behaviour{Former: true})
+	_, client := start(t, simulated.Behaviour{KymaProvisioner: true})
 
 	if _, err := client.Changes(t.Context(), "", 0); !errors.Is(err, provisionerclient.ErrNoFeed) {
 		t.Errorf("asking for changes gives %v", err)

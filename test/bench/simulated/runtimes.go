@@ -17,12 +17,12 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// Behaviour is how a Provisioner treats orders.
+// Behaviour configures how a Provisioner handles orders.
 type Behaviour struct {
 	// Takes is how long a runtime takes. With 0 it is ready when the order is answered.
 	Takes time.Duration
-	// Former has no feed of changes, as the Provisioner of the former system.
-	Former bool
+	// KymaProvisioner has no feed of changes, as the Provisioner of the kyma system.
+	KymaProvisioner bool
 	// Hold keeps every runtime from getting ready until Release.
 	Hold bool
 	// AnswerUntil, unless 0, keeps the orders that come after so many without an answer until Release.
@@ -75,7 +75,7 @@ func (r *runtimes) Provision(ctx context.Context, caller orders.Caller, order sp
 	earlier := r.status(id)
 	r.mutex.Unlock()
 
-	if known && !r.behaviour.Former {
+	if known && !r.behaviour.KymaProvisioner {
 		return earlier, nil
 	}
 

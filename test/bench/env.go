@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// patience is how long anything may take that is waited for.
+	// patience bounds each wait.
 	patience = 10 * time.Minute
-	// look is how often the database is asked for what is waited for.
-	look = 50 * time.Millisecond
+	// pollInterval is the time between two checks of a condition.
+	pollInterval = 50 * time.Millisecond
 )
 
-// world is a broker with an empty database and a simulated Provisioner.
-type world struct {
+// env is a broker with an empty database and a simulated Provisioner.
+type env struct {
 	broker      server
 	provisioner *simulated.Provisioner
 	database    storage.Config
@@ -28,29 +28,29 @@ type world struct {
 	paused      bool
 }
 
-// newWorld starts a world. A paused broker takes requests and carries no operation.
-func (s *scope) newWorld(ctx context.Context, behaviour simulated.Behaviour, paused bool) (world, error) {
+// newEnv starts an environment. A paused broker accepts requests and runs no operations.
+func (s *scope) newEnv(ctx context.Context, behaviour simulated.Behaviour, paused bool) (env, error) {
 	database, err := s.newDatabase(ctx)
 	if err != nil {
-		return world{}, err
+		return env{}, err
 	}
 
 	provisioner, err := s.startProvisioner(ctx, behaviour)
 	if err != nil {
-		return world{}, err
+		return env{}, err
 	}
 
-	w := world{provisioner: provisioner, database: database, paused: paused}
+	w := env{provisioner: provisioner, database: database, paused: paused}
 
 	if w.db, err = s.open(database.Name); err != nil {
-		return world{}, err
+		return env{}, err
 	}
 
-	return w, s.startAnew(ctx, &w)
+	return w, s.startBrokerAgain(ctx, &w)
 }
 
-// startAnew starts the broker of the world, for the first time or after it has ended.
-func (s *scope) startAnew(ctx context.Context, w *world) (err error) {
+// startBrokerAgain starts the broker of the environment, also after it has ended.
+func (s *scope) startBrokerAgain(ctx context.Context, w *env) (err error) {
 	w.broker, err = s.startBroker(ctx, brokerOptions{database: w.database, provisioner: w.provisioner, paused: w.paused})
 
 	return err
@@ -69,27 +69,27 @@ func (s *scope) open(database string) (*sqlx.DB, error) {
 	}
 
 	db.SetMaxOpenConns(1)
-	s.atEnd(db.Close)
+	s.cleanup(db.Close)
 
 	return db, nil
 }
 
-// anyDatabase is one that every PostgreSQL has.
+// anyDatabase exists on every PostgreSQL server.
 const anyDatabase = "postgres"
 
-// holds waits until a condition on the rows holds.
-func holds(ctx context.Context, db *sqlx.DB, condition string, args ...any) error {
+// waitForRows waits until an SQL condition holds.
+func waitForRows(ctx context.Context, db *sqlx.DB, condition string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 
 	for {
 		var now bool
 
 		if err := db.GetContext(ctx, &now, `SELECT `+condition, args...); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("looking whether %s: %w", condition, err)
+			return fmt.Errorf("checking %s: %w", condition, err)
 		}
 
 		if now {
@@ -98,24 +98,24 @@ func holds(ctx context.Context, db *sqlx.DB, condition string, args ...any) erro
 
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("waited in vain until %s: %w", condition, ctx.Err()), tellStates(db))
+			return errors.Join(fmt.Errorf("timed out waiting for %s: %w", condition, ctx.Err()), operationStates(db))
 		case <-tick.C:
 		}
 	}
 }
 
-// until waits until the condition holds.
-func until(ctx context.Context, what string, condition func() bool) error {
+// waitFor waits until the condition holds.
+func waitFor(ctx context.Context, what string, condition func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 
 	for !condition() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain until %s: %w", what, ctx.Err())
+			return fmt.Errorf("timed out waiting for %s: %w", what, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -123,8 +123,8 @@ func until(ctx context.Context, what string, condition func() bool) error {
 	return nil
 }
 
-// tellStates is an error that says how the operations stand.
-func tellStates(db *sqlx.DB) error {
+// operationStates returns an error that lists the states of all operations.
+func operationStates(db *sqlx.DB) error {
 	var states string
 
 	err := db.Get(&states, `SELECT COALESCE(string_agg(line, '; '), 'there are no operations') FROM (
@@ -137,19 +137,19 @@ func tellStates(db *sqlx.DB) error {
 	return errors.New(states)
 }
 
-// The conditions that are waited for, each on so many operations.
+// Conditions for waitForRows, with the number of operations as argument.
 const (
-	// allSucceeded is asked often while the broker is measured: the operations are counted only once none is under way, which indexes tell.
+	// allSucceeded is evaluated often during measurements, so it counts operations only when the indexes show that none is unfinished.
 	allSucceeded = `NOT EXISTS (SELECT FROM operations WHERE state = 'pending')
 		AND NOT EXISTS (SELECT FROM operations WHERE state IN ('in progress', 'canceling'))
 		AND (SELECT count(*) FROM operations WHERE state = 'succeeded') = $1`
-	// allWait is that the runtimes are being made; a worker may be looking how far one of them is. allRest is that none does.
+	// allWait: all operations wait for their runtimes; a worker may be polling one. allRest: no worker has one.
 	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
 	allRest = allWait + ` AND lease_owner = ''`
 )
 
-// lastEnd is when the last operation came to its end.
-func (w world) lastEnd(ctx context.Context) (time.Time, error) {
+// lastEnd returns when the last operation ended.
+func (w env) lastEnd(ctx context.Context) (time.Time, error) {
 	var ended time.Time
 
 	if err := w.db.GetContext(ctx, &ended, `SELECT max(finished_at) FROM operations`); err != nil {
