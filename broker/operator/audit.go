@@ -58,7 +58,7 @@ func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	}
 }
 
-// targetOf returns the action of a request and its instance or operation, for the audit trail. A GET request has none.
+// targetOf returns the action of a request and its instance or operation, for the audit log. A GET request has none.
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 

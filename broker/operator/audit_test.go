@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// audit is what GET /audit tells, the oldest first.
+// audit returns the entries of GET /audit, oldest first.
 func (b *bench) audit(query string) []operatorapi.AuditEntry {
 	b.Helper()
 

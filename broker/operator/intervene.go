@@ -53,7 +53,7 @@ func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
 // intervene reads the request, carries out the action in one transaction, and answers with the resulting operation. The timeline and the
-// audit trail record the user and the reason; the log has a line also for rejected requests. done completes "operation …" in the log.
+// audit log record the user and the reason; the log has a line also for rejected requests. done completes "operation …" in the log.
 func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Answer, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
@@ -122,7 +122,7 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 	return record, err
 }
 
-// recordIntervention writes the intervention to the audit trail.
+// recordIntervention writes the intervention to the audit log.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
 	instanceID, bindingID := targetIDs(former)
 	entry := auditlog.Entry{

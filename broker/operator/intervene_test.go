@@ -114,7 +114,7 @@ func TestRetryWithoutTheStepThatFailed(t *testing.T) {
 	})
 }
 
-// TestRetryLeavesOutWhatWasSkipped has the first line tell it. Whoever names the step again changes nothing.
+// TestRetryLeavesOutWhatWasSkipped checks that a retry skips the same steps and that its first entry names them. Naming the step again changes nothing.
 func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
 	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 
@@ -138,7 +138,7 @@ func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
 	}
 }
 
-// TestManyRetriesOfTheSameMoment has operators and platforms want different things: what was accepted first holds.
+// TestManyRetriesOfTheSameMoment sends requests of operators and platforms concurrently: only the first is accepted.
 func TestManyRetriesOfTheSameMoment(t *testing.T) {
 	onEach(t, func(b *bench) {
 		id := b.instance("one", process.Failed)

@@ -24,7 +24,7 @@ import (
 const textNoRuntime = "The instance has no reachable runtime: it is not ready, suspended, or being deleted."
 
 // reachable returns the instance that the path names. It rejects instances without a runtime, and instances that are being created,
-// suspended, resumed or deleted. Beside an error it returns what is known of the instance, for the audit.
+// suspended, resumed or deleted. Beside an error it returns the known fields of the instance, for the audit.
 func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	instance, err := a.instance(r)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit trail record the user and the result of
+// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log record the user and the result of
 // every request, and a kubeconfig that cannot be recorded is not returned.
 func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Answer, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)

@@ -10,7 +10,7 @@ import (
 
 // handlers answers the operations of the operator API.
 type handlers interface {
-	// listAudit answers GET /audit: list the entries of the audit trail, newest first.
+	// listAudit answers GET /audit: list the entries of the audit log, newest first.
 	listAudit(r *http.Request, query query) (httpserver.Answer, error)
 	// getCatalog answers GET /catalog: get the catalog that the answering replica serves.
 	getCatalog(r *http.Request) (httpserver.Answer, error)

@@ -38,7 +38,8 @@ func stateRules() []stateRule {
 		{operatorapi.RuntimeStateProvisioning, []string{environment.KindProvision}, working},
 		{
 			operatorapi.RuntimeStateSucceeded,
-			[]string{environment.KindProvision, environment.KindUpdate, environment.KindResume}, succeeded,
+			[]string{environment.KindProvision, environment.KindUpdate, environment.KindResume},
+			succeeded,
 		},
 		{operatorapi.RuntimeStateUpdating, []string{environment.KindUpdate}, working},
 		{operatorapi.RuntimeStateSuspending, []string{environment.KindSuspend}, working},
@@ -188,7 +189,7 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// expireInstance expires an instance. The operation's timeline, the audit trail and the log name the user.
+// expireInstance expires an instance. The operation's timeline, the audit log and the log name the user.
 func (a *api) expireInstance(r *http.Request) (httpserver.Answer, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {

@@ -153,7 +153,7 @@ func TestPagesOfRuntimes(t *testing.T) {
 		if query = ""; page.Cursor != "" {
 			query = "?page_size=2&cursor=" + url.QueryEscape(page.Cursor)
 
-			b.instance("new-"+page.Cursor[len(page.Cursor)-3:], process.Succeeded) // what comes meanwhile does not shift a cursor
+			b.instance("new-"+page.Cursor[len(page.Cursor)-3:], process.Succeeded) // new instances do not shift a cursor
 		}
 	}
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// there answers whatever it is asked.
+// there is a transport of an available system.
 type there struct{}
 
 func (there) RoundTrip(*http.Request) (*http.Response, error) {
@@ -47,7 +47,7 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 	return operation, 0, response.Body.Close()
 }
 
-// TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations tells of
+// TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations reports
 // its own, and the third one is done.
 func TestTwoSystemsAreAway(t *testing.T) {
 	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}

@@ -135,7 +135,7 @@ func (f fault) answer(w http.ResponseWriter) {
 	}
 
 	w.WriteHeader(f.Status)
-	io.WriteString(w, f.Body) //nolint:errcheck // the caller notices
+	io.WriteString(w, f.Body)
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -218,7 +218,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 	var filter operatorapi.ListAuditParams
 
 	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
-		what: "the audit trail",
+		what: "the audit log",
 		text: auditText,
 		fetch: func(ctx context.Context, client *brokerclient.Client, cursor string, _ bool) (operatorapi.AuditList, error) {
 			filter.Cursor = cursor
@@ -228,7 +228,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 		parts: func(list *operatorapi.AuditList) (*operatorapi.Page, *[]operatorapi.AuditEntry) {
 			return &list.Page, &list.Data
 		},
-	}.command(session, "List the entries of the audit trail, newest first", false)
+	}.command(session, "List the entries of the audit log, newest first", false)
 
 	flags := command.Flags()
 	flags.StringVar(&filter.InstanceID, "instance", "", "only entries about the instance, by its ID")

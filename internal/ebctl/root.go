@@ -57,7 +57,7 @@ func newRootCommand(session *session) *cobra.Command {
 		group("runtime", "Show the clusters of instances",
 			newRuntimeListCommand(session),
 		),
-		group("audit", "Show the audit trail",
+		group("audit", "Show the audit log",
 			newAuditListCommand(session),
 		),
 		newVersionCommand(session),

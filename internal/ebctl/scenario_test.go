@@ -32,13 +32,13 @@ type scenario struct {
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions are the allowed interventions. All others are conflicts.
 	Interventions []allowedIntervention `json:"interventions"`
-	// Audit is the audit trail, the newest entry first.
+	// Audit is the audit log, the newest entry first.
 	Audit []operatorapi.AuditEntry `json:"audit"`
 	// Faults replace the answers of calls.
 	Faults []fault `json:"faults"`
 }
 
-// script is how an operation goes on.
+// script is the course of an operation.
 type script struct {
 	ID     string  `json:"id"`
 	Frames []frame `json:"frames"`

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// ListAudit calls GET /audit: list the entries of the audit trail, newest first.
+// ListAudit calls GET /audit: list the entries of the audit log, newest first.
 func (c *Client) ListAudit(ctx context.Context, params operatorapi.ListAuditParams) (operatorapi.AuditList, error) {
 	query := url.Values{}
 	set(query, "instance_id", params.InstanceID)

@@ -65,6 +65,8 @@ type rule struct {
 }
 
 // rules returns all advice in the order in which it is shown.
+//
+//nolint:funlen // a table
 func rules() []rule {
 	return []rule{
 		{
