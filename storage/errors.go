@@ -71,7 +71,7 @@ func IsUnavailable(err error) bool {
 // unavailableCode reports whether the PostgreSQL code means a server that is down, full, shutting down, over a time limit of its own, or
 // read-only, or a transaction that must be retried.
 func unavailableCode(code string) bool {
-	// Connection, resources, operator intervention, timeouts (idle in transaction, transaction, lock, statement), serialization or deadlock.
+	// Connection, resources, operator intervention, timeouts (of an idle transaction, a transaction, a lock, a statement), serialization or deadlock.
 	for _, class := range []string{"08", "53", "57P", "25P03", "25P04", "55P03", "57014", codeReadOnly, "40"} {
 		if strings.HasPrefix(code, class) {
 			return true
