@@ -93,11 +93,11 @@ func TestReconnectionIsRefused(t *testing.T) {
 				b.service.Agents = nil
 
 				return b.withAgent(b.made("c-first"))
-			}, failure.Permanent, "this Provisioner works without it: its operators turn it on with APP_DIRECTOR_ENABLED",
+			}, failure.Permanent, "this Provisioner runs without it: its operators enable it with APP_DIRECTOR_ENABLED",
 		},
 		"without an agent": {
 			"nobody would connect", func(b *bench) string { return b.made("c-first") },
-			failure.Conflict, "has no runtime agent: it was ordered without the component compass-runtime-agent",
+			failure.Conflict, "has no runtime agent: its order lacks the component compass-runtime-agent",
 		},
 		"asleep": {
 			"nobody answers in its cluster", func(b *bench) string {

@@ -84,7 +84,7 @@ func TestWaitForDeletion(t *testing.T) {
 		"not gone in time": {
 			reason: "somebody has to look, and reads at what it stands", overdue: true, wantRetries: 2,
 			world:    newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
-			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not removed",
+			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not deleted",
 		},
 		"gone at the last moment": {reason: "what is done has not taken too long", overdue: true, world: &removalFixture{}},
 		"away":                    {reason: "what cannot be read is not gone", world: &removalFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
