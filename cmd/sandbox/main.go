@@ -1,4 +1,4 @@
-// Command sandbox runs broker, provisioner and a garden on one machine.
+// Command sandbox runs the broker, the Provisioner and a garden on one machine, for a first look and for development.
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	garden := flag.String("garden", "", "program of the real garden; without one the garden is in memory")
+	garden := flag.String("garden", "", "`program` of the local garden (default: a garden in memory)")
 	flag.Parse()
 
 	settings, err := config.Read(sandbox.Prefix, sandbox.DefaultConfig(), os.Environ())

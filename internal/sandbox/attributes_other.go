@@ -4,7 +4,7 @@ package sandbox
 
 import "syscall"
 
-// attributes put the garden into a group of its own, so that Ctrl-C reaches only the sandbox.
+// attributes put the garden into a process group of its own, so that Ctrl-C reaches only the sandbox.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -10,38 +10,39 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Prefix is what the variables begin with.
+// Prefix is the prefix of the environment variables.
 const Prefix = "SANDBOX_"
 
-// The user whom the sandbox lets in.
+// The credentials of the sandbox for the broker.
 const (
 	User     = "sandbox"
 	Password = "sandbox"
 )
 
-// brokerDatabase is the file of the broker's database in the folder.
+// brokerDatabase is the file of the broker's database.
 const brokerDatabase = "broker.db"
 
-// Config is the sandbox's configuration.
+// Config is the configuration of the sandbox.
 type Config struct {
 	Dir                      string        `env:"DIR"                        help:"folder of all data"`
-	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"how long the simulated gardenlet takes for a cluster"`
-	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"where the broker listens"`
-	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"where the Provisioner listens"`
+	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"duration of the creation of a cluster"`
+	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"address of the broker"`
+	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director, whose data is kept in the folder too, and have simulated agents"`
+	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director and have simulated agents"`
 	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
 }
 
-// DefaultConfig returns the defaults.
+// DefaultConfig returns the defaults of all settings.
 func DefaultConfig() Config {
 	const creation = 5 * time.Second
 
@@ -57,17 +58,17 @@ func DefaultConfig() Config {
 	}
 }
 
-// check finds settings that make no sandbox.
+// check rejects invalid settings.
 func (c Config) check() error {
 	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
 		if auth.BeyondLoopback(address) {
-			return fmt.Errorf("%s can be reached from other machines, and everybody knows the sandbox's password: "+
-				"use an address on the loopback, such as 127.0.0.1:8080", address)
+			return fmt.Errorf("%s is reachable from other machines, but the password of the sandbox is public: "+
+				"use a loopback address, such as 127.0.0.1:8080", address)
 		}
 	}
 
 	if c.ClusterCreation <= 0 {
-		return fmt.Errorf("%sCLUSTER_CREATION: it has to be more than nothing, such as 5s", Prefix)
+		return fmt.Errorf("%sCLUSTER_CREATION must be positive, such as 5s", Prefix)
 	}
 
 	return nil
@@ -76,13 +77,13 @@ func (c Config) check() error {
 func (c Config) provisioner(keys secret.String, director string) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
-	config.ShutdownDelay = 0 // no load balancer stands before it
+	config.ShutdownDelay = 0 // there is no load balancer
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
 	config.Gardener.Project = fakegarden.DefaultProject
 
 	if director != "" {
-		config.Director.Enabled, config.Director.URL = true, "http://"+director+simulator.GraphQLPath
+		config.Director.Enabled, config.Director.URL = true, "http://"+director+fakedirector.GraphQLPath
 		config.Director.OAuthPath = filepath.Join(c.Dir, directorCredentials)
 	}
 
@@ -102,7 +103,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	return config
 }
 
-// keys returns the keys that the folder's data is sealed with. The first start makes them.
+// keys returns the keys that seal the data. The first start generates them.
 func (c Config) keys() (secret.String, error) {
 	path := filepath.Join(c.Dir, "secret-keys")
 
@@ -116,18 +117,12 @@ func (c Config) keys() (secret.String, error) {
 	}
 
 	if _, err := os.Stat(filepath.Join(c.Dir, brokerDatabase)); err == nil {
-		return "", fmt.Errorf("%s is gone, and with it the way to read the data beside it: bring it back, or remove the folder", path)
+		return "", fmt.Errorf("%s is missing, and the data in its folder cannot be read without it: restore the file, or remove the folder", path)
 	}
 
 	keys := secret.NewKey("sandbox")
-	// Written beside and renamed, so that a crash leaves all of it or nothing.
-	if err := os.WriteFile(path+".new", []byte(keys.Reveal()), 0o600); err != nil {
+	if err := atomicfile.Write(path, []byte(keys.Reveal())); err != nil {
 		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
 	}
-
-	if err := os.Rename(path+".new", path); err != nil {
-		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
-	}
-
 	return keys, nil
 }

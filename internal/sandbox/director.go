@@ -4,29 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// directorCredentials is the file of the credentials for the simulated Director, in the folder.
+const (
+	// agentInterval is the interval in which agents check their cluster, and the sandbox which clusters need an agent.
+	agentInterval = time.Second
+	// agentSession is how long an agent uses one kubeconfig, which is valid for longer.
+	agentSession = 5 * time.Minute
+	// agentPause is the pause before an agent requests another kubeconfig.
+	agentPause = 2 * time.Second
+)
+
+// directorCredentials is the file of the credentials for the simulated Director.
 const directorCredentials = "director-credentials.yaml"
 
-// startDirector binds a simulated Director to a free address on the loopback, writes down how to get in, and returns its address and what
-// runs for it: Director itself, and the agents that connect by way of it.
+// startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the address and the
+// parts to run: Director, and the agents that connect to it.
 func startDirector(ctx context.Context, config Config, api client.WithWatch, log logrus.FieldLogger,
 ) (address string, parts []lifecycle.Part, err error) {
-	director, err := simulator.New(simulator.Options{File: filepath.Join(config.Dir, "director.json")})
+	director, err := fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
 	if err != nil {
 		return "", nil, err
 	}
@@ -37,14 +51,109 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 	}
 
 	credentials := fmt.Sprintf("data:\n  client_id: %s\n  client_secret: %s\n  tokens_endpoint: http://%s%s\n",
-		simulator.DefaultClientID, simulator.DefaultClientSecret, server.Address(), simulator.TokenPath)
+		fakedirector.DefaultClientID, fakedirector.DefaultClientSecret, server.Address(), fakedirector.TokenPath)
 
-	if err := os.WriteFile(filepath.Join(config.Dir, directorCredentials), []byte(credentials), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(config.Dir, directorCredentials), []byte(credentials)); err != nil {
 		return "", nil, errors.Join(fmt.Errorf("writing the credentials for the simulated Director: %w", err), server.Close())
 	}
 
-	inside := clusteraccess.New(gardener.New(api, gardenlet.Namespace(fakegarden.DefaultProject)))
-	employer := agents{director: director, clusters: inside, log: log.WithField("service", "agents")}
+	clusters := clusteraccess.New(gardener.New(api, gardenlet.Namespace(fakegarden.DefaultProject)))
+	simulated := agents{director: director, clusters: clusters, log: log.WithField("service", "agents")}
 
-	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: employer.run}}, nil
+	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: simulated.run}}, nil
+}
+
+// agents runs a simulated agent in each cluster whose runtime has a token of Director. The clusters of the sandbox run no Pods.
+type agents struct {
+	director *fakedirector.Director
+	clusters clusteraccess.Access
+	log      logrus.FieldLogger
+}
+
+// run starts and stops agents until the context ends, which is not an error.
+func (a agents) run(ctx context.Context) error {
+	var working sync.WaitGroup
+	defer working.Wait()
+
+	running := map[string]context.CancelFunc{} // by the ID of the runtime
+
+	ticker := time.NewTicker(agentInterval)
+	defer ticker.Stop()
+
+	for {
+		wanted := a.wanted()
+
+		for id, stop := range running {
+			if _, still := wanted[id]; !still {
+				stop()
+				delete(running, id)
+			}
+		}
+
+		for id, shootName := range wanted {
+			if _, already := running[id]; already {
+				continue
+			}
+
+			own, stop := context.WithCancel(ctx)
+			running[id] = stop
+
+			working.Go(func() { a.repeat(own, shootName) })
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime.
+func (a agents) wanted() map[string]string {
+	wanted := map[string]string{}
+
+	for _, runtime := range a.director.Runtimes() {
+		shootName, known := runtime.Labels[registration.LabelClusterName].(string)
+		if known && len(runtime.OneTimeTokens) > 0 {
+			wanted[runtime.ID] = shootName
+		}
+	}
+
+	return wanted
+}
+
+// repeat runs an agent in the cluster, session by session, until the context ends.
+func (a agents) repeat(ctx context.Context, shootName string) {
+	for ctx.Err() == nil {
+		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {
+			a.log.WithError(err).WithField("shoot", shootName).Debug("the simulated agent cannot reach its cluster")
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(agentPause):
+		}
+	}
+}
+
+// session runs an agent in the cluster for one session.
+func (a agents) session(ctx context.Context, shootName string) error {
+	ctx, cancel := context.WithTimeout(ctx, agentSession)
+	defer cancel()
+
+	config, disconnect, err := a.clusters.Connect(ctx, shootName)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+
+	cluster, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+
+	return fakeagent.New(fakeagent.Options{
+		Cluster: cluster, Connector: a.director, Every: agentInterval, Log: a.log.WithField("shoot", shootName),
+	}).Run(ctx)
 }

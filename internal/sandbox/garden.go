@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// gardenReady is what the real garden prints before the path of its kubeconfig.
+	// gardenReady is the output of the local garden before the path of its kubeconfig.
 	gardenReady = "garden ready kubeconfig="
-	// gardenStart is how long the real garden may take to start on a slow machine.
+	// gardenStart is how long the local garden may take to start on a slow machine.
 	gardenStart = 3 * time.Minute
-	// gardenStop is how long it may take to stop.
+	// gardenStop is how long it may take to stop before it is killed.
 	gardenStop = 20 * time.Second
 )
 
@@ -42,8 +42,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
 }
 
-// realGarden starts the program that is the real garden and waits until it is ready. The returned part ends it.
-func realGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
+// localGarden starts the program of the local garden and waits until it is ready. The returned part stops it.
+func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
 	}
@@ -70,7 +70,7 @@ func realGarden(ctx context.Context, program string, config Config, log io.Write
 	}
 }
 
-// gardenProcess is the running program.
+// gardenProcess is the running local garden.
 type gardenProcess struct {
 	log   io.Writer
 	ready chan string
@@ -78,8 +78,8 @@ type gardenProcess struct {
 	stop  chan struct{}
 }
 
-// run carries the program from start to end. It stays on one thread, for the system ends the program with the thread that has
-// started it: so it never outlives a sandbox that was killed.
+// run starts the program and waits for it on one thread: Linux stops the program when the thread ends that started it, so the program does
+// not outlive a killed sandbox.
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
 
@@ -103,7 +103,7 @@ func (g *gardenProcess) run(program string, config Config) {
 	go func() {
 		<-g.stop
 
-		_ = command.Process.Signal(syscall.SIGTERM) // it has ended if this fails
+		_ = command.Process.Signal(syscall.SIGTERM) // it fails if the program has ended
 		time.AfterFunc(gardenStop, func() { _ = command.Process.Kill() })
 	}()
 
@@ -116,15 +116,15 @@ func (g *gardenProcess) run(program string, config Config) {
 	g.ended <- command.Wait()
 }
 
-// wait runs until the context ends or the program does.
+// wait waits until the program ends, or stops it when the context does.
 func (g *gardenProcess) wait(ctx context.Context) error {
 	select {
 	case err := <-g.ended:
-		return fmt.Errorf("the garden ended by itself: %w", err)
+		return fmt.Errorf("the garden ended unexpectedly: %w", err)
 	case <-ctx.Done():
 		close(g.stop)
 
-		// A program that ends as it was told to may say so by its exit code.
+		// A stopped program may have any exit code.
 		if err := <-g.ended; err != nil && !isExit(err) {
 			return err
 		}

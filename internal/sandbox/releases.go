@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// releases returns the folder of the releases that can be installed. The samples that are missing in it are put there; what stands there
-// stays, so that everybody can add releases of their own.
+// releases returns the folder of the releases that can be installed. It copies the missing samples there and keeps everything else, so that
+// users can add releases.
 func (c Config) releases() (string, error) {
 	path := filepath.Join(c.Dir, "releases")
 
@@ -29,7 +29,7 @@ func (c Config) releases() (string, error) {
 	return path, nil
 }
 
-// keep copies a sample unless it is there. It is copied beside and renamed, so that a crash leaves all of it or nothing.
+// keep copies a sample unless it exists, atomically.
 func keep(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

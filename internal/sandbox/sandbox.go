@@ -25,21 +25,21 @@ const (
 	// readyTimeout is how long the services may take to answer.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
-	// stopLimit bounds the stop: two services, each with a limit of its own, and the garden.
+	// stopLimit is how long two services, each with a limit of its own, and the garden may take to stop.
 	stopLimit = 90 * time.Second
 	logFile   = "sandbox.log"
 	ownerOnly = 0o700
 )
 
-// Run runs the sandbox until the context ends. With a program it takes that for the garden, else the garden is in memory. When
-// everything answers it writes one line to the output.
+// Run runs the sandbox until the context ends. The garden is the program, or in memory if that is empty. Once all services are ready, Run
+// writes a line that starts with "sandbox ready" to the output, followed by the first steps.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	if err := config.check(); err != nil {
 		return err
 	}
 
 	if err := os.MkdirAll(config.Dir, ownerOnly); err != nil {
-		return fmt.Errorf("making the sandbox's folder: %w", err)
+		return fmt.Errorf("creating the folder of the sandbox: %w", err)
 	}
 
 	lock := flock.New(filepath.Join(config.Dir, "lock"))
@@ -50,7 +50,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 
 	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening the sandbox's log: %w", err)
+		return fmt.Errorf("opening the log of the sandbox: %w", err)
 	}
 	defer file.Close()
 
@@ -72,7 +72,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	if gardenProgram == "" {
 		garden, gardenPart, err = memoryGarden(ctx, config, log)
 	} else {
-		garden, gardenPart, err = realGarden(ctx, gardenProgram, config, file)
+		garden, gardenPart, err = localGarden(ctx, gardenProgram, config, file)
 	}
 
 	if err != nil {
@@ -97,7 +97,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	if err != nil {
-		// The garden's part has to run to be stopped.
+		// Only a running part can be stopped.
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 
@@ -115,20 +115,20 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
-// surroundings are what the services work with.
+// surroundings are the systems that the services use.
 type surroundings struct {
 	garden client.WithWatch
-	// director is where Director answers, empty when runtimes are not registered.
+	// director is the address of Director, empty if runtimes are not registered.
 	director string
 }
 
-// services are what the sandbox runs.
+// services are the services of the sandbox.
 type services struct {
 	provisioner *provisioner.Service
 	broker      *broker.Service
 }
 
-// start puts the services together. Both write to the one log, each under its name.
+// start assembles the services. Both write to the same log, under their names.
 func start(ctx context.Context, config Config, keys secret.String, around surroundings, log logrus.FieldLogger,
 ) (services, error) {
 	var (
@@ -155,7 +155,7 @@ func start(ctx context.Context, config Config, keys secret.String, around surrou
 	return running, nil
 }
 
-// announce waits until both services answer, writes where, and then waits for the context to end.
+// announce waits until both services are ready, writes their addresses and the first steps, and waits for the end of the context.
 func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -173,18 +173,24 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 	fmt.Fprintf(output, "sandbox ready: broker http://%s (user %s, password %s), provisioner http://%s/graphql, "+
 		"status http://%s, log %s\n", s.broker.Address(), User, Password, s.provisioner.Address(), s.broker.StatusAddress(),
 		filepath.Join(config.Dir, logFile))
+	fmt.Fprintf(output, `
+  The broker serves the Open Service Broker API. List its plans:
+    curl -u %s:%s -H 'X-Broker-API-Version: 2.17' http://%s/v2/catalog
+  The data stays in %s: the next start continues with it.
+  Press Ctrl-C to stop.
+`, User, Password, s.broker.Address(), config.Dir)
 
 	<-ctx.Done()
 
 	return nil
 }
 
-// ready waits until the service with the status address is ready.
+// ready waits until the service with a status address is ready.
 func ready(ctx context.Context, address string) error {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 		if err != nil {
-			return fmt.Errorf("asking %s whether it is ready: %w", address, err)
+			return fmt.Errorf("checking whether %s is ready: %w", address, err)
 		}
 
 		response, err := http.DefaultClient.Do(request)

@@ -87,7 +87,7 @@ func TestOneTimeToken(t *testing.T) {
 		t.Errorf("got a token with connector %s, %d were given out", one.ConnectorURL, len(given))
 	}
 
-	l.director.Order(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
+	l.director.Inject(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
 
 	if _, err := l.client.OneTimeToken(t.Context(), tenant, id); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("an answer with a token is quoted: %v", err)
@@ -145,7 +145,7 @@ func TestErrorsOfDirector(t *testing.T) {
 			id := l.register("c-first")
 
 			c.fault.Operation = "updateRuntime"
-			l.director.Order(c.fault)
+			l.director.Inject(c.fault)
 
 			err := l.client.Update(t.Context(), tenant, id, director.Change{})
 			if diff := cmp.Diff(c.want, *failure.Of(err), cmpopts.IgnoreFields(failure.Error{}, "Text", "Cause")); diff != "" {
@@ -198,7 +198,7 @@ func TestAnswersWithNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		l.director.Order(nothing)
+		l.director.Inject(nothing)
 
 		err := c.call(l)
 		if !failure.Is(err, c.want) || failure.Of(err).Reason != failure.ReasonDirectorNilResponse {
@@ -207,7 +207,7 @@ func TestAnswersWithNothing(t *testing.T) {
 	}
 
 	l := begin(t, simulator.Options{})
-	l.director.Order(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
+	l.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
 
 	if err := l.client.Unregister(t.Context(), tenant, "id"); err != nil {
 		t.Errorf("what Director has nothing of is unregistered: %v", err)

@@ -52,7 +52,7 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 		t.Errorf("a token that Director refuses is exchanged: %v", err)
 	}
 
-	l.director.Order(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
+	l.director.Inject(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
 
 	if err := l.client.Probe(t.Context()); err != nil {
 		t.Errorf("so is one that a gateway refuses: %v", err)
@@ -147,7 +147,7 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 				}
 			})
 			c.fault.Operation = simulator.TokenOperation
-			l.director.Order(c.fault)
+			l.director.Inject(c.fault)
 
 			_, err := l.client.Find(t.Context(), tenant, label, "v")
 
@@ -171,7 +171,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		t.Run(operation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := beginInProcess(t, simulator.Options{})
-				l.director.Order(simulator.Fault{Operation: operation, Delay: time.Hour})
+				l.director.Inject(simulator.Fault{Operation: operation, Delay: time.Hour})
 
 				began := time.Now()
 				_, err := l.client.Find(t.Context(), tenant, label, "v")
@@ -193,7 +193,7 @@ func TestGuardsKeepAnOutageShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which no time passes: the breaker's pause would
 		system := upstream.New(upstream.Options{Name: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
 		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
-		l.director.Order(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
+		l.director.Inject(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
 		var err error
 		for range 6 {

@@ -65,7 +65,7 @@ func TestNoLossLeavesASecondRuntime(t *testing.T) {
 					b.director.RevokeTokens()
 
 					fault.Operation = operation
-					b.director.Order(fault)
+					b.director.Inject(fault)
 
 					var (
 						id  string
@@ -174,7 +174,7 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 		// A replica that was frozen registers once more; another one dies before its order is accepted, and nobody sends that again.
 		for _, left := range []string{"late", "never-accepted"} {
 			if left == "never-accepted" {
-				b.director.Order(simulator.Fault{Operation: "registerRuntime", Lost: true})
+				b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
 
 				if _, err := b.provision(tenant, "another", left); !failure.Is(err, failure.Transient) {
 					b.Fatal(err)
@@ -209,14 +209,14 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 // TestRemovalAndANewTryDoNotMeet makes Director unavailable during the removal of registrations, so that the removal is still in progress.
 func TestRemovalAndANewTryDoNotMeet(t *testing.T) {
 	each(t, func(b *bench) {
-		b.director.Order(simulator.Fault{Operation: "registerRuntime", Lost: true})
+		b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
 
 		if _, err := b.provision(tenant, "key", "c-first"); !failure.Is(err, failure.Transient) {
 			b.Fatal(err)
 		}
 
 		b.clock.Step(2 * time.Hour)
-		b.director.Order(simulator.Fault{Operation: "unregisterRuntime", Status: 503})
+		b.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Status: 503})
 
 		if err := b.caretaker.Care(b.Context()); !failure.Is(err, failure.Transient) {
 			b.Fatalf("Director is away: %v", err)
@@ -242,7 +242,7 @@ func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
 		}
 
 		b.end("failed")
-		b.director.Order(simulator.Fault{Operation: "updateRuntime", Status: 503})
+		b.director.Inject(simulator.Fault{Operation: "updateRuntime", Status: 503})
 
 		if err := b.caretaker.Care(b.Context()); !failure.Is(err, failure.Transient) {
 			b.Errorf("Director is away: %v", err)
@@ -284,7 +284,7 @@ func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
 
 func TestTenantThatIsGoneHasNothingLeft(t *testing.T) {
 	each(t, func(b *bench) {
-		b.director.Order(simulator.Fault{Operation: "registerRuntime", Lost: true})
+		b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
 
 		if _, err := b.provision(tenant, "key", "c-first"); err == nil {
 			b.Fatal("the answer is not lost")

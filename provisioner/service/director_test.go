@@ -111,7 +111,7 @@ func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
 
 func TestOrderThatDirectorRefusesLeavesNothing(t *testing.T) {
 	l, director := startWithDirector(t)
-	director.Order(simulator.Fault{Operation: "registerRuntime", Code: simulator.InvalidData}, simulator.Fault{Operation: "runtimes", Code: simulator.TenantNotFound})
+	director.Inject(simulator.Fault{Operation: "registerRuntime", Code: simulator.InvalidData}, simulator.Fault{Operation: "runtimes", Code: simulator.TenantNotFound})
 
 	for _, reason := range []string{"TenantNotFound", "InvalidData"} {
 		_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-first"))

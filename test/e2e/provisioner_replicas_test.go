@@ -99,7 +99,7 @@ func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
 	defer f.provisionerDB.explain()
 
 	for _, call := range []string{"registerRuntime", "updateRuntime", "requestOneTimeTokenForRuntime", "unregisterRuntime"} {
-		f.director.Order(fakedirector.Fault{Operation: call, Lost: true, Times: 2})
+		f.director.Inject(fakedirector.Fault{Operation: call, Lost: true, Times: 2})
 	}
 
 	began := time.Now()

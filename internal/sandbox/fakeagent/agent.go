@@ -9,42 +9,42 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Connector is whom the agent speaks with. Its errors are what the agent tells.
+// Connector is the Connector of an agent. The agent reports its errors.
 type Connector interface {
-	// Connect spends a token.
+	// Connect exchanges a one-time token.
 	Connect(ctx context.Context, url, token string) error
-	// Synchronize is what a connected agent does from time to time.
+	// Synchronize is the periodic call of a connected agent.
 	Synchronize(ctx context.Context) error
 }
 
-// Options say in which cluster an agent works and whom it speaks with.
+// Options configure an agent.
 type Options struct {
 	Cluster   dynamic.Interface
 	Connector Connector
-	// Every is how often the agent looks.
+	// Every is the interval in which the agent checks its cluster.
 	Every time.Duration
 	Log   logrus.FieldLogger
 }
 
-// Agent works while Run runs.
+// Agent is an agent that works while Run runs.
 type Agent struct {
 	Options
 
-	// spent is the token that it connected with last, and refused the one that it could not connect with.
+	// spent is the last exchanged token, refused the last rejected one.
 	spent, refused string
 }
 
-// New returns an agent that does nothing before Run.
+// New returns an agent. It does nothing before Run.
 func New(options Options) *Agent { return &Agent{Options: options} }
 
-// Run works until the context ends, which is no error.
+// Run works until the context ends, which is not an error.
 func (a *Agent) Run(ctx context.Context) error {
 	ticker := time.NewTicker(a.Every)
 	defer ticker.Stop()
 
 	for {
-		if err := a.look(ctx); err != nil && ctx.Err() == nil {
-			a.Log.WithError(err).Debug("the simulated agent looks again")
+		if err := a.check(ctx); err != nil && ctx.Err() == nil {
+			a.Log.WithError(err).Debug("the simulated agent tries again")
 		}
 
 		select {
@@ -55,9 +55,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// look does what is to be done now. It reads the connection before the token: whoever wants another connection writes a token and then
-// removes the connection, so the other way round a spent token could be taken for the one to connect anew with.
-func (a *Agent) look(ctx context.Context) error {
+// check connects or synchronizes, depending on the state of the connection. It reads the connection before the token: a new connection is
+// requested by writing a token and then removing the connection, so the reverse order could read a spent token.
+func (a *Agent) check(ctx context.Context) error {
 	connection, err := a.connection(ctx)
 	if err != nil {
 		return err
@@ -69,11 +69,11 @@ func (a *Agent) look(ctx context.Context) error {
 	case "", connectionFailed:
 		return a.connect(ctx, connection)
 	default:
-		return a.tell(ctx, connection, synchronization(a.Connector.Synchronize(ctx)))
+		return a.report(ctx, connection, synchronization(a.Connector.Synchronize(ctx)))
 	}
 }
 
-// connect spends the token of the configuration, unless it has. A connection that could not be told is told now.
+// connect exchanges the token of the configuration, unless it has done so, and reports the connection.
 func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructured) error {
 	found, err := a.configuration(ctx)
 	if err != nil || found.token == "" || connection != nil && found.token == a.refused {
@@ -89,7 +89,7 @@ func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructur
 		if problem := a.Connector.Connect(ctx, found.url, found.token); problem != nil {
 			a.refused = found.token
 
-			return a.tell(ctx, connection, connecting(problem))
+			return a.report(ctx, connection, connecting(problem))
 		}
 
 		a.spent = found.token
@@ -101,5 +101,5 @@ func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructur
 		}
 	}
 
-	return a.tell(ctx, connection, connecting(nil))
+	return a.report(ctx, connection, connecting(nil))
 }

@@ -17,7 +17,7 @@ const (
 	connectionResource = "compassconnections"
 )
 
-// The states of a CompassConnection that the agent reaches.
+// The states of a CompassConnection that the agent reports.
 const (
 	connected             = "Connected"
 	connectionFailed      = "ConnectionFailed"
@@ -33,7 +33,7 @@ func (a *Agent) connections() dynamic.ResourceInterface {
 	return a.Cluster.Resource(connectionGroup().WithResource(connectionResource))
 }
 
-// connection is nil when there is none.
+// connection returns the connection, nil if there is none.
 func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, error) {
 	found, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -57,7 +57,7 @@ func stateOf(connection *unstructured.Unstructured) string {
 	return state
 }
 
-// connecting is the status of an agent that tried to connect, and synchronization that of one that spoke with Director.
+// connecting returns the status after an attempt to connect, synchronization that after a call of Director.
 func connecting(problem error) map[string]any {
 	return status(connected, connectionFailed, "connectionStatus", problem)
 }
@@ -66,7 +66,7 @@ func synchronization(problem error) map[string]any {
 	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
 }
 
-// status has one state when it went well, another when it failed, and the error beside it.
+// status returns a status with a state for success or failure, and the error.
 func status(well, badly, part string, problem error) map[string]any {
 	if problem == nil {
 		return map[string]any{"connectionState": well, part: map[string]any{"error": ""}}
@@ -75,13 +75,13 @@ func status(well, badly, part string, problem error) map[string]any {
 	return map[string]any{"connectionState": badly, part: map[string]any{"error": problem.Error()}}
 }
 
-// tell writes the status into the connection, and makes one where there is none. A cluster that does not know CompassConnections learns of
-// them, and is told later.
-func (a *Agent) tell(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
+// report writes the status into the connection, and creates one if there is none. In a cluster that does not know CompassConnections it
+// creates their definition, and reports later.
+func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
 	if connection != nil {
 		connection.Object["status"] = status
 		if _, err := a.connections().Update(ctx, connection, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("telling how it is connected: %w", err)
+			return fmt.Errorf("updating the connection: %w", err)
 		}
 
 		return nil
@@ -97,7 +97,7 @@ func (a *Agent) tell(ctx context.Context, connection *unstructured.Unstructured,
 	}
 
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("telling that it is connected: %w", err)
+		return fmt.Errorf("creating the connection: %w", err)
 	}
 
 	return nil
@@ -107,7 +107,7 @@ func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// definition is the CustomResourceDefinition of CompassConnections.
+// definition returns the CustomResourceDefinition of CompassConnections.
 func definition() *unstructured.Unstructured {
 	group := connectionGroup()
 

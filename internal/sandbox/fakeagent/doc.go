@@ -1,3 +1,3 @@
-// Package fakeagent plays the agent that works inside of a runtime: it connects with the token that it finds in its Secret, and tells in a
-// CompassConnection what came of it. It works in any cluster, simulated or real, that knows CompassConnections.
+// Package fakeagent simulates the runtime agent of Compass: it connects with the token in its Secret and reports the result in a
+// CompassConnection. It works in every cluster, simulated or real, that knows CompassConnections.
 package fakeagent

@@ -18,17 +18,17 @@ import (
 const (
 	configurationName = "compass-agent-configuration"
 
-	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one for which token it got it.
+	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one a hash of the exchanged token.
 	credentialsName  = "compass-agent-credentials"
 	credentialsToken = "TOKEN_SHA256"
 )
 
-// configuration is what the agent is told, and where that stands. Without a token there is none.
+// configuration is the configuration in the agent's Secret, and its namespace. Without a token there is none.
 type configuration struct {
 	namespace, url, token string
 }
 
-// hash tells its token from others without giving it away.
+// hash identifies the token without revealing it.
 func (c configuration) hash() string {
 	sum := sha256.Sum256([]byte(c.token))
 
@@ -39,11 +39,11 @@ func (a *Agent) secrets(namespace string) dynamic.ResourceInterface {
 	return a.Cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 }
 
-// configuration looks in all namespaces: the agent stands where it is configured, and was configured last.
+// configuration finds the newest Secret of its name in all namespaces.
 func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	list, err := a.secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + configurationName})
 	if err != nil {
-		return configuration{}, fmt.Errorf("looking for the configuration: %w", err)
+		return configuration{}, fmt.Errorf("finding the configuration: %w", err)
 	}
 
 	var latest *unstructured.Unstructured
@@ -69,7 +69,7 @@ func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	return configuration{latest.GetNamespace(), data["CONNECTOR_URL"], data["TOKEN"]}, nil
 }
 
-// credentialsFor reports whether the agent has credentials that it got for this token.
+// credentialsFor reports whether the agent has credentials for this token.
 func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (bool, error) {
 	found, err := a.secrets(configured.namespace).Get(ctx, credentialsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -104,7 +104,7 @@ func (a *Agent) keepCredentials(ctx context.Context, configured configuration) e
 	return nil
 }
 
-// dataOf are the texts that a Secret holds.
+// dataOf returns the data of a Secret as text.
 func dataOf(object *unstructured.Unstructured) (map[string]string, error) {
 	var secret corev1.Secret
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {

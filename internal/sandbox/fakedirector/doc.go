@@ -1,3 +1,4 @@
-// Package fakedirector simulates Director: the token endpoint and the GraphQL operations that the Provisioner uses, with the same forms,
-// rules and error codes, and with faults to order. What is registered is kept in memory and, if wanted, in a file.
+// Package fakedirector simulates Compass Director and its Connector: the token endpoint, the GraphQL operations that the Provisioner uses, and
+// the one-time tokens of runtime agents, with Director's rules and error codes. Faults can be injected. Registered runtimes are kept in
+// memory and, optionally, in a file. Another operation goes into schema.graphql and execute.
 package fakedirector

@@ -1,34 +1,36 @@
 package fakedirector
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 )
 
-// TokenOperation is the name under which the token endpoint is told and faults of it are ordered. Others are named as in the schema.
+// TokenOperation is the name of the token endpoint in faults and calls. The other operations have the names of the schema.
 const TokenOperation = "token"
 
-// Fault is something that goes wrong with a call.
+// Fault is an injected failure of calls.
 type Fault struct {
-	// Operation is the call that it befalls, any one if empty.
+	// Operation is the operation that fails, every one if it is empty.
 	Operation string
-	// Code, if set, is the error_code of the answer; nothing is done then.
+	// Code, if set, is the error_code of the answer. The operation is not executed.
 	Code ErrorCode
-	// Status, if set, is the HTTP status of the answer; nothing is done then.
+	// Status, if set, is the HTTP status of the answer. The operation is not executed.
 	Status int
-	// Body, if set, is the answer; nothing is done then.
+	// Body, if set, is the answer. The operation is not executed.
 	Body string
-	// Unsent breaks the connection before anything is done, Lost after everything was.
+	// Unsent breaks the connection before the operation is executed, Lost after it.
 	Unsent, Lost bool
-	// Delay is how long the call takes.
+	// Delay is the duration of the call.
 	Delay time.Duration
-	// Times is how many calls it befalls, one if it is 0, all if it is less.
+	// Times is the number of calls that fail: one if it is 0, all if it is negative.
 	Times int
 }
 
-// Order has calls go wrong. Faults take effect in the order in which they were ordered.
-func (d *Director) Order(faults ...Fault) {
+// Inject makes calls fail. The faults take effect in their order.
+func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
@@ -41,8 +43,8 @@ func (d *Director) Order(faults ...Fault) {
 	}
 }
 
-// befall returns what goes wrong with a call of the operation, if anything.
-func (d *Director) befall(operation string) Fault {
+// faultOf records a call of an operation and returns its fault, the zero value if there is none.
+func (d *Director) faultOf(operation string) Fault {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
@@ -54,19 +56,19 @@ func (d *Director) befall(operation string) Fault {
 			continue
 		}
 
-		befallen := *fault
+		injected := *fault
 		if fault.Times--; fault.Times == 0 {
 			d.faults = slices.Delete(d.faults, i, i+1)
 		}
 
-		return befallen
+		return injected
 	}
 
 	return Fault{}
 }
 
-// begin has a fault take effect that keeps the work from being done. It reports whether the call is answered by it.
-func (f Fault) begin(w http.ResponseWriter, request *http.Request) bool {
+// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call.
+func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
 		defer timer.Stop()
@@ -80,7 +82,7 @@ func (f Fault) begin(w http.ResponseWriter, request *http.Request) bool {
 
 	switch {
 	case f.Unsent:
-		panic(http.ErrAbortHandler) // net/http breaks the connection
+		panic(http.ErrAbortHandler) // net/http closes the connection
 	case f.Status != 0:
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	case f.Body != "":
@@ -91,3 +93,43 @@ func (f Fault) begin(w http.ResponseWriter, request *http.Request) bool {
 
 	return true
 }
+
+// ErrorCode is a code of Director, in extensions.error_code of an answer.
+type ErrorCode int
+
+// The codes of Director.
+const (
+	InternalError      ErrorCode = 10
+	UnknownError       ErrorCode = 11
+	NotFound           ErrorCode = 20
+	NotUnique          ErrorCode = 21
+	InvalidData        ErrorCode = 22
+	InsufficientScopes ErrorCode = 23
+	TenantRequired     ErrorCode = 24
+	TenantNotFound     ErrorCode = 25
+	Unauthorized       ErrorCode = 26
+	InvalidOperation   ErrorCode = 27
+)
+
+// String returns the name of the code, in extensions.error of an answer.
+func (c ErrorCode) String() string {
+	names := map[ErrorCode]string{
+		InternalError: "InternalError", UnknownError: "UnknownError", NotFound: "NotFound", NotUnique: "NotUnique",
+		InvalidData: "InvalidData", InsufficientScopes: "InsufficientScopes", TenantRequired: "TenantRequired",
+		TenantNotFound: "TenantNotFound", Unauthorized: "Unauthorized", InvalidOperation: "InvalidOperation",
+	}
+	return cmp.Or(names[c], fmt.Sprintf("Error%d", int(c)))
+}
+
+// refusal is an error with a code of Director.
+type refusal struct {
+	code ErrorCode
+	text string
+}
+
+func refuse(code ErrorCode, format string, args ...any) error {
+	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.text }

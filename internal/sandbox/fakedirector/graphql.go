@@ -12,10 +12,10 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
-// longestRequest is how much of a request is read, in bytes.
+// longestRequest limits the body of a request, in bytes.
 const longestRequest = 1 << 20
 
-// serveGraphQL answers a query or mutation. Errors are told with status 200, as GraphQL servers do.
+// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	field, arguments, err := d.parse(w, request)
 	if err != nil {
@@ -24,8 +24,8 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 
-	fault := d.befall(field.Name)
-	if fault.begin(w, request) {
+	fault := d.faultOf(field.Name)
+	if fault.answer(w, request) {
 		return
 	}
 
@@ -33,9 +33,9 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 
 	switch tenant := request.Header.Get("Tenant"); {
 	case fault.Code != 0:
-		err = refuse(fault.Code, "ordered: %s", fault.Code)
+		err = refuse(fault.Code, "injected: %s", fault.Code)
 	case !d.authorized(strings.TrimPrefix(request.Header.Get("Authorization"), "Bearer ")):
-		err = refuse(Unauthorized, "the token is not good")
+		err = refuse(Unauthorized, "the token is invalid")
 	case field.Name == "__typename":
 		value = field.ObjectDefinition.Name
 	case tenant == "":
@@ -57,7 +57,7 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: project(value, field.SelectionSet)}})
 }
 
-// parse reads the one field that a request asks for, and its arguments, and holds both against the schema.
+// parse returns the one field of a request and its arguments, validated against the schema.
 func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Field, map[string]any, error) {
 	var asked struct {
 		Query         string         `json:"query"`
@@ -76,12 +76,12 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Fie
 
 	operation := document.Operations.ForName(asked.OperationName)
 	if operation == nil || len(operation.SelectionSet) != 1 {
-		return nil, nil, errors.New("the request has to ask for one operation")
+		return nil, nil, errors.New("the request must have one operation")
 	}
 
 	field, isField := operation.SelectionSet[0].(*ast.Field)
 	if !isField {
-		return nil, nil, errors.New("the request has to ask for a field")
+		return nil, nil, errors.New("the request must select a field")
 	}
 
 	variables, err := validator.VariableValues(d.schema, operation, asked.Variables)
@@ -92,7 +92,7 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Fie
 	return field, field.ArgumentMap(variables), nil
 }
 
-// project takes out of a value what is selected, under its aliases.
+// project returns the selected fields of a value under their aliases.
 func project(value any, selection ast.SelectionSet) any {
 	switch value := value.(type) {
 	case []map[string]any:
@@ -122,7 +122,7 @@ func project(value any, selection ast.SelectionSet) any {
 	}
 }
 
-// fields are those of a selection and of the fragments in it.
+// fields returns the fields of a selection and of its fragments.
 func fields(selection ast.SelectionSet) []*ast.Field {
 	var found []*ast.Field
 
@@ -152,5 +152,5 @@ func answerError(w http.ResponseWriter, err error) {
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // a caller who has left gets no answer
+	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // it fails if the client has disconnected
 }

@@ -1,6 +1,8 @@
 package fakedirector
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,21 +14,23 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
-// What Director takes as a name, a description and the key of a label.
+// The rules of Director for names, descriptions and keys of labels.
 const (
 	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
 	labelPattern       = `^[a-zA-Z0-9_]+$`
 	longestDescription = 2000
 )
 
-// execute carries out an operation of the schema for a tenant.
+// execute executes an operation of the schema for a tenant.
 func (d *Director) execute(tenant, operation string, arguments map[string]any) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
-	if d.strange[tenant] {
+	if d.unknownTenants[tenant] {
 		return nil, refuse(TenantNotFound, "there is no tenant %q", tenant)
 	}
 
@@ -79,11 +83,11 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	}, nil
 }
 
-// fits reports whether every filter applies to the runtime.
+// fits reports whether a runtime matches all filters.
 func fits(runtime *Runtime, filters any) (bool, error) {
 	list, isList := filters.([]any)
 	if !isList && filters != nil {
-		list = []any{filters} // GraphQL takes a value in the place of a list of it
+		list = []any{filters} // GraphQL accepts a value as a list of one
 	}
 
 	for _, each := range list {
@@ -96,7 +100,7 @@ func fits(runtime *Runtime, filters any) (bool, error) {
 
 		if asked {
 			if err := json.Unmarshal([]byte(query), &wanted); err != nil {
-				return false, refuse(InvalidData, "the query of a filter has to be JSON")
+				return false, refuse(InvalidData, "the query of a filter is not JSON")
 			}
 		}
 
@@ -131,7 +135,7 @@ func (d *Director) update(runtime *Runtime, id string, input map[string]any) (an
 	return shown(runtime), d.store()
 }
 
-// set checks what is sent and then takes it over: all, or nothing.
+// set validates the input and then stores all of it in the runtime.
 func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	name, _ := input["name"].(string)
 	description, _ := input["description"].(string)
@@ -153,7 +157,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 
 	runtime.Name, runtime.Description, runtime.Labels = name, description, labels
 
-	if condition, told := input["statusCondition"].(string); told {
+	if condition, given := input["statusCondition"].(string); given {
 		runtime.Condition = condition
 	}
 
@@ -174,7 +178,7 @@ func (d *Director) unregister(runtime *Runtime, id string) (any, error) {
 
 func unknown(id string) error { return refuse(NotFound, "there is no runtime %q of this tenant", id) }
 
-// shown is a runtime as the schema has it, or nothing.
+// shown returns a runtime in the form of the schema, nil for nil.
 func shown(runtime *Runtime) map[string]any {
 	if runtime == nil {
 		return nil
@@ -187,7 +191,7 @@ func shown(runtime *Runtime) map[string]any {
 	}
 }
 
-// store writes the file. The mutex is held.
+// store writes the file. The caller holds the mutex.
 func (d *Director) store() error {
 	if d.options.File == "" {
 		return nil
@@ -195,19 +199,10 @@ func (d *Director) store() error {
 
 	text, err := json.Marshal(d.runtimes)
 	if err != nil {
-		return fmt.Errorf("encoding what is registered: %w", err)
+		return fmt.Errorf("encoding the registered runtimes: %w", err)
 	}
 
-	// Written beside and renamed, so that a crash leaves all of it or nothing.
-	if err := os.WriteFile(d.options.File+".new", text, 0o600); err != nil {
-		return fmt.Errorf("writing what is registered: %w", err)
-	}
-
-	if err := os.Rename(d.options.File+".new", d.options.File); err != nil {
-		return fmt.Errorf("writing what is registered: %w", err)
-	}
-
-	return nil
+	return atomicfile.Write(d.options.File, text)
 }
 
 func (d *Director) restore() error {
@@ -225,8 +220,62 @@ func (d *Director) restore() error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("reading what is registered from %s: %w", d.options.File, err)
+		return fmt.Errorf("reading the registered runtimes from %s: %w", d.options.File, err)
 	}
 
 	return nil
 }
+
+// oneTimeLifetime is the validity of a one-time token.
+const oneTimeLifetime = time.Hour
+
+// OneTimeToken is a token with which an agent connects once.
+type OneTimeToken struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	Spent     bool      `json:"spent"`
+}
+
+func (d *Director) oneTimeToken(runtime *Runtime, id string) (any, error) {
+	if runtime == nil {
+		return nil, unknown(id)
+	}
+
+	given := OneTimeToken{Token: rand.Text() + rand.Text(), ExpiresAt: d.options.Now().Add(oneTimeLifetime)}
+	runtime.OneTimeTokens = append(runtime.OneTimeTokens, given)
+
+	return map[string]any{
+		"token": given.Token, "connectorURL": d.options.ConnectorURL, "used": false, "expiresAt": given.ExpiresAt.UTC().Format(time.RFC3339),
+	}, d.store()
+}
+
+// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour.
+func (d *Director) Connect(_ context.Context, url, token string) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+
+	if url != d.options.ConnectorURL {
+		return errors.New("there is no Connector at " + url)
+	}
+
+	for _, runtime := range d.runtimes {
+		found := slices.IndexFunc(runtime.OneTimeTokens, func(each OneTimeToken) bool { return each.Token == token })
+		if found < 0 {
+			continue
+		}
+
+		known := &runtime.OneTimeTokens[found]
+		if known.Spent || d.options.Now().After(known.ExpiresAt) {
+			break
+		}
+
+		known.Spent = true
+
+		return d.store()
+	}
+
+	return errors.New("the token is invalid or expired")
+}
+
+// Synchronize is the periodic call of connected agents. The simulated Director has no applications for them.
+func (*Director) Synchronize(context.Context) error { return nil }

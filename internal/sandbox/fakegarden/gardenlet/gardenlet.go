@@ -1,100 +1,191 @@
+// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports the status that a real
+// gardenlet would, with durations and faults that can be set.
+//
+// It works against any API server with Gardener's types. Its Runtimes decide what a runtime is. All of its state is in the objects, so a
+// gardenlet that was killed continues where it was, and starts the API servers of the runtimes again. A new fault goes into faults.go and
+// progressAfter.
 package gardenlet
 
 import (
 	"context"
 	"crypto/rsa"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// Runtimes starts and stops the API servers that play the runtime clusters. Calls for different runtimes come concurrently, calls
-// for the same one do not.
+const (
+	// workers limits the Shoots that are reconciled concurrently. A worker is busy only while it writes or starts a runtime; waiting is left
+	// to the queue.
+	workers = 16
+
+	minRetry = 50 * time.Millisecond
+	maxRetry = 5 * time.Second
+)
+
+// Runtimes starts and stops the API servers of the runtimes. Calls for different runtimes are concurrent, calls for the same one are not.
 type Runtimes interface {
-	// Start makes the API server of a runtime answer and returns where. It is idempotent: a runtime that runs is returned as it is.
-	// clientCA (PEM) signs the client certificates that the runtime has to accept.
+	// Start starts the API server of a runtime and returns its endpoint. It is idempotent. The server accepts client certificates that
+	// clientCA (PEM) has signed.
 	Start(ctx context.Context, technicalID string, clientCA []byte) (Endpoint, error)
-	// Stop ends the API server of a runtime and forgets what it stored. It is idempotent: an unknown runtime is no error.
+	// Stop stops the API server of a runtime and removes its objects. It is idempotent: an unknown runtime is not an error.
 	Stop(ctx context.Context, technicalID string) error
 }
 
-// Endpoint is where the API server of a runtime answers.
+// Endpoint is the address of the API server of a runtime.
 type Endpoint struct {
 	URL string
 	// CA is the certificate authority (PEM) of the serving certificate.
 	CA []byte
 }
 
-// Options says what a gardenlet works on.
+// Options configure a gardenlet.
 type Options struct {
 	Client client.WithWatch
 	// Project is the name of the project, whose Shoots are in Namespace(Project).
 	Project  string
 	Runtimes Runtimes
-	// Creation is how long the creation or a change of a Shoot takes, Deletion how long its deletion takes. Kubernetes keeps times
-	// in whole seconds, so an operation may end up to a second early.
+	// Creation is the duration of the creation or a change of a Shoot, Deletion that of its deletion. Kubernetes stores times in whole
+	// seconds, so an operation may end up to a second early.
 	Creation time.Duration
 	Deletion time.Duration
-	// SeedName is the Seed to which Shoots are bound; empty: they are not bound.
+	// SeedName is the Seed to which Shoots are bound. If it is empty, they are not bound.
 	SeedName string
-	// DNSDomain completes the domain of a Shoot, <shoot>.<project>.<DNSDomain>, where the API server does not do it at the binding;
-	// empty: it does.
+	// DNSDomain completes the domain of a Shoot, <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain when the
+	// Shoot is bound.
 	DNSDomain string
 	Log       logrus.FieldLogger
 }
 
-// Gardenlet works on the Shoots of one project while Run runs.
+// Gardenlet reconciles the Shoots of one project while Run runs.
 type Gardenlet struct {
-	client    client.WithWatch
+	Options
+
 	namespace string
-	project   string
-	runtimes  Runtimes
-	creation  time.Duration
-	deletion  time.Duration
-	seedName  string
-	dnsDomain string
-	log       logrus.FieldLogger
-	// authorityKey is shared by the client authorities of all runtimes, because keys are expensive to make.
+	// authorityKey is shared by the client authorities of all runtimes, because generating a key takes long.
 	authorityKey func() (*rsa.PrivateKey, error)
 }
 
-// New returns a gardenlet; it does nothing before Run.
+// New returns a gardenlet. It does nothing before Run.
 func New(options Options) (*Gardenlet, error) {
 	switch {
-	case options.Client == nil:
-		return nil, errors.New("gardenlet: Client is missing")
+	case options.Client == nil || options.Runtimes == nil || options.Log == nil:
+		return nil, errors.New("gardenlet: Client, Runtimes or Log is missing")
 	case options.Project == "":
 		return nil, errors.New("gardenlet: Project is missing")
-	case options.Runtimes == nil:
-		return nil, errors.New("gardenlet: Runtimes is missing")
-	case options.Log == nil:
-		return nil, errors.New("gardenlet: Log is missing")
 	case options.Creation < 0 || options.Deletion < 0:
 		return nil, errors.New("gardenlet: Creation or Deletion is negative")
 	}
 	return &Gardenlet{
-		client:       options.Client,
-		namespace:    Namespace(options.Project),
-		project:      options.Project,
-		runtimes:     options.Runtimes,
-		creation:     options.Creation,
-		deletion:     options.Deletion,
-		seedName:     options.SeedName,
-		dnsDomain:    options.DNSDomain,
-		log:          options.Log,
-		authorityKey: sync.OnceValues(certificate.NewKey),
+		Options: options, namespace: Namespace(options.Project), authorityKey: sync.OnceValues(certificate.NewKey),
 	}, nil
 }
 
-// Namespace is the namespace of the Shoots of a project, by the convention of Gardener.
+// Namespace returns the namespace of the Shoots of a project, by the convention of Gardener.
 func Namespace(project string) string { return "garden-" + project }
 
-// TechnicalID is the name that a Shoot of a project has among the Runtimes, as in Gardener.
-func TechnicalID(project, shoot string) string {
-	return "shoot--" + project + "--" + shoot
+// TechnicalID returns the name of a Shoot's runtime, by the convention of Gardener.
+func TechnicalID(project, shoot string) string { return "shoot--" + project + "--" + shoot }
+
+// queue holds the names of Shoots to reconcile, now or later.
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// Run reconciles until the context ends, which is not an error.
+func (g *Gardenlet) Run(ctx context.Context) error {
+	shoots := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry))
+	informer, err := g.informer(shoots)
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	for range workers {
+		running.Go(func() { g.work(ctx, shoots) })
+	}
+	<-ctx.Done()
+	shoots.ShutDown()
+	running.Wait()
+	return nil
+}
+
+// informer queues every Shoot that exists, changes or is deleted.
+func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &gardencorev1beta1.ShootList{}
+			err := g.Client.List(ctx, list, &client.ListOptions{Namespace: g.namespace, Raw: &options})
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			list := &gardencorev1beta1.ShootList{}
+			return g.Client.Watch(ctx, list, &client.ListOptions{Namespace: g.namespace, Raw: &options})
+		},
+	}
+	informer := cache.NewSharedIndexInformer(source, &gardencorev1beta1.Shoot{}, 0, nil)
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		g.Log.WithError(err).Debug("the watch of the shoots ended and starts again")
+	}); err != nil {
+		return nil, fmt.Errorf("handling errors of the watch of the shoots: %w", err)
+	}
+	enqueue := func(object any) {
+		if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
+			shoots.Add(name.Name)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, object any) { enqueue(object) },
+		DeleteFunc: enqueue,
+	}); err != nil {
+		return nil, fmt.Errorf("watching the shoots: %w", err)
+	}
+	return informer, nil
+}
+
+// work reconciles Shoots from the queue until it is shut down.
+func (g *Gardenlet) work(ctx context.Context, shoots queue) {
+	for {
+		name, shutdown := shoots.Get()
+		if shutdown {
+			return
+		}
+		g.handle(ctx, shoots, name)
+		shoots.Done(name)
+	}
+}
+
+// handle reconciles a Shoot once and queues it again if needed.
+func (g *Gardenlet) handle(ctx context.Context, shoots queue, name string) {
+	next, err := g.reconcile(ctx, name)
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		log := g.Log.WithField("shoot", name).WithError(err)
+		if apierrors.IsConflict(err) {
+			log.Debug("the shoot has changed meanwhile and is reconciled again")
+		} else {
+			log.Warn("the shoot could not be reconciled; trying again")
+		}
+		shoots.AddRateLimited(name)
+		return
+	}
+	shoots.Forget(name)
+	if next > 0 {
+		shoots.AddAfter(name, next)
+	}
 }

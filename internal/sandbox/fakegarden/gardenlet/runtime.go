@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// The objects beside a Shoot from which Gardener's API server makes admin kubeconfigs, by their suffix and data keys.
+// The suffixes and the data keys of the objects from which Gardener's API server issues admin kubeconfigs.
 const (
 	clusterAuthoritySuffix = ".ca-cluster"
 	clientAuthoritySuffix  = ".ca-client"
@@ -21,20 +21,20 @@ const (
 	authorityKey           = "ca.key"
 )
 
-// start makes the runtime of a Shoot answer, with all that is needed to get an admin kubeconfig for it.
+// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need.
 func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Endpoint, error) {
 	clientCA, err := g.clientAuthority(ctx, shoot)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	endpoint, err := g.runtimes.Start(ctx, TechnicalID(g.project, shoot.Name), clientCA)
+	endpoint, err := g.Runtimes.Start(ctx, TechnicalID(g.Project, shoot.Name), clientCA)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("start the runtime: %w", err)
+		return Endpoint{}, fmt.Errorf("starting the runtime: %w", err)
 	}
 	return endpoint, g.publishAuthority(ctx, shoot, endpoint.CA)
 }
 
-// keepRunning starts the runtime of a Shoot again that was running before this gardenlet began, perhaps at another address.
+// keepRunning starts the runtime of a Shoot again if it ran under an earlier gardenlet, perhaps at another address.
 func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.AdvertisedAddresses) == 0 {
 		return nil
@@ -48,21 +48,21 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 	})
 }
 
-// clientAuthority returns the certificate of the authority that signs the runtime's client certificates; it is made once per Shoot.
+// clientAuthority returns the certificate of the authority of the runtime's client certificates. It is created once for each Shoot.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
 	stored := &gardencorev1beta1.InternalSecret{}
-	err := g.client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}, stored)
+	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}, stored)
 	if err == nil {
 		return stored.Data[authorityCertificate], nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the client authority: %w", err)
+		return nil, fmt.Errorf("reading the client authority: %w", err)
 	}
 	key, err := g.authorityKey()
 	if err != nil {
 		return nil, err
 	}
-	authority, err := certificate.NewAuthority("ca-client of "+TechnicalID(g.project, shoot.Name), key)
+	authority, err := certificate.NewAuthority("ca-client of "+TechnicalID(g.Project, shoot.Name), key)
 	if err != nil {
 		return nil, err
 	}
@@ -74,33 +74,33 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 			authorityKey:         authority.KeyPEM(),
 		},
 	}
-	if err := g.client.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("store the client authority: %w", err)
+	if err := g.Client.Create(ctx, secret); err != nil {
+		return nil, fmt.Errorf("storing the client authority: %w", err)
 	}
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority stores the authority of the runtime's serving certificate.
+// publishAuthority publishes the authority of the runtime's serving certificate.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	wanted := map[string]string{authorityCertificate: string(certificatePEM)}
 	stored := &corev1.ConfigMap{}
-	err := g.client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}, stored)
+	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}, stored)
 	switch {
 	case apierrors.IsNotFound(err):
 		stored.ObjectMeta = metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}
 		stored.Data = wanted
-		err = g.client.Create(ctx, stored)
+		err = g.Client.Create(ctx, stored)
 	case err == nil && stored.Data[authorityCertificate] != wanted[authorityCertificate]:
 		stored.Data = wanted
-		err = g.client.Update(ctx, stored)
+		err = g.Client.Update(ctx, stored)
 	}
 	if err != nil {
-		return fmt.Errorf("publish the authority of the runtime: %w", err)
+		return fmt.Errorf("publishing the authority of the runtime: %w", err)
 	}
 	return nil
 }
 
-// dismantle ends the runtime of a Shoot and removes what start stored for it.
+// dismantle stops the runtime of a Shoot and deletes its authorities.
 func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.stop(ctx, shoot.Name); err != nil {
 		return err
@@ -109,16 +109,16 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}},
 		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}},
 	} {
-		if err := g.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete %s: %w", object.GetName(), err)
+		if err := g.Client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s: %w", object.GetName(), err)
 		}
 	}
 	return nil
 }
 
 func (g *Gardenlet) stop(ctx context.Context, shoot string) error {
-	if err := g.runtimes.Stop(ctx, TechnicalID(g.project, shoot)); err != nil {
-		return fmt.Errorf("stop the runtime: %w", err)
+	if err := g.Runtimes.Stop(ctx, TechnicalID(g.Project, shoot)); err != nil {
+		return fmt.Errorf("stopping the runtime: %w", err)
 	}
 	return nil
 }

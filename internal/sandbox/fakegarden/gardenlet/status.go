@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeStatus stores what change does to the status of the Shoot, unless that is nothing.
+// writeStatus changes the status of a Shoot and stores it, unless it stays the same.
 func (g *Gardenlet) writeStatus(
 	ctx context.Context, shoot *gardencorev1beta1.Shoot, change func(status *gardencorev1beta1.ShootStatus),
 ) error {
@@ -19,23 +19,25 @@ func (g *Gardenlet) writeStatus(
 	if apiequality.Semantic.DeepEqual(before, &shoot.Status) {
 		return nil
 	}
-	if err := g.client.Status().Update(ctx, shoot); err != nil {
-		return fmt.Errorf("write the status of the shoot: %w", err)
+	if err := g.Client.Status().Update(ctx, shoot); err != nil {
+		return fmt.Errorf("writing the status of the shoot: %w", err)
 	}
 	return nil
 }
 
-// report puts into the status that an operation on this generation of the Shoot stands where it stands.
-func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now standing) {
+// report sets the progress of an operation on the present generation of a Shoot.
+func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now progress) {
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
 	status.ObservedGeneration = shoot.Generation
 	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
-		status.IsHibernated = hibernates(shoot)
+		hibernation := shoot.Spec.Hibernation
+		// The API server of a hibernated runtime keeps running: its objects would be lost.
+		status.IsHibernated = hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 	}
 	status.SeedName = shoot.Spec.SeedName
 	if status.TechnicalID == "" {
-		status.TechnicalID = TechnicalID(g.project, shoot.Name)
+		status.TechnicalID = TechnicalID(g.Project, shoot.Name)
 	}
 	if status.UID == "" {
 		status.UID = shoot.UID
@@ -43,22 +45,17 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 	reportOperation(status, operation, now)
 }
 
-// hibernates says whether the Shoot asks for a runtime that sleeps. Its API server goes on answering here: what it holds would be lost.
-func hibernates(shoot *gardencorev1beta1.Shoot) bool {
-	return shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
-}
-
-func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now standing) {
+func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now progress) {
 	description := describe(operation, now)
 	last := status.LastOperation
-	if last != nil && last.Type == operation && last.State == now.state && last.Progress == now.progress && last.Description == description {
+	if last != nil && last.Type == operation && last.State == now.state && last.Progress == now.percent && last.Description == description {
 		return
 	}
 	updated := metav1.Now()
 	status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type:           operation,
 		State:          now.state,
-		Progress:       now.progress,
+		Progress:       now.percent,
 		Description:    description,
 		LastUpdateTime: updated,
 	}
@@ -73,8 +70,8 @@ func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencore
 	status.LastErrors = []gardencorev1beta1.LastError{lastError}
 }
 
-// describe words an operation as a gardenlet does.
-func describe(operation gardencorev1beta1.LastOperationType, now standing) string {
+// describe returns the description of an operation, with the texts of Gardener.
+func describe(operation gardencorev1beta1.LastOperationType, now progress) string {
 	doing, done := "reconciliation", "reconciled"
 	if operation == gardencorev1beta1.LastOperationTypeCreate {
 		doing, done = "creation", "created"
@@ -92,10 +89,10 @@ func describe(operation gardencorev1beta1.LastOperationType, now standing) strin
 	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
 		return fmt.Sprintf("Shoot cluster has been successfully %s.", done)
 	}
-	return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", doing, now.progress)
+	return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", doing, now.percent)
 }
 
-// reportHealth puts into the status that the runtime answers at the endpoint and that all is well with it.
+// reportHealth reports a healthy runtime at the endpoint.
 func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
 	status := &shoot.Status
 	status.AdvertisedAddresses = advertise(endpoint)
@@ -116,7 +113,7 @@ func advertise(endpoint Endpoint) []gardencorev1beta1.ShootAdvertisedAddress {
 	return []gardencorev1beta1.ShootAdvertisedAddress{{Name: v1beta1constants.AdvertisedAddressExternal, URL: endpoint.URL}}
 }
 
-// withTrue returns the conditions with one of them true; one that was true already keeps its times.
+// withTrue sets a condition to true. If it was true before, it keeps its times.
 func withTrue(
 	conditions []gardencorev1beta1.Condition, kind gardencorev1beta1.ConditionType, reason, message string,
 ) []gardencorev1beta1.Condition {

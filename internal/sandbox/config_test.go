@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-func TestRefusedConfiguration(t *testing.T) {
+func TestInvalidConfiguration(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*Config)
 		want   string
 	}{
-		"broker exposed":      {"its password is known to everybody", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
-		"provisioner exposed": {"it asks nobody who they are", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
+		"broker exposed":      {"its password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
+		"provisioner exposed": {"it does not authenticate", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
 		"no time":             {"a cluster takes some time", func(c *Config) { c.ClusterCreation = -1 }, "SANDBOX_CLUSTER_CREATION"},
 	}
 

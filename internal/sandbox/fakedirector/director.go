@@ -1,6 +1,7 @@
 package fakedirector
 
 import (
+	"cmp"
 	"crypto/rand"
 	_ "embed"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 //go:embed schema.graphql
 var schemaText string
 
-// The paths that it answers on, and what it lets in unless the options say otherwise.
+// The paths of the endpoints, and the defaults of Options.
 const (
 	GraphQLPath = "/graphql"
 	TokenPath   = "/oauth/token" //nolint:gosec // a path
@@ -29,21 +30,21 @@ const (
 	defaultTokenLifetime = time.Hour
 )
 
-// Options say how it behaves.
+// Options configure a Director.
 type Options struct {
-	// ClientID and ClientSecret are the credentials that get tokens; those of the constants if empty.
+	// ClientID and ClientSecret are the credentials for access tokens, by default those of the constants.
 	ClientID, ClientSecret string
-	// TokenLifetime is how long an access token is good; an hour if 0.
+	// TokenLifetime is the validity of an access token, by default an hour.
 	TokenLifetime time.Duration
-	// ConnectorURL is told with one-time tokens, that of the constants if empty. Nobody answers there: agents call Connect.
+	// ConnectorURL is the address in one-time tokens, by default that of the constants. Nothing listens there: agents call Connect.
 	ConnectorURL string
-	// File, if set, keeps what is registered over restarts.
+	// File, if set, keeps the registered runtimes over restarts.
 	File string
-	// Now is the clock; the system's if nil.
+	// Now is the clock, by default that of the system.
 	Now func() time.Time
 }
 
-// Runtime is a runtime that is registered.
+// Runtime is a registered runtime.
 type Runtime struct {
 	ID          string         `json:"id"`
 	Tenant      string         `json:"tenant"`
@@ -53,48 +54,40 @@ type Runtime struct {
 	Condition   string         `json:"condition"`
 	CreatedAt   time.Time      `json:"createdAt"`
 	ConditionAt time.Time      `json:"conditionAt"`
-	// OneTimeTokens are those that were given out for it, the oldest first.
+	// OneTimeTokens are its issued tokens, the oldest first.
 	OneTimeTokens []OneTimeToken `json:"tokens,omitempty"`
 }
 
-// Director is a simulated Director. It is an http.Handler and may be used by many goroutines.
+// Director is a simulated Director. It is an http.Handler and safe for concurrent use.
 type Director struct {
 	options Options
 	schema  *ast.Schema
 	routes  *http.ServeMux
 
-	mutex    sync.Mutex
-	runtimes []*Runtime
-	strange  map[string]bool
-	tokens   map[string]time.Time
-	faults   []Fault
-	calls    []string
+	mutex          sync.Mutex
+	runtimes       []*Runtime
+	unknownTenants map[string]bool
+	tokens         map[string]time.Time
+	faults         []Fault
+	calls          []string
 }
 
-// New returns a Director, with what its file holds.
+// New returns a Director with the runtimes of its file.
 func New(options Options) (*Director, error) {
 	if options.ClientID == "" {
 		options.ClientID, options.ClientSecret = DefaultClientID, DefaultClientSecret
 	}
-
-	if options.ConnectorURL == "" {
-		options.ConnectorURL = DefaultConnectorURL
-	}
-
-	if options.TokenLifetime == 0 {
-		options.TokenLifetime = defaultTokenLifetime
-	}
-
+	options.ConnectorURL = cmp.Or(options.ConnectorURL, DefaultConnectorURL)
+	options.TokenLifetime = cmp.Or(options.TokenLifetime, defaultTokenLifetime)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-
 	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "director", Input: schemaText})
 	if err != nil {
 		return nil, fmt.Errorf("reading Director's schema: %w", err)
 	}
 
-	d := &Director{options: options, schema: schema, strange: map[string]bool{}, tokens: map[string]time.Time{}}
+	d := &Director{options: options, schema: schema, unknownTenants: map[string]bool{}, tokens: map[string]time.Time{}}
 	if err := d.restore(); err != nil {
 		return nil, err
 	}
@@ -111,22 +104,22 @@ func (d *Director) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	d.routes.ServeHTTP(w, request)
 }
 
-// Runtimes are those that are registered, the oldest first.
+// Runtimes returns the registered runtimes, the oldest first.
 func (d *Director) Runtimes() []Runtime {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
-	told := make([]Runtime, 0, len(d.runtimes))
+	runtimes := make([]Runtime, 0, len(d.runtimes))
 	for _, runtime := range d.runtimes {
 		copied := *runtime
 		copied.OneTimeTokens = slices.Clone(runtime.OneTimeTokens)
-		told = append(told, copied)
+		runtimes = append(runtimes, copied)
 	}
 
-	return told
+	return runtimes
 }
 
-// Calls are the operations that were called, in order.
+// Calls returns the called operations in their order.
 func (d *Director) Calls() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -134,15 +127,15 @@ func (d *Director) Calls() []string {
 	return slices.Clone(d.calls)
 }
 
-// Forget makes the tenant one that Director does not know.
+// Forget makes a tenant unknown.
 func (d *Director) Forget(tenant string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
-	d.strange[tenant] = true
+	d.unknownTenants[tenant] = true
 }
 
-// RevokeTokens makes all access tokens bad that were given out.
+// RevokeTokens invalidates all issued access tokens.
 func (d *Director) RevokeTokens() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -150,12 +143,12 @@ func (d *Director) RevokeTokens() {
 	clear(d.tokens)
 }
 
-// serveToken gives out an access token for client credentials.
+// serveToken issues an access token for client credentials.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
-	granted := request.PostFormValue("grant_type") // read whole, or a caller who leaves would not be noticed
+	granted := request.PostFormValue("grant_type") // reads the whole body, so that a disconnect is noticed
 
-	fault := d.befall(TokenOperation)
-	if fault.begin(w, request) {
+	fault := d.faultOf(TokenOperation)
+	if fault.answer(w, request) {
 		return
 	}
 
@@ -188,7 +181,7 @@ func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	})
 }
 
-// authorized reports whether the token was given out and is still good.
+// authorized reports whether a token was issued and has not expired.
 func (d *Director) authorized(token string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
