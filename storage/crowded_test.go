@@ -14,7 +14,7 @@ func TestTooManyConnections(t *testing.T) {
 	db := storagetest.Open(t, server.Database(t))
 	execute(t, db, createCounter, zero)
 
-	leave := server.Crowd(t)
+	release := server.ExhaustConnections(t)
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
@@ -26,7 +26,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("a replica that gets no connection is not ready, got %v", err)
 	}
 
-	leave()
+	release()
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); err != nil {

@@ -30,7 +30,7 @@ func TestFailover(t *testing.T) {
 	db := storagetest.Open(t, server.Database(t))
 	execute(t, db, createCounter, zero)
 
-	if err := server.StandBy(); err != nil {
+	if err := server.StartStandby(); err != nil {
 		t.Fatal(err)
 	}
 

@@ -27,31 +27,31 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 
 	calls := map[string]struct {
 		reason string
-		call   func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error
+		call   func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error
 	}{
-		"ping": {"who asks whether it is ready wants to know soon", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+		"ping": {"who asks whether it is ready wants to know soon", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return db.Ping(ctx)
 		}},
-		"query": {"a request is answered", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+		"query": {"a request is answered", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return read(ctx, db.Reader())
 		}},
-		"begin": {"a transaction begins without a context of lib/pq's", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+		"begin": {"a transaction begins without a context of lib/pq's", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return db.InTx(ctx, func(tx storage.Tx) error { return read(ctx, tx) })
 		}},
-		"statement": {"a lease is renewed in time or given up", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+		"statement": {"a lease is renewed in time or given up", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			return db.InTx(ctx, func(tx storage.Tx) error {
 				line.Freeze()
 
 				return add(ctx, tx)
 			})
 		}},
-		"commit": {"nobody knows whether it took place", func(ctx context.Context, db *storage.DB, line *postgrestest.Line) error {
+		"commit": {"nobody knows whether it took place", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			return db.InTx(ctx, func(tx storage.Tx) error {
 				err := add(ctx, tx)
 

@@ -23,7 +23,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	l := start(t, fresh, 200*time.Millisecond)
 	l.Create("before", harness.PlanAWS)
 
-	leave := server.Crowd(t)
+	release := server.ExhaustConnections(t)
 
 	for method, path := range map[string]string{
 		http.MethodPut: harness.InstancePath("during") + "?accepts_incomplete=true", http.MethodGet: harness.InstancePath("before") + "/last_operation",
@@ -40,7 +40,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 
 	l.Until("a failed claim of the broker's engine", func() bool { return l.metric("environment_broker_engine_claims_failed_total") > 1 })
 
-	leave()
+	release()
 
 	l.WantSucceeded("before")
 	l.Create("during", harness.PlanAWS)

@@ -1,8 +1,12 @@
-// Package postgrestest gives tests a real PostgreSQL: the one that TEST_POSTGRES_DSN names, or a server of their own, started
-// from the binaries on the machine in a temporary folder. It never skips: without PostgreSQL the tests fail and say what to do.
+// Package postgrestest provides PostgreSQL to tests: databases on the server that TEST_POSTGRES_DSN names, or on one that it starts from the
+// binaries of the machine in a temporary folder. Tests never skip: without PostgreSQL they fail with the remedy. Own starts a server for
+// one test, which can stop it, exhaust its connections or make it a standby; Through breaks the connections to a database.
 package postgrestest
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -10,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // driver "postgres"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -22,19 +28,19 @@ const (
 		" to postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created"
 )
 
-// shared is the one server of a test binary.
+// shared is the server of a test binary.
 var shared struct {
 	once sync.Once
 	dsn  string
 	err  error
-	// own is the server that the tests have started, or nil.
+	// own is the server that was started for the tests, nil if there is none.
 	own *Server
 }
 
-// Runner runs the tests of a package: a *testing.M, or something around it.
+// Runner runs the tests of a package: a *testing.M or a wrapper.
 type Runner interface{ Run() int }
 
-// Main runs the tests of a package and stops the server that they may have started.
+// Main runs the tests of a package and stops the server that was started for them.
 func Main(m Runner) {
 	code := m.Run()
 
@@ -47,7 +53,7 @@ func Main(m Runner) {
 	os.Exit(code)
 }
 
-// Database makes an empty database for the test, and drops it at the end.
+// Database creates an empty database for the test and drops it at the end.
 func Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
@@ -56,8 +62,8 @@ func Database(tb testing.TB) storage.Config {
 			return
 		}
 
-		// Statistics are gathered where a test says so: tests that read plans would have other ones by chance.
-		if shared.own, shared.err = startForgetful("autovacuum=off"); shared.err == nil {
+		// Without automatic statistics, tests of query plans are deterministic.
+		if shared.own, shared.err = startWithoutSync("autovacuum=off"); shared.err == nil {
 			shared.dsn = shared.own.dsn
 		}
 	})
@@ -75,11 +81,9 @@ func parse(dsn string) (storage.Config, error) {
 		return storage.Config{}, fmt.Errorf("reading %s: %w", dsnVariable, err)
 	}
 
-	port := 5432
-	if text := address.Port(); text != "" {
-		if port, err = strconv.Atoi(text); err != nil {
-			return storage.Config{}, fmt.Errorf("reading the port of %s: %w", dsnVariable, err)
-		}
+	port, err := strconv.Atoi(cmp.Or(address.Port(), "5432"))
+	if err != nil {
+		return storage.Config{}, fmt.Errorf("reading the port of %s: %w", dsnVariable, err)
 	}
 
 	password, _ := address.User.Password()
@@ -92,4 +96,76 @@ func parse(dsn string) (storage.Config, error) {
 		Port:     port,
 		SSLMode:  address.Query().Get("sslmode"),
 	}, nil
+}
+
+// Create creates an empty database.
+func (s *Server) Create(ctx context.Context, name string) (storage.Config, error) {
+	return create(ctx, s.dsn, name)
+}
+
+// Drop drops a database and its connections.
+func (s *Server) Drop(ctx context.Context, name string) error { return drop(ctx, s.dsn, name) }
+
+// DSN returns the data source name of a database, for lib/pq.
+func (s *Server) DSN(name string) (string, error) {
+	address, err := url.Parse(s.dsn)
+	if err != nil {
+		return "", fmt.Errorf("reading the address of the server: %w", err)
+	}
+
+	address.Path = "/" + name
+
+	return address.String(), nil
+}
+
+func newDatabase(tb testing.TB, dsn string) storage.Config {
+	tb.Helper()
+
+	name := "test_" + uuid.NewString()[:8]
+
+	config, err := create(tb.Context(), dsn, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() { // the context of the test has ended
+		if err := drop(context.Background(), dsn, name); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return config
+}
+
+func create(ctx context.Context, dsn, name string) (storage.Config, error) {
+	if err := administer(ctx, dsn, `CREATE DATABASE `+name); err != nil {
+		return storage.Config{}, fmt.Errorf("creating a database: %w", err)
+	}
+
+	config, err := parse(dsn)
+	config.Name = name
+
+	return config, err
+}
+
+func drop(ctx context.Context, dsn, name string) error {
+	if err := administer(ctx, dsn, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+		return fmt.Errorf("dropping the database: %w", err)
+	}
+
+	return nil
+}
+
+// administer executes a statement on a new connection.
+func administer(ctx context.Context, dsn, statement string) (err error) {
+	admin, err := sqlx.Open("postgres", dsn)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", dsnVariable, err)
+	}
+
+	defer func() { err = errors.Join(err, admin.Close()) }()
+
+	_, err = admin.ExecContext(ctx, statement)
+
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -18,26 +19,26 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// startTimeout is how long a server may take until it answers.
+// startTimeout is how long a server may take to start.
 const startTimeout = 2 * time.Minute
 
-// Server is a PostgreSQL that was started from the binaries on the machine. It can be stopped and started again, on the same data and
-// the same port.
+// Server is a PostgreSQL server that was started from the binaries of the machine. It can be stopped and started again, with the same data
+// on the same port.
 type Server struct {
 	dsn        string
 	folder     string
 	arguments  []string
 	attributes *syscall.SysProcAttr
-	owner      int // of its files, or -1 when it runs as ourselves
+	owner      int // of its files, -1 if it is our own user
 	running    *exec.Cmd
 }
 
-// Own starts a server for this test alone, with settings of PostgreSQL such as max_connections=200, and removes it at the end. It needs
-// the binaries: a server that others use cannot be stopped.
+// Own starts a server for this test alone, with settings such as max_connections=200, and removes it at the end. It needs the binaries, even
+// with TEST_POSTGRES_DSN.
 func Own(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 
-	server, err := startForgetful(settings...)
+	server, err := startWithoutSync(settings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -51,20 +52,20 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server for a program that is not a test, with PostgreSQL's own settings: a commit is on disk. Remove ends it.
+// Launch starts a server for a program that is not a test, with the default settings: commits are on disk. Remove stops it.
 func Launch() (*Server, error) { return start() }
 
-// Database makes an empty database for the test.
+// Database creates an empty database for the test and drops it at the end.
 func (s *Server) Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
 	return newDatabase(tb, s.dsn)
 }
 
-// ID is that of the server's first process, whose children the others are.
+// ID returns the process ID of the server, the parent of its other processes.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
-// Stop ends the server: connections are cut, and transactions under way are rolled back.
+// Stop stops the server: it closes connections and rolls back open transactions.
 func (s *Server) Stop() error {
 	if s.running == nil {
 		return nil
@@ -78,13 +79,13 @@ func (s *Server) Stop() error {
 	}
 
 	if err := stopping.Wait(); err != nil {
-		return fmt.Errorf("PostgreSQL did not stop as it was told to: %w", err)
+		return fmt.Errorf("waiting for PostgreSQL to stop: %w", err)
 	}
 
 	return nil
 }
 
-// Start starts a server that was stopped, and waits until it answers.
+// Start starts a stopped server and waits until it is ready.
 func (s *Server) Start() error {
 	binary, err := binary("postgres")
 	if err != nil {
@@ -103,13 +104,12 @@ func (s *Server) Start() error {
 	return s.waitUntilReady()
 }
 
-// startForgetful makes a server that does not wait for the disk: what it holds survives the death of its processes, but not that of the
-// machine, after which nobody asks a test.
-func startForgetful(settings ...string) (*Server, error) {
+// startWithoutSync starts a server that does not wait for the disk: its data survives the death of its processes, but not that of the machine.
+func startWithoutSync(settings ...string) (*Server, error) {
 	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
 
-// start makes a server in a temporary folder.
+// start starts a server in a temporary folder.
 func start(settings ...string) (*Server, error) {
 	initdb, err := binary("initdb")
 	if err != nil {
@@ -123,12 +123,12 @@ func start(settings ...string) (*Server, error) {
 
 	folder, err := os.MkdirTemp("", "postgres")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for PostgreSQL: %w", err)
+		return nil, fmt.Errorf("creating a folder for PostgreSQL: %w", err)
 	}
 
 	if owner >= 0 {
 		if err := os.Chown(folder, owner, -1); err != nil {
-			return nil, fmt.Errorf("handing the folder to PostgreSQL's user: %w", err)
+			return nil, fmt.Errorf("changing the owner of the folder to PostgreSQL's user: %w", err)
 		}
 	}
 
@@ -182,7 +182,7 @@ func (s *Server) waitUntilReady() error {
 		}
 
 		if db != nil {
-			_ = db.Close() // connecting failed, its goroutine is there all the same
+			_ = db.Close() // it has a goroutine even if connecting has failed
 		}
 
 		select {
@@ -191,4 +191,75 @@ func (s *Server) waitUntilReady() error {
 		case <-tick.C:
 		}
 	}
+}
+
+// StartStandby restarts the server as a standby, which is read-only until Promote.
+func (s *Server) StartStandby() error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+
+	if err := os.WriteFile(filepath.Join(s.folder, "data", "standby.signal"), nil, 0o600); err != nil {
+		return fmt.Errorf("making PostgreSQL a standby: %w", err)
+	}
+
+	if s.owner >= 0 {
+		if err := os.Chown(filepath.Join(s.folder, "data", "standby.signal"), s.owner, -1); err != nil {
+			return fmt.Errorf("changing the owner of a file to PostgreSQL's user: %w", err)
+		}
+	}
+
+	return s.Start()
+}
+
+// Promote makes a standby the primary and waits until it accepts writes.
+func (s *Server) Promote(ctx context.Context) error {
+	if err := administer(ctx, s.dsn, `SELECT pg_promote()`); err != nil {
+		return fmt.Errorf("promoting PostgreSQL: %w", err)
+	}
+
+	return nil
+}
+
+// binary finds a program of PostgreSQL on PATH or, in its newest version, in the folder of Debian.
+func binary(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if err != nil || len(found) == 0 {
+		return "", errors.New(missing)
+	}
+
+	return found[len(found)-1], nil
+}
+
+// unprivileged returns the attributes and the user for PostgreSQL, which does not run as root; -1 for our own user.
+func unprivileged() (*syscall.SysProcAttr, int, error) {
+	attributes := &syscall.SysProcAttr{}
+	if os.Geteuid() != 0 {
+		return attributes, -1, nil
+	}
+
+	account, err := user.Lookup("postgres")
+	if err != nil {
+		if account, err = user.Lookup("nobody"); err != nil {
+			return nil, 0, fmt.Errorf("finding a user for PostgreSQL: %w", err)
+		}
+	}
+
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the id of user %s: %w", account.Username, err)
+	}
+
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the group of user %s: %w", account.Username, err)
+	}
+
+	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+
+	return attributes, int(uid), nil
 }

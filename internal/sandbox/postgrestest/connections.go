@@ -10,45 +10,46 @@ import (
 	"time"
 )
 
-// crowdTimeout is how long it may take until others have no connection left.
-const crowdTimeout = 2 * time.Minute
+// exhaustTimeout is how long it may take to get all connections.
+const exhaustTimeout = 2 * time.Minute
 
-// Crowd takes every connection that the server has, also those that others hold, until the returned function is called or the test ends.
-func (s *Server) Crowd(tb testing.TB) (leave func()) {
+// ExhaustConnections opens all connections of the server and terminates those of others, until the returned function is called or the test
+// ends.
+func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	tb.Helper()
 
-	crowd, err := sql.Open("postgres", s.dsn)
+	db, err := sql.Open("postgres", s.dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(tb.Context(), crowdTimeout)
+	ctx, cancel := context.WithTimeout(tb.Context(), exhaustTimeout)
 	defer cancel()
 
-	taken, err := takeAll(ctx, crowd)
+	taken, err := takeAll(ctx, db)
 
-	leave = sync.OnceFunc(func() {
+	release = sync.OnceFunc(func() {
 		for _, connection := range taken {
 			_ = connection.Close()
 		}
 
-		// The server is told, and then takes a moment.
-		if err := errors.Join(crowd.Close(), s.waitUntilReady(), s.waitUntilAlone()); err != nil {
+		// The server needs a moment to notice.
+		if err := errors.Join(db.Close(), s.waitUntilReady(), s.waitUntilAlone()); err != nil {
 			tb.Error(err)
 		}
 	})
-	tb.Cleanup(leave)
+	tb.Cleanup(release)
 
 	if err != nil {
 		tb.Fatal(err)
 	}
 
-	return leave
+	return release
 }
 
-// takeAll returns as many connections as the server has.
-func takeAll(ctx context.Context, crowd *sql.DB) ([]*sql.Conn, error) {
-	first, err := crowd.Conn(ctx)
+// takeAll opens all connections of the server.
+func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
+	first, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to PostgreSQL: %w", err)
 	}
@@ -57,11 +58,11 @@ func takeAll(ctx context.Context, crowd *sql.DB) ([]*sql.Conn, error) {
 
 	var most int
 	if err := first.QueryRowContext(ctx, `SELECT current_setting('max_connections')::int`).Scan(&most); err != nil {
-		return taken, fmt.Errorf("asking how many connections there are: %w", err)
+		return taken, fmt.Errorf("reading max_connections: %w", err)
 	}
 
 	for len(taken) < most {
-		if connection, err := crowd.Conn(ctx); err == nil {
+		if connection, err := db.Conn(ctx); err == nil {
 			taken = append(taken, connection)
 
 			continue
@@ -69,16 +70,16 @@ func takeAll(ctx context.Context, crowd *sql.DB) ([]*sql.Conn, error) {
 
 		if _, err := first.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname <> current_database()`); err != nil {
-			return taken, fmt.Errorf("ending the connections of others after %d of %d were taken: %w", len(taken), most, err)
+			return taken, fmt.Errorf("terminating the connections of others after %d of %d: %w", len(taken), most, err)
 		}
 	}
 
 	return taken, nil
 }
 
-// waitUntilAlone waits until nobody else is connected to the database in which the crowd was.
+// waitUntilAlone waits until nobody else is connected to the database.
 func (s *Server) waitUntilAlone() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), crowdTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), exhaustTimeout)
 	defer cancel()
 
 	admin, err := sql.Open("postgres", s.dsn)
@@ -97,7 +98,7 @@ func (s *Server) waitUntilAlone() (err error) {
 		var others int
 		if err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others); err != nil || others == 0 {
-			return err //nolint:wrapcheck // the caller tells the test
+			return err //nolint:wrapcheck // the caller reports it
 		}
 
 		<-tick.C

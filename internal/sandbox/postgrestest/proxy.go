@@ -1,0 +1,162 @@
+package postgrestest
+
+import (
+	"context"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// Proxy forwards connections to a database. Tests break them with Cut and Freeze.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	mutex sync.Mutex
+	// open is closed while data passes.
+	open chan struct{}
+	away bool
+	ends map[net.Conn]bool
+	busy sync.WaitGroup
+}
+
+// Through returns the configuration of a database behind a new proxy.
+func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
+	tb.Helper()
+
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		tb.Fatalf("the proxy listens on %s", listener.Addr())
+	}
+
+	p := &Proxy{
+		listener: listener, target: net.JoinHostPort(config.Host, strconv.Itoa(config.Port)),
+		open: make(chan struct{}), ends: map[net.Conn]bool{},
+	}
+	close(p.open)
+	p.busy.Go(p.accept)
+	tb.Cleanup(func() {
+		_ = listener.Close()
+
+		p.Thaw()
+		p.Cut()
+		p.busy.Wait()
+	})
+
+	config.Host, config.Port = "127.0.0.1", address.Port
+
+	return config, p
+}
+
+// Cut closes all connections and rejects new ones until Mend.
+func (p *Proxy) Cut() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.away = true
+
+	for end := range p.ends {
+		_ = end.Close()
+	}
+}
+
+// Mend accepts new connections again.
+func (p *Proxy) Mend() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.away = false
+}
+
+// Freeze stops the data but keeps the connections, as if the server were frozen or the network lost all packets.
+func (p *Proxy) Freeze() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.open = make(chan struct{})
+}
+
+// Thaw forwards data again.
+func (p *Proxy) Thaw() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	select {
+	case <-p.open:
+	default:
+		close(p.open)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
+		if err != nil || !p.keep(client, server) {
+			_ = client.Close()
+
+			if server != nil {
+				_ = server.Close()
+			}
+
+			continue
+		}
+
+		p.busy.Go(func() { p.forward(client, server) })
+		p.busy.Go(func() { p.forward(server, client) })
+	}
+}
+
+// keep registers the ends of a connection, unless the proxy is cut.
+func (p *Proxy) keep(client, server net.Conn) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	if p.away {
+		return false
+	}
+
+	p.ends[client], p.ends[server] = true, true
+
+	return true
+}
+
+// forward copies data from one end to the other.
+func (p *Proxy) forward(from, to net.Conn) {
+	_, _ = io.Copy(gate{p, to}, from)
+	_ = to.Close()
+
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	delete(p.ends, to)
+}
+
+// gate writes while the proxy is open.
+type gate struct {
+	proxy *Proxy
+	to    net.Conn
+}
+
+func (g gate) Write(bytes []byte) (int, error) {
+	g.proxy.mutex.Lock()
+	open := g.proxy.open
+	g.proxy.mutex.Unlock()
+
+	<-open
+
+	return g.to.Write(bytes) //nolint:wrapcheck // io.Copy drops it
+}
