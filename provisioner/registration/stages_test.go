@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// told records the updates of Director.
-type told struct {
+// reported records the updates of Director.
+type reported struct {
 	registration.Director
 
 	change  director.Change
@@ -26,13 +26,13 @@ type told struct {
 	err     error
 }
 
-func (t *told) Update(_ context.Context, tenant, id string, change director.Change) error {
+func (t *reported) Update(_ context.Context, tenant, id string, change director.Change) error {
 	t.subject, t.change = tenant+" "+id, change
 
 	return t.err
 }
 
-func (t *told) Unregister(_ context.Context, tenant, id string) error {
+func (t *reported) Unregister(_ context.Context, tenant, id string) error {
 	t.subject = tenant + " " + id
 
 	return t.err
@@ -72,7 +72,7 @@ func TestStages(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := &told{}
+			d := &reported{}
 			stage := c.stage(d)
 			data := operation.Data{Runtime: runtimes.Runtime{ID: "runtime", Tenant: tenant, ShootName: "c-first"}}
 			op := process.NewOperation(process.Record{ID: "operation"}, data, time.Now())
@@ -94,7 +94,7 @@ func TestStages(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(c.want, d.change); diff != "" || d.subject != tenant+" runtime" {
-				t.Errorf("%s: told of %s, -want +got:\n%s", c.reason, d.subject, diff)
+				t.Errorf("%s: reported of %s, -want +got:\n%s", c.reason, d.subject, diff)
 			}
 
 			d.err = away
@@ -106,11 +106,11 @@ func TestStages(t *testing.T) {
 }
 
 func TestRuntimeIsNotDescribedWithoutItsCluster(t *testing.T) {
-	d := &told{}
+	d := &reported{}
 	step := registration.Described(d, shoots{err: failure.New(failure.Transient, "away")}).Steps[0].Step
 
 	op := process.NewOperation(process.Record{}, operation.Data{}, time.Now())
 	if _, _, err := step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || d.subject != "" {
-		t.Errorf("got %v, told of %q", err, d.subject)
+		t.Errorf("got %v, reported of %q", err, d.subject)
 	}
 }
