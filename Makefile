@@ -76,6 +76,7 @@ FUZZ_TARGETS  := FuzzBody FuzzID FuzzHeader FuzzDescribed
 soak: postgres garden ## Run the replica scenarios and the model of the OSB API for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas)$$' ./test/e2e
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
+	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 ./test/crash
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz

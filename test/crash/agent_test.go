@@ -17,8 +17,8 @@ import (
 // connecting is how long an agent takes to connect.
 const connecting = 3 * time.Second
 
-// agents are the agent of the one cluster. It connects when it has a configuration and no connection, or another token than the one that
-// was of no use.
+// agents simulates the agent of the one cluster. It connects when it has a configuration and either no connection or a token that
+// it has not used yet.
 type agents struct {
 	mutex      sync.Mutex
 	configured agent.Configuration
@@ -31,9 +31,9 @@ type agents struct {
 
 func newAgents() *agents { return &agents{spent: map[secret.String]bool{}} }
 
-// connection is what has become of the agent.
+// connection is the state of the agent.
 type connection struct {
-	// Made counts the connections that were ever made.
+	// Made counts all connections so far.
 	Made  int
 	State string
 }
@@ -51,7 +51,7 @@ func (a *agents) connection() connection {
 	return told
 }
 
-// work does what the agent has done by now.
+// work brings the agent up to the present time.
 func (a *agents) work() {
 	if a.version == 0 || time.Since(a.since) < connecting || a.present != nil && a.present.State == agent.Synchronized {
 		return
@@ -69,16 +69,16 @@ func (a *agents) work() {
 	a.present = &agent.Connection{ID: strconv.Itoa(a.made), State: agent.Synchronized}
 }
 
-// agentsOf are the agents at the end of a replica's line.
+// agentsOf are the agents as a replica reaches them.
 type agentsOf struct {
 	*agents
 
-	line *crashtest.Proxy
+	proxy *crashtest.Proxy
 }
 
-// call reaches the agents, unless something goes wrong.
+// call calls the agents, with faults.
 func (a agentsOf) call(ctx context.Context, name string, do func() error) error {
-	err := a.line.Call(ctx, name, func(context.Context) error {
+	err := a.proxy.Call(ctx, name, func(context.Context) error {
 		a.mutex.Lock()
 		defer a.mutex.Unlock()
 		a.work()

@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
@@ -35,25 +36,19 @@ const (
 	instance   = "/v2/service_instances/" + instanceID
 	access1    = instance + "/service_bindings/one"
 
-	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
-	planTrial = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
-
-	planAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
-	planOwnCluster = "03e3cb66-a4c6-4c6a-b4b0-5d42224debea"
-
-	// ownKubeconfig is that of a cluster which a tenant brings; nobody calls it.
+	// ownKubeconfig is the kubeconfig of a tenant's own cluster; it is never called.
 	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
 		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-	// binding is how long the platform waits before it wants to have no binding any more: the account is just being made.
+	// binding is the delay between a bind and its unbind: the account is being created then.
 	binding = 5500 * time.Millisecond
-	// pace is how often the broker asks the Provisioner.
+	// pace is the interval at which the broker polls the Provisioner.
 	pace = 5 * time.Second
 )
 
-// brokerWorld is the broker's database and its API. The Provisioner that it works with has a database and a replica of its own, which
-// nothing befalls.
-type brokerWorld struct {
+// brokerFixture is the broker's database and its API. Its Provisioner has a database and a replica of its own, without
+// faults.
+type brokerFixture struct {
 	*testing.T
 	brokerRows
 
@@ -63,26 +58,26 @@ type brokerWorld struct {
 	graphql     http.Handler
 }
 
-func newBroker(t *testing.T, db *storage.DB, ground ground, offer *catalog.Catalog) *brokerWorld {
+func newBroker(t *testing.T, db *storage.DB, shared shared, offer *catalog.Catalog) *brokerFixture {
 	t.Helper()
 
-	w := &brokerWorld{
+	f := &brokerFixture{
 		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{there: map[string]bool{}},
-		provisioner: newProvisioner(t, ground.scratch(t), ground.garden),
+		provisioner: newProvisioner(t, shared.database(t), shared.garden),
 	}
-	w.graphql = w.provisioner.handler()
-	w.provisioner.run()
-	w.api = broker.NewHandler(broker.Options{
-		DB: db, Instances: w.instances, Operations: w.operations, Bindings: w.bindings, BindingLimit: 10, Catalog: offer,
+	f.graphql = f.provisioner.handler()
+	f.provisioner.run()
+	f.api = broker.NewHandler(broker.Options{
+		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, BindingLimit: 10, Catalog: offer,
 		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		Trail: audit.NewRecorder(w.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
+		Trail: audit.NewRecorder(f.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
-	return w
+	return f
 }
 
-// run carries the Provisioner's operations until the world ends.
+// run carries out the Provisioner's operations until the test ends.
 func (p *provisioner) run() {
 	p.Helper()
 
@@ -98,7 +93,7 @@ func (p *provisioner) run() {
 	}
 
 	go func() {
-		time.Sleep(370 * time.Millisecond) // two things at the same moment may happen in either order
+		time.Sleep(370 * time.Millisecond) // simultaneous events may happen in either order
 		ended <- engine.Run(ctx)
 	}()
 
@@ -111,147 +106,172 @@ func (p *provisioner) run() {
 	})
 }
 
-// processes are what a replica of the broker registers.
-func (w *brokerWorld) processes(line *crashtest.Proxy) []process.Process[environment.Data] {
+// processes are the processes that a replica of the broker registers.
+func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[environment.Data] {
 	client, err := provisionerclient.New(provisionerclient.Options{
-		URL: "http://provisioner.example.com/graphql", HTTPClient: line.Client(w.graphql, operationName),
+		URL: "http://provisioner.example.com/graphql", HTTPClient: proxy.Client(f.graphql, operationName),
 	})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Provisioner: client,
-		Rows:        rows{service.NewRows(w.db, w.operations, w.instances, w.bindings, clock.RealClock{}), line},
-		Access:      access{client, line, w.accounts},
+		Rows:        rows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
+		Access:      access{client, proxy, f.accounts},
 		Pace:        func(time.Duration) time.Duration { return pace },
 		FeedAlive:   func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }
 
-// ask sends a platform's request about an instance of plan aws and returns the id of the operation that it began.
-func (w *brokerWorld) ask(method string) string {
-	w.Helper()
+// ask sends a platform's request about an instance of plan aws and returns the ID of its operation.
+func (f *brokerFixture) ask(method string) string {
+	f.Helper()
 
-	return w.askFor(method, instance, planAWS, `{}`)
+	return f.askFor(method, instance, harness.PlanAWS, `{}`)
 }
 
-// askFor sends a platform's request and returns the id of the operation that it began.
-func (w *brokerWorld) askFor(method, path, plan, parameters string) string {
-	w.Helper()
+// askFor sends a platform's request and returns the ID of its operation.
+func (f *brokerFixture) askFor(method, path, plan, parameters string) string {
+	f.Helper()
 
-	return w.send(method, path+"?accepts_incomplete=true&service_id="+serviceID+"&plan_id="+plan, fmt.Sprintf(
+	return f.send(method, path+"?accepts_incomplete=true&service_id="+harness.ServiceID+"&plan_id="+plan, fmt.Sprintf(
 		`{"service_id": %q, "plan_id": %q, "parameters": %s,
-		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, serviceID, plan, parameters))
-}
-
-// orderTrial orders an instance that may be suspended.
-func (w *brokerWorld) orderTrial() string {
-	w.Helper()
-
-	return w.askFor(http.MethodPut, instance, planTrial, `{}`)
+		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, harness.ServiceID, plan, parameters))
 }
 
 // change sends an update with the fields.
-func (w *brokerWorld) change(fields string) string {
-	w.Helper()
+func (f *brokerFixture) change(fields string) string {
+	f.Helper()
 
-	return w.send(http.MethodPatch, instance+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, serviceID, fields))
+	return f.send(http.MethodPatch, instance+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, harness.ServiceID, fields))
 }
 
-func (w *brokerWorld) send(method, path, body string) string {
-	w.Helper()
+func (f *brokerFixture) send(method, path, body string) string {
+	f.Helper()
 
-	request := httptest.NewRequestWithContext(w.Context(), method, path, bytes.NewBufferString(body))
+	request := httptest.NewRequestWithContext(f.Context(), method, path, bytes.NewBufferString(body))
 	request.Header.Set("X-Broker-Api-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
 	answer := httptest.NewRecorder()
-	w.api.ServeHTTP(answer, request)
+	f.api.ServeHTTP(answer, request)
 
 	var told struct {
 		Operation string `json:"operation"`
 	}
 
 	if err := json.Unmarshal(answer.Body.Bytes(), &told); err != nil || answer.Code != http.StatusAccepted {
-		w.Fatalf("%s is answered with %d %s, %v", method, answer.Code, answer.Body, err)
+		f.Fatalf("%s is answered with %d %s, %v", method, answer.Code, answer.Body, err)
 	}
 
 	return told.Operation
 }
 
-// outside is what there is outside of the broker, and the instance's row.
+// outside is the state outside of the broker, with the instance's row.
 type outside struct {
 	Clusters  clusters
 	Instances int
-	// Bindings are the states of the rows, Accounts how many there are in the runtime; Orphans have no row.
+	// Bindings are the states of the rows. Accounts counts those in the runtime, Orphans those of them without a row.
 	Bindings          []string
 	Accounts, Orphans int
-	// Suspended and Most are what the row tells: whether the runtime was taken away, and how many nodes it has at most.
+	// Suspended and Most (autoScalerMax) are from the instance's row.
 	Suspended bool
 	Most      int
-	// Runtime says that the instance's runtime is one that the Provisioner has.
+	// Runtime says that the Provisioner has the instance's runtime.
 	Runtime bool
-	// Unfinished are the Provisioner's operations that have not ended.
+	// Unfinished counts the Provisioner's operations that have not ended.
 	Unfinished int
 }
 
-func (w *brokerWorld) outside(chance bool) outside {
-	w.Helper()
+func (f *brokerFixture) outside(chance bool) outside {
+	f.Helper()
 
 	count := func(db *storage.DB, query string, args ...any) int {
-		count, err := storage.Get[int](w.Context(), db.Reader(), query, args...)
+		count, err := storage.Get[int](f.Context(), db.Reader(), query, args...)
 		if err != nil {
-			w.Fatal(err)
+			f.Fatal(err)
 		}
 
 		return count
 	}
 
 	told := outside{
-		Clusters:   w.provisioner.clusters(chance),
-		Instances:  count(w.db, `SELECT count(*) FROM instances`),
-		Unfinished: count(w.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
+		Clusters:   f.provisioner.clusters(chance),
+		Instances:  count(f.db, `SELECT count(*) FROM instances`),
+		Unfinished: count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 	}
 
-	for _, id := range w.accounts.list() {
+	for _, id := range f.accounts.list() {
 		told.Accounts++
-		told.Orphans += 1 - count(w.db, `SELECT count(*) FROM bindings WHERE id = ?`, id)
+		told.Orphans += 1 - count(f.db, `SELECT count(*) FROM bindings WHERE id = ?`, id)
 	}
 
-	states, err := storage.Select[string](w.Context(), w.db.Reader(), `SELECT state FROM bindings ORDER BY created_at`)
+	states, err := storage.Select[string](f.Context(), f.db.Reader(), `SELECT state FROM bindings ORDER BY created_at`)
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 
 	told.Bindings = states
 
 	if told.Instances == 1 {
-		row, err := w.instances.Get(w.Context(), w.db.Reader(), instanceID)
+		row, err := f.instances.Get(f.Context(), f.db.Reader(), instanceID)
 		if err != nil {
-			w.Fatal(err)
+			f.Fatal(err)
 		}
 
 		told.Suspended, told.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
-		told.Runtime = count(w.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
+		told.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
 	return told
 }
 
-type brokerPlay = crashtest.Run[environment.Data]
+type brokerRun = crashtest.Run[environment.Data]
 
-// ownParameters order the cluster of a tenant.
+// ownParameters are the parameters of an own cluster.
 func ownParameters() string {
 	return fmt.Sprintf(`{"kubeconfig": %q, "shootName": "own", "shootDomain": "own.example.com"}`,
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-// brokerSceneOf makes a scene on new databases. In some it is a matter of chance how far the creation gets that is ended.
-type brokerSceneOf func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scenario[environment.Data]
+// request is a platform's request. It returns the operation that it started.
+type request func(*brokerFixture) (operationID string)
 
-func newBrokerScene(t *testing.T, ground ground, open database) brokerSceneOf {
+// brokerScenario is a scenario about one request.
+type brokerScenario struct {
+	name, kind string
+	// before are requests whose operations have ended before faults happen.
+	before []request
+	// during, if set, is a request that the scenario's request follows after the delay. How far its operation gets depends on the fault.
+	during request
+	delay  time.Duration
+	// request is the one whose operation has to end in the same way whatever fault happens.
+	request request
+}
+
+// script runs the scenario.
+func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs []string) {
+	for _, each := range s.before {
+		run.Await(each(f))
+	}
+
+	run.InjectFaults()
+
+	if s.during != nil {
+		s.during(f)
+		run.Sleep(s.delay)
+	}
+
+	id := s.request(f)
+	run.Await(id)
+
+	return []string{id}
+}
+
+// newBrokerScenarios returns the scenarios, each on new databases.
+func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
 	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
@@ -260,140 +280,114 @@ func newBrokerScene(t *testing.T, ground ground, open database) brokerSceneOf {
 	}
 
 	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
+	made := make([]crashtest.Scenario[environment.Data], 0, len(scenarios))
 
-	return func(name, kind string, chance bool, tell func(w *brokerWorld, play *brokerPlay) []string) crashtest.Scenario[environment.Data] {
-		return crashtest.Scenario[environment.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
+	for _, each := range scenarios {
+		chance := each.during != nil
+
+		made = append(made, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
-			w := newBroker(t, open(t), ground, offer)
+			f := newBroker(t, open(t), shared, offer)
 
 			return crashtest.Env[environment.Data]{
-				Store: w.operations, Processes: w.processes, Upstream: func() any { return w.outside(chance) },
+				Store: f.operations, Processes: f.processes, Upstream: func() any { return f.outside(chance) },
 				AnyData: chance, Random: shootName,
-				Script: func(play *brokerPlay) []string { return tell(w, play) },
+				Script: func(run *brokerRun) []string { return each.script(f, run) },
 			}
-		}}
+		}})
 	}
+
+	return made
 }
 
-func brokerScenes(t *testing.T, ground ground, open database) []crashtest.Scenario[environment.Data] {
+// Requests of the scenarios.
+func (f *brokerFixture) provision() string   { return f.ask(http.MethodPut) }
+func (f *brokerFixture) deprovision() string { return f.ask(http.MethodDelete) }
+func (f *brokerFixture) bind() string {
+	return f.askFor(http.MethodPut, access1, harness.PlanAWS, `{}`)
+}
+func (f *brokerFixture) unbind() string {
+	return f.askFor(http.MethodDelete, access1, harness.PlanAWS, `{}`)
+}
+func (f *brokerFixture) update() string  { return f.change(`"parameters": {"autoScalerMax": 30}`) }
+func (f *brokerFixture) suspend() string { return f.change(`"context": {"active": false}`) }
+func (f *brokerFixture) resume() string  { return f.change(`"context": {"active": true}`) }
+
+func (f *brokerFixture) provisionTrial() string {
+	return f.askFor(http.MethodPut, instance, harness.PlanTrial, `{}`)
+}
+
+func (f *brokerFixture) deprovisionTrial() string {
+	return f.askFor(http.MethodDelete, instance, harness.PlanTrial, `{}`)
+}
+
+func (f *brokerFixture) provisionOwnCluster() string {
+	return f.askFor(http.MethodPut, instance, harness.PlanOwnCluster, ownParameters())
+}
+
+func (f *brokerFixture) deprovisionOwnCluster() string {
+	return f.askFor(http.MethodDelete, instance, harness.PlanOwnCluster, `{}`)
+}
+
+func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
-	scene := newBrokerScene(t, ground, open)
+	type f = *brokerFixture
 
-	return []crashtest.Scenario[environment.Data]{
-		scene("provision", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.InjectFaults()
+	ready := []request{f.provision}
 
-			id := w.ask(http.MethodPut)
-			play.Await(id)
+	return newBrokerScenarios(t, shared, open,
+		brokerScenario{name: "provision", kind: environment.KindProvision, request: f.provision},
+		brokerScenario{name: "provision-own-cluster", kind: environment.KindProvision, request: f.provisionOwnCluster},
+		brokerScenario{
+			name: "deprovision-own-cluster", kind: environment.KindDeprovision,
+			before: []request{f.provisionOwnCluster}, request: f.deprovisionOwnCluster,
+		},
+		brokerScenario{name: "deprovision", kind: environment.KindDeprovision, before: ready, request: f.deprovision},
+		brokerScenario{name: "bind", kind: environment.KindBind, before: ready, request: f.bind},
+		brokerScenario{name: "unbind", kind: environment.KindUnbind, before: []request{f.provision, f.bind}, request: f.unbind},
+		brokerScenario{
+			name: "unbind-during-bind", kind: environment.KindUnbind,
+			before: ready, during: f.bind, delay: binding, request: f.unbind,
+		},
+		brokerScenario{
+			name: "deprovision-during-creation", kind: environment.KindDeprovision,
+			during: f.provision, delay: creation, request: f.deprovision,
+		},
+		brokerScenario{name: "update", kind: environment.KindUpdate, before: ready, request: f.update},
+		brokerScenario{
+			name: "deprovision-during-update", kind: environment.KindDeprovision,
+			before: ready, during: f.update, delay: change, request: f.deprovision,
+		},
+		brokerScenario{name: "suspend", kind: environment.KindSuspend, before: []request{f.provisionTrial}, request: f.suspend},
+		brokerScenario{
+			name: "resume", kind: environment.KindResume,
+			before: []request{f.provisionTrial, f.suspend}, request: f.resume,
+		},
+	)
+}
 
-			return []string{id}
-		}),
-		scene("provision-own-cluster", environment.KindProvision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.InjectFaults()
+// deletionFaults is the part of the faults with which deletions of trials are run: one in nine. Each fault of suspending, resuming and
+// deleting is in a scenario of its own already.
+const deletionFaults = 9
 
-			id := w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters())
-			play.Await(id)
+// TestDeletionsOfTrials deletes an instance while its runtime is being removed or created again.
+func TestDeletionsOfTrials(t *testing.T) {
+	t.Parallel()
 
-			return []string{id}
-		}),
-		scene("deprovision-own-cluster", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.askFor(http.MethodPut, instance, planOwnCluster, ownParameters()))
-			play.InjectFaults()
+	type f = *brokerFixture
 
-			id := w.askFor(http.MethodDelete, instance, planOwnCluster, `{}`)
-			play.Await(id)
+	shared := newShared(t)
 
-			return []string{id}
-		}),
-		scene("deprovision", environment.KindDeprovision, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.InjectFaults()
-
-			id := w.ask(http.MethodDelete)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("bind", environment.KindBind, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.InjectFaults()
-
-			id := w.askFor(http.MethodPut, access1, planAWS, `{}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("unbind", environment.KindUnbind, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.Await(w.askFor(http.MethodPut, access1, planAWS, `{}`))
-			play.InjectFaults()
-
-			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("unbind-during-bind", environment.KindUnbind, true, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.InjectFaults()
-			w.askFor(http.MethodPut, access1, planAWS, `{}`)
-			play.Sleep(binding)
-
-			id := w.askFor(http.MethodDelete, access1, planAWS, `{}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("deprovision-during-creation", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
-			play.InjectFaults()
-			w.ask(http.MethodPut)
-			play.Sleep(creation)
-
-			id := w.ask(http.MethodDelete)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("update", environment.KindUpdate, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.InjectFaults()
-
-			id := w.change(`"parameters": {"autoScalerMax": 30}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("deprovision-during-update", environment.KindDeprovision, true, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.ask(http.MethodPut))
-			play.InjectFaults()
-			w.change(`"parameters": {"autoScalerMax": 30}`)
-			play.Sleep(change)
-
-			id := w.ask(http.MethodDelete)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("suspend", environment.KindSuspend, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.orderTrial())
-			play.InjectFaults()
-
-			id := w.change(`"context": {"active": false}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("resume", environment.KindResume, false, func(w *brokerWorld, play *brokerPlay) []string {
-			play.Await(w.orderTrial())
-			play.Await(w.change(`"context": {"active": false}`))
-			play.InjectFaults()
-
-			id := w.change(`"context": {"active": true}`)
-			play.Await(id)
-
-			return []string{id}
-		}),
-	}
+	crashtest.Sample(t, deletionFaults, newBrokerScenarios(t, shared, shared.database,
+		brokerScenario{
+			name: "during-suspension", kind: environment.KindDeprovision,
+			before: []request{f.provisionTrial}, during: f.suspend, delay: change, request: f.deprovisionTrial,
+		},
+		brokerScenario{
+			name: "during-resumption", kind: environment.KindDeprovision,
+			before: []request{f.provisionTrial, f.suspend}, during: f.resume, delay: creation, request: f.deprovisionTrial,
+		},
+	)...)
 }

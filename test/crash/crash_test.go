@@ -2,63 +2,89 @@ package crash
 
 import (
 	"flag"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// With other values the same tests search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
+// Other values search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
 var (
-	pairs = flag.Int("pairs", 10, "how many pairs of faults each scene is played with")
+	pairs = flag.Int("pairs", 10, "how many pairs of faults each scenario is run with")
 	seed  = flag.Uint64("seed", 1, "which pairs these are")
 )
 
-// nth is which part of the matrix is played on PostgreSQL too.
+// nth is the part of the matrix that is also run on PostgreSQL: every 23rd fault.
 const nth = 23
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
-	ground := newGround(t)
+	shared := newShared(t)
 
-	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenes(t, ground, ground.scratch)...)
-	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenes(ground.garden, ground.scratch)...)
+	crashtest.Covers(t, service.Processes(service.DefaultConfig(), service.Parts{}), brokerScenarios(t, shared, shared.database)...)
+	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(shared.garden, shared.database)...)
+}
+
+const (
+	// wholeScenarios is the part of the scenarios that a run without SOAK_DURATION runs with every fault: one in three.
+	wholeScenarios = 3
+	// sampledFaults is the part of the faults with which it runs the other scenarios: one in five.
+	sampledFaults = 5
+)
+
+// matrix runs every scenario with single faults. The seed draws the scenarios that are run with every fault; the others are run with a
+// sample. `make soak` sets SOAK_DURATION, which runs all scenarios with every fault.
+func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
+	t.Helper()
+
+	whole := len(scenarios)
+
+	if harness.SoakDuration(t) == 0 {
+		seed := harness.Seed(t)
+		rand.New(rand.NewPCG(seed, seed)).Shuffle(len(scenarios), func(i, j int) { scenarios[i], scenarios[j] = scenarios[j], scenarios[i] })
+		whole = (len(scenarios) + wholeScenarios - 1) / wholeScenarios
+	}
+
+	crashtest.Matrix(t, scenarios[:whole]...)
+	crashtest.Sample(t, sampledFaults, scenarios[whole:]...)
 }
 
 func TestBroker(t *testing.T) {
 	t.Parallel()
 
-	ground := newGround(t)
-	crashtest.Matrix(t, brokerScenes(t, ground, ground.scratch)...)
+	shared := newShared(t)
+	matrix(t, brokerScenarios(t, shared, shared.database))
 }
 
 func TestProvisioner(t *testing.T) {
 	t.Parallel()
 
-	ground := newGround(t)
-	crashtest.Matrix(t, provisionerScenes(ground.garden, ground.scratch)...)
+	shared := newShared(t)
+	matrix(t, provisionerScenarios(shared.garden, shared.database))
 }
 
 func TestBrokerPairs(t *testing.T) {
 	t.Parallel()
 
-	ground := newGround(t)
-	crashtest.Pairs(t, *seed, *pairs, brokerScenes(t, ground, ground.scratch)...)
+	shared := newShared(t)
+	crashtest.Pairs(t, *seed, *pairs, brokerScenarios(t, shared, shared.database)...)
 }
 
 func TestProvisionerPairs(t *testing.T) {
 	t.Parallel()
 
-	ground := newGround(t)
-	crashtest.Pairs(t, *seed, *pairs, provisionerScenes(ground.garden, ground.scratch)...)
+	shared := newShared(t)
+	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(shared.garden, shared.database)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // the server is started on real time
+	postgres(t) // starts the server in real time
 
-	crashtest.Sample(t, nth, brokerScenes(t, newGround(t), postgres)...)
+	crashtest.Sample(t, nth, brokerScenarios(t, newShared(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
@@ -66,5 +92,5 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, nth, provisionerScenes(newGround(t).garden, postgres)...)
+	crashtest.Sample(t, nth, provisionerScenarios(newShared(t).garden, postgres)...)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// withDirector has the runtimes of a world registered.
+// withDirector registers the runtimes in Director.
 func withDirector(p *provisioner) {
 	p.Helper()
 
@@ -31,13 +31,13 @@ func withDirector(p *provisioner) {
 	}
 }
 
-// directorBy is Director at the end of a replica's line.
-func (p *provisioner) directorBy(line *crashtest.Proxy) *director.Client {
+// directorBy is Director as a replica reaches it.
+func (p *provisioner) directorBy(proxy *crashtest.Proxy) *director.Client {
 	p.Helper()
 
 	client, err := director.New(director.Options{
 		URL: "http://director.example.com" + simulator.GraphQLPath, Credentials: directorCredentials{},
-		Transport: line.Client(p.director, directorCall).Transport,
+		Transport: proxy.Client(p.director, directorCall).Transport,
 	})
 	if err != nil {
 		p.Fatal(err)
@@ -46,7 +46,7 @@ func (p *provisioner) directorBy(line *crashtest.Proxy) *director.Client {
 	return client
 }
 
-// directorCall is what Director or its token endpoint is asked for.
+// directorCall names a call of Director or of its token endpoint.
 func directorCall(request *http.Request) string {
 	if request.URL.Path == simulator.TokenPath {
 		return simulator.TokenOperation
@@ -55,7 +55,7 @@ func directorCall(request *http.Request) string {
 	return operationName(request)
 }
 
-// directorCredentials are those that the simulated Director takes.
+// directorCredentials are the credentials of the fake Director.
 type directorCredentials struct{}
 
 // Read implements director.Credentials.
@@ -66,7 +66,7 @@ func (directorCredentials) Read(context.Context) (director.ClientCredentials, er
 	}, nil
 }
 
-// registered are the runtimes that Director knows, and what.
+// registered describes the runtimes in Director.
 func (p *provisioner) registered() []string {
 	if p.director == nil {
 		return nil

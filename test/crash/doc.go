@@ -1,2 +1,2 @@
-// Package crash plays the processes of both services in the crash matrix: every one that a service registers has a scene here.
+// Package crash runs the processes of both services in the crash matrix of package crashtest. Each registered process has a scenario here.
 package crash

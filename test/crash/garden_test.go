@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// creation is how long Gardener takes for a cluster, change how long to change it, deletion how long to remove it.
+	// creation, change and deletion are how long Gardener takes to create, change and delete a cluster.
 	creation = 6 * time.Second
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
 
-// gardener works on the Shoots of one world, on fake time, and counts those that were made.
+// gardener reconciles the Shoots of one scenario in fake time, and counts those that are created.
 type gardener struct {
 	*testing.T
 	client.WithWatch
 
 	namespace string
 	mutex     sync.Mutex
-	made      int // clusters that were ever made
-	most      int // clusters that were there at the same time
+	made      int // clusters created so far
+	most      int // most clusters at the same time
 }
 
 func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
@@ -56,7 +56,7 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	}
 
 	working.Go(func() {
-		time.Sleep(130 * time.Millisecond) // two things at the same moment may happen in either order
+		time.Sleep(130 * time.Millisecond) // simultaneous events may happen in either order
 		g.work(ctx, changes)
 	})
 	t.Cleanup(func() {
@@ -68,7 +68,7 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	return g
 }
 
-// apply counts what is made anew.
+// apply counts new Shoots.
 func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	before := len(g.shoots())
 
@@ -98,7 +98,7 @@ func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	return list.Items
 }
 
-// count tells how many clusters were ever made, how many there were at the same time, and how many are left.
+// count returns how many clusters were created, how many existed at the same time at most, and how many exist now.
 func (g *gardener) count() (made, most, left int) {
 	g.Helper()
 
@@ -110,7 +110,7 @@ func (g *gardener) count() (made, most, left int) {
 	return g.made, g.most, left
 }
 
-// work brings clusters up and takes them down, until the context ends. It watches them, because each list costs real time.
+// work reconciles clusters until the context ends. It watches them, because each list costs real time.
 func (g *gardener) work(ctx context.Context, changes watch.Interface) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
@@ -160,20 +160,20 @@ func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot
 	}
 }
 
-// created says whether the cluster has once been what was ordered.
+// created says whether the cluster has been created completely.
 func created(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 
 	return last != nil && (last.Type == gardencorev1beta1.LastOperationTypeReconcile || last.State == gardencorev1beta1.LastOperationStateSucceeded)
 }
 
-// keepUp changes the cluster when another one is wanted.
+// keepUp applies changes of the Shoot to the cluster.
 func (g *gardener) keepUp(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 
 	switch {
 	case shoot.Status.ObservedGeneration < shoot.Generation:
-		shoot.Status.LastOperation = nil // told also when a change follows another one
+		shoot.Status.LastOperation = nil // reported also when a change follows another one
 
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateProcessing)
 	case last.State == gardencorev1beta1.LastOperationStateProcessing && time.Since(last.LastUpdateTime.Time) > change:
@@ -207,7 +207,7 @@ func (g *gardener) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, d
 	return g.Status().Update(ctx, shoot)
 }
 
-// finish lets a cluster go, as soon as it is to be deleted.
+// finish removes the finalizers of a cluster.
 func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateSucceeded); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 	return client.IgnoreNotFound(g.Patch(ctx, shoot, client.MergeFrom(before)))
 }
 
-// clear leaves the garden empty for the next world.
+// clear empties the garden for the next scenario.
 func (g *gardener) clear() {
 	ctx := context.Background()
 
@@ -241,7 +241,7 @@ func (g *gardener) clear() {
 	}
 }
 
-// beside are the ConfigMaps that stand beside Shoots.
+// beside are the ConfigMaps of Shoots.
 func (g *gardener) beside() []corev1.ConfigMap {
 	g.Helper()
 
@@ -253,29 +253,29 @@ func (g *gardener) beside() []corev1.ConfigMap {
 	return list.Items
 }
 
-// by is the garden at the end of a replica's line.
-func (g *gardener) by(line *crashtest.Proxy) client.WithWatch {
+// by is the garden as a replica reaches it.
+func (g *gardener) by(proxy *crashtest.Proxy) client.WithWatch {
 	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			return line.Call(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })
+			return proxy.Call(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			return line.Call(ctx, "list", func(ctx context.Context) error { return c.List(ctx, list, options...) })
+			return proxy.Call(ctx, "list", func(ctx context.Context) error { return c.List(ctx, list, options...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return line.Call(ctx, "create", func(ctx context.Context) error { return c.Create(ctx, object, options...) })
+			return proxy.Call(ctx, "create", func(ctx context.Context) error { return c.Create(ctx, object, options...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			return line.Call(ctx, "apply", func(ctx context.Context) error { return c.Apply(ctx, object, options...) })
+			return proxy.Call(ctx, "apply", func(ctx context.Context) error { return c.Apply(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return line.Call(ctx, "update", func(ctx context.Context) error { return c.Update(ctx, object, options...) })
+			return proxy.Call(ctx, "update", func(ctx context.Context) error { return c.Update(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return line.Call(ctx, "patch", func(ctx context.Context) error { return c.Patch(ctx, object, patch, options...) })
+			return proxy.Call(ctx, "patch", func(ctx context.Context) error { return c.Patch(ctx, object, patch, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return line.Call(ctx, "delete", func(ctx context.Context) error { return c.Delete(ctx, object, options...) })
+			return proxy.Call(ctx, "delete", func(ctx context.Context) error { return c.Delete(ctx, object, options...) })
 		},
 	})
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// releases plan what is ordered, whatever that is.
+// releases accepts every order.
 type releases struct{}
 
 // Plan implements installation.Releases.
@@ -30,24 +29,24 @@ func (releases) Plan(_ context.Context, order spec.Kyma) (installation.Plan, err
 	return plan, nil
 }
 
-// kymaInside is what is installed in the one cluster, and the services that it has from outside.
+// kymaInside is the installation in the one cluster, and its external services.
 type kymaInside struct {
 	mutex    sync.Mutex
 	parts    []string
 	services int
-	// held are service brokers that do not go by themselves.
+	// held counts service brokers with finalizers.
 	held int
 }
 
-// tell lists the parts, each as component@version.
-func (k *kymaInside) tell() (parts string, services, held int) {
+// report returns the parts, each as component@version, and the counts.
+func (k *kymaInside) report() (parts string, services, held int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
 	return strings.Join(k.parts, " "), k.services, k.held
 }
 
-// bring changes one part that is not as it should be, and reports whether there was none.
+// bring changes one part towards the wanted state, and reports whether none was left to change.
 func (k *kymaInside) bring(wanted []string) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -76,10 +75,10 @@ func (k *kymaInside) bring(wanted []string) bool {
 	return true
 }
 
-// installer works in the cluster at the end of a replica's line, a part with each call.
+// installer changes one part of the cluster with each call.
 type installer struct {
 	inside *kymaInside
-	line   *crashtest.Proxy
+	proxy  *crashtest.Proxy
 }
 
 // Install implements installation.Installer.
@@ -100,7 +99,7 @@ func (i installer) Uninstall(ctx context.Context, _ *rest.Config, _ string) (ins
 func (i installer) bring(ctx context.Context, call string, wanted []string) (installation.Progress, error) {
 	progress := installation.Progress{Message: "Kyma is being changed"}
 
-	err := i.line.Call(ctx, call, func(context.Context) error {
+	err := i.proxy.Call(ctx, call, func(context.Context) error {
 		progress.Done = i.inside.bring(wanted)
 
 		return nil
@@ -114,7 +113,7 @@ func (i installer) bring(ctx context.Context, call string, wanted []string) (ins
 
 // Connect implements processes.Clusters.
 func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
-	if err := i.line.Call(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
+	if err := i.proxy.Call(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
 		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not answer")
 	}
 
@@ -138,9 +137,9 @@ func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
 	return i.work(ctx, "ReleaseBrokers", func(inside *kymaInside) { inside.held = 0 })
 }
 
-// work changes what is inside of the one cluster.
+// work changes the inside of the one cluster.
 func (i insides) work(ctx context.Context, call string, change func(*kymaInside)) error {
-	err := i.line.Call(ctx, call, func(context.Context) error {
+	err := i.proxy.Call(ctx, call, func(context.Context) error {
 		inside := &i.provisioner.kyma
 
 		inside.mutex.Lock()
@@ -166,7 +165,7 @@ func kymaOf(version string, components ...string) *spec.Kyma {
 	return config
 }
 
-// orderWithKyma asks for a cluster with Kyma, which has services and service brokers from outside once it is there.
+// orderWithKyma orders a cluster with Kyma, which has external services and service brokers.
 func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
 	p.Helper()
 
@@ -187,59 +186,4 @@ func (p *provisioner) upgradeKyma(runtimeID string) string {
 	}
 
 	return status.ID
-}
-
-// kymaScenes are those about runtimes with Kyma.
-func kymaScenes(scene sceneOf) []crashtest.Scenario[operation.Data] {
-	// changed is a scene about one operation on a runtime that is there.
-	changed := func(name, kind string, order func(p *provisioner, play *provisionerPlay, runtimeID string) string) crashtest.Scenario[operation.Data] {
-		return scene(name, kind, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.orderWithKyma()
-			play.Await(made)
-
-			id := order(p, play, runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		})
-	}
-
-	return []crashtest.Scenario[operation.Data]{
-		scene("provision-with-kyma", operation.KindProvision, false, func(p *provisioner, play *provisionerPlay) []string {
-			play.InjectFaults()
-
-			id, _ := p.orderWithKyma()
-			play.Await(id)
-
-			return []string{id}
-		}, withDirector),
-		changed("upgrade-kyma", operation.KindUpgrade, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
-			play.InjectFaults()
-
-			return p.upgradeKyma(runtimeID)
-		}),
-		changed("roll-back-kyma", operation.KindRollBack, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
-			play.Await(p.upgradeKyma(runtimeID))
-			play.InjectFaults()
-
-			return p.sleeping(p.service.RollBackUpgrade, "back", runtimeID)
-		}),
-		changed("deprovision-with-kyma", operation.KindDeprovision, func(p *provisioner, play *provisionerPlay, runtimeID string) string {
-			play.InjectFaults()
-
-			return p.remove(runtimeID)
-		}),
-		scene("deprovision-during-kyma-upgrade", operation.KindDeprovision, true, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.orderWithKyma()
-			play.Await(made)
-			play.InjectFaults()
-			p.upgradeKyma(runtimeID)
-			play.Sleep(change)
-
-			id := p.remove(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-	}
 }

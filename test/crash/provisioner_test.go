@@ -31,18 +31,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// provisioner is the Provisioner's database, its API and the garden that it works in.
+// provisioner is the Provisioner's database, its API and its garden.
 type provisioner struct {
 	*gardener
 
 	provisionerRows
 
 	service *orders.Service
-	// director is nil where runtimes are not registered.
+	// director is nil if runtimes are not registered.
 	director *simulator.Director
-	// administrators are those who have rights in the cluster.
+	// administrators are the administrators in the cluster.
 	administrators atomic.Pointer[[]string]
-	// kyma is what is installed in the cluster.
+	// kyma is the installation in the cluster.
 	kyma   kymaInside
 	agents *agents
 }
@@ -78,47 +78,47 @@ func (p *provisioner) handler() http.Handler {
 	})
 }
 
-// processes are what a replica of the Provisioner registers.
-func (p *provisioner) processes(line *crashtest.Proxy) []process.Process[operation.Data] {
+// processes are the processes that a replica of the Provisioner registers.
+func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operation.Data] {
 	config := service.DefaultConfig()
 	config.Gardener.Project = fakegarden.DefaultProject
 	config.Gardener.PollInterval = 5 * time.Second
 
 	parts := service.Parts{
-		Shoots: gardenerclient.New(p.by(line), p.namespace), Clusters: insides{p, line}, Runtimes: runtimeRows{p.runtimes, line},
-		Releases: releases{}, Installer: installer{&p.kyma, line},
-		Agents: agentsOf{p.agents, line},
+		Shoots: gardenerclient.New(p.by(proxy), p.namespace), Clusters: insides{p, proxy}, Runtimes: runtimeRows{p.runtimes, proxy},
+		Releases: releases{}, Installer: installer{&p.kyma, proxy},
+		Agents: agentsOf{p.agents, proxy},
 	}
 	if p.director != nil {
-		client := p.directorBy(line)
+		client := p.directorBy(proxy)
 		parts.Director, parts.Tokens = client, client
 	}
 
 	return service.Processes(config, parts)
 }
 
-// runtimeRows are the Provisioner's rows of runtimes, at the end of a replica's line.
+// runtimeRows are the Provisioner's rows of runtimes as a replica reaches them.
 type runtimeRows struct {
 	store *runtimes.Store
-	line  *crashtest.Proxy
+	proxy *crashtest.Proxy
 }
 
 // Configured implements processes.Runtimes.
 func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
-	return r.line.Call(ctx, "Configured", func(ctx context.Context) error {
+	return r.proxy.Call(ctx, "Configured", func(ctx context.Context) error {
 		return r.store.Configured(ctx, id, configuration, position)
 	})
 }
 
-// insides are the clusters' own API servers, at the end of a replica's line.
+// insides are the clusters' API servers as a replica reaches them.
 type insides struct {
 	provisioner *provisioner
-	line        *crashtest.Proxy
+	proxy       *crashtest.Proxy
 }
 
 // SetAdministrators implements processes.Clusters.
 func (i insides) SetAdministrators(ctx context.Context, _ string, users []string) error {
-	err := i.line.Call(ctx, "SetAdministrators", func(context.Context) error {
+	err := i.proxy.Call(ctx, "SetAdministrators", func(context.Context) error {
 		i.provisioner.administrators.Store(&users)
 
 		return nil
@@ -132,7 +132,7 @@ func (i insides) SetAdministrators(ctx context.Context, _ string, users []string
 
 // MarkDeleted implements processes.Runtimes.
 func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) error {
-	return r.line.Call(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
+	return r.proxy.Call(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
 }
 
 func (p *provisioner) order() (operationID, runtimeID string) {
@@ -181,7 +181,7 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return status.ID
 }
 
-// sleeping orders that the cluster is put to sleep, or woken.
+// sleeping sends an order that takes only a runtime, like hibernation.
 func (p *provisioner) sleeping(
 	order func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {
@@ -195,7 +195,7 @@ func (p *provisioner) sleeping(
 	return status.ID
 }
 
-// order asks for a cluster of the name.
+// order is the input for a cluster with that name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata: &spec.Metadata{Name: name},
@@ -213,28 +213,28 @@ func order(name string) spec.Runtime {
 	}
 }
 
-// clusters is what there is outside of the Provisioner.
+// clusters is the state outside of the Provisioner.
 type clusters struct {
-	// Made counts the clusters that were ever made, unless it is a matter of chance whether there was one.
+	// Made counts the clusters created so far; 0 if that depends on the fault.
 	Made     int
 	Left     int
 	Runtimes int
-	// Beside counts what stands beside Shoots.
+	// Beside counts the ConfigMaps of Shoots.
 	Beside int
-	// Machines is the limit of machines that Gardener knows, Recorded the one that the runtime's row tells; 0 without a cluster.
+	// Machines is the limit of machines in Gardener, Recorded that in the runtime's row; 0 without a cluster.
 	Machines, Recorded int
 	Administrators     string
 	Asleep             bool
-	// Kyma is what is installed, RecordedKyma the version in the runtime's row. Services are those that the cluster has from outside,
-	// Held the service brokers that do not go by themselves.
+	// Kyma is the installation, RecordedKyma the version in the runtime's row. Services counts external services,
+	// Held the service brokers with finalizers.
 	Kyma, RecordedKyma string
 	Services, Held     int
 	Agent              connection
-	// Registered is what Director knows.
+	// Registered are the runtimes in Director.
 	Registered []string
 }
 
-// removeOrphans does what the Provisioner does every ten minutes, and gives Gardener the time that it takes.
+// removeOrphans runs the Provisioner's periodic search for orphans, and waits until Gardener has deleted them.
 func (p *provisioner) removeOrphans() {
 	p.Helper()
 
@@ -285,7 +285,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 		}
 	}
 
-	told.Kyma, told.Services, told.Held = p.kyma.tell()
+	told.Kyma, told.Services, told.Held = p.kyma.report()
 	if chance {
 		told.Kyma = ""
 	}
@@ -293,7 +293,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 	return told
 }
 
-// recorded is the order in the row of the one runtime.
+// recorded is the order in the runtime's row.
 func (p *provisioner) recorded(shootName string) spec.Runtime {
 	p.Helper()
 
@@ -310,115 +310,141 @@ func (p *provisioner) recorded(shootName string) spec.Runtime {
 	return order
 }
 
-type provisionerPlay = crashtest.Run[operation.Data]
+type provisionerRun = crashtest.Run[operation.Data]
 
-// sceneOf makes a scene on a new database. In some it is a matter of chance how far the creation gets that is ended.
-type sceneOf func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scenario[operation.Data]
+// runtimeRequest is a request of a client about its runtime. It returns the operation that it started.
+type runtimeRequest func(p *provisioner, runtimeID string) (operationID string)
 
-func provisionerScenes(memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
-	scene := func(name, kind string, chance bool, tell func(p *provisioner, play *provisionerPlay) []string, with ...func(p *provisioner)) crashtest.Scenario[operation.Data] {
-		return crashtest.Scenario[operation.Data]{Name: name, Kind: kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
+// provisionerScenario is a scenario about one operation of a runtime.
+type provisionerScenario struct {
+	name, kind string
+	// with prepares the Provisioner.
+	with []func(*provisioner)
+	// provision orders the runtime.
+	provision func(*provisioner) (operationID, runtimeID string)
+	// duringCreation has the request follow the order after the time of a creation. How far that gets depends on the fault.
+	duringCreation bool
+	// before are requests whose operations have ended before faults happen.
+	before []runtimeRequest
+	// during, if set, is a request that the scenario's request follows while the cluster changes. How far that gets depends on the fault.
+	during runtimeRequest
+	// request is the one whose operation has to end in the same way whatever fault happens; that of the order if nil.
+	request runtimeRequest
+}
+
+func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operationIDs []string) {
+	fromOrder := s.request == nil || s.duringCreation
+	if fromOrder {
+		run.InjectFaults()
+	}
+
+	id, runtimeID := s.provision(p)
+
+	switch {
+	case s.duringCreation:
+		run.Sleep(creation)
+	case !fromOrder:
+		run.Await(id)
+
+		for _, each := range s.before {
+			run.Await(each(p, runtimeID))
+		}
+
+		run.InjectFaults()
+	}
+
+	if s.during != nil {
+		s.during(p, runtimeID)
+		run.Sleep(change)
+	}
+
+	if s.request != nil {
+		id = s.request(p, runtimeID)
+	}
+
+	run.Await(id)
+
+	return []string{id}
+}
+
+// newProvisionerScenarios returns the scenarios, each on a new database.
+func newProvisionerScenarios(memory *fakegarden.Memory, open database, scenarios ...provisionerScenario) []crashtest.Scenario[operation.Data] {
+	made := make([]crashtest.Scenario[operation.Data], 0, len(scenarios))
+
+	for _, each := range scenarios {
+		chance := each.duringCreation || each.during != nil
+
+		made = append(made, crashtest.Scenario[operation.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
-			for _, each := range with {
-				each(p)
+			for _, prepare := range each.with {
+				prepare(p)
 			}
 
 			return crashtest.Env[operation.Data]{
 				Store: p.operations, Processes: p.processes, Upstream: func() any { return p.clusters(chance) }, AnyData: chance,
-				Script: func(play *provisionerPlay) []string { return tell(p, play) },
+				Script: func(run *provisionerRun) []string { return each.script(p, run) },
 			}
-		}}
+		}})
 	}
 
-	provision := func(p *provisioner, play *provisionerPlay) []string {
-		play.InjectFaults()
+	return made
+}
 
-		id, _ := p.order()
-		play.Await(id)
+func (p *provisioner) hibernate(runtimeID string) string {
+	return p.sleeping(p.service.Hibernate, "sleep", runtimeID)
+}
 
-		return []string{id}
-	}
-	deprovision := func(p *provisioner, play *provisionerPlay) []string {
-		made, runtimeID := p.order()
-		play.Await(made)
-		play.InjectFaults()
+func (p *provisioner) wakeUp(runtimeID string) string {
+	return p.sleeping(p.service.WakeUp, "wake", runtimeID)
+}
 
-		id := p.remove(runtimeID)
-		play.Await(id)
+func (p *provisioner) rollBack(runtimeID string) string {
+	return p.sleeping(p.service.RollBackUpgrade, "back", runtimeID)
+}
 
-		return []string{id}
-	}
+func provisionerScenarios(memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
+	type p = *provisioner
 
-	return append(kymaScenes(scene), []crashtest.Scenario[operation.Data]{
-		scene("provision", operation.KindProvisionNoInstall, false, provision),
-		scene("provision-registered", operation.KindProvisionNoInstall, false, provision, withDirector),
-		scene("upgrade-shoot", operation.KindUpgradeShoot, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.InjectFaults()
+	registered := []func(p){withDirector}
 
-			id := p.upgrade(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("deprovision-during-upgrade", operation.KindUpgradeShoot, true, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.InjectFaults()
-			p.upgrade(runtimeID)
-			play.Sleep(change)
-
-			id := p.remove(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("hibernate", operation.KindHibernate, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.InjectFaults()
-
-			id := p.sleeping(p.service.Hibernate, "sleep", runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("wake-up", operation.KindWakeUp, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.order()
-			play.Await(made)
-			play.Await(p.sleeping(p.service.Hibernate, "sleep", runtimeID))
-			play.InjectFaults()
-
-			id := p.sleeping(p.service.WakeUp, "wake", runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-		scene("reconnect-agent", operation.KindReconnectRuntime, false, func(p *provisioner, play *provisionerPlay) []string {
-			made, runtimeID := p.orderWithKyma()
-			play.Await(made)
-			play.InjectFaults()
-
-			id := p.reconnect(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}, withDirector),
-		scene("deprovision", operation.KindDeprovisionNoInstall, false, deprovision),
-		scene("deprovision-registered", operation.KindDeprovisionNoInstall, false, deprovision, withDirector),
-		scene("deprovision-during-creation", operation.KindDeprovisionNoInstall, true, func(p *provisioner, play *provisionerPlay) []string {
-			play.InjectFaults()
-
-			_, runtimeID := p.order()
-			play.Sleep(creation)
-
-			id := p.remove(runtimeID)
-			play.Await(id)
-
-			return []string{id}
-		}),
-	}...)
+	return newProvisionerScenarios(memory, open,
+		provisionerScenario{name: "provision-with-kyma", kind: operation.KindProvision, with: registered, provision: p.orderWithKyma},
+		provisionerScenario{name: "upgrade-kyma", kind: operation.KindUpgrade, provision: p.orderWithKyma, request: p.upgradeKyma},
+		provisionerScenario{
+			name: "roll-back-kyma", kind: operation.KindRollBack,
+			provision: p.orderWithKyma, before: []runtimeRequest{p.upgradeKyma}, request: p.rollBack,
+		},
+		provisionerScenario{name: "deprovision-with-kyma", kind: operation.KindDeprovision, provision: p.orderWithKyma, request: p.remove},
+		provisionerScenario{
+			name: "deprovision-during-kyma-upgrade", kind: operation.KindDeprovision,
+			provision: p.orderWithKyma, during: p.upgradeKyma, request: p.remove,
+		},
+		provisionerScenario{name: "provision", kind: operation.KindProvisionNoInstall, provision: p.order},
+		provisionerScenario{name: "provision-registered", kind: operation.KindProvisionNoInstall, with: registered, provision: p.order},
+		provisionerScenario{name: "upgrade-shoot", kind: operation.KindUpgradeShoot, provision: p.order, request: p.upgrade},
+		provisionerScenario{
+			name: "deprovision-during-upgrade", kind: operation.KindUpgradeShoot,
+			provision: p.order, during: p.upgrade, request: p.remove,
+		},
+		provisionerScenario{name: "hibernate", kind: operation.KindHibernate, provision: p.order, request: p.hibernate},
+		provisionerScenario{
+			name: "wake-up", kind: operation.KindWakeUp,
+			provision: p.order, before: []runtimeRequest{p.hibernate}, request: p.wakeUp,
+		},
+		provisionerScenario{
+			name: "reconnect-agent", kind: operation.KindReconnectRuntime,
+			with: registered, provision: p.orderWithKyma, request: p.reconnect,
+		},
+		provisionerScenario{name: "deprovision", kind: operation.KindDeprovisionNoInstall, provision: p.order, request: p.remove},
+		provisionerScenario{
+			name: "deprovision-registered", kind: operation.KindDeprovisionNoInstall,
+			with: registered, provision: p.order, request: p.remove,
+		},
+		provisionerScenario{
+			name: "deprovision-during-creation", kind: operation.KindDeprovisionNoInstall,
+			provision: p.order, duringCreation: true, request: p.remove,
+		},
+	)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGardenerOutage cuts the Provisioner off from Gardener. The broker explains why operations wait, and they continue when Gardener is back.
+// TestGardenerOutage cuts the Provisioner off from Gardener. The broker explains why operations wait, and they continue when Gardener is
+// back.
 func TestGardenerOutage(t *testing.T) {
 	t.Parallel()
 

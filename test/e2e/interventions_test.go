@@ -154,7 +154,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	l.Send(http.MethodPost, "/operations/"+operation+"/retry", reason("once more"), http.StatusConflict)
 }
 
-// TestStuckDeletionEndsWithSkippedStep has a deletion wait for an unavailable Provisioner. Its cluster is removed by hand, and the step skipped.
+// TestStuckDeletionEndsWithSkippedStep has a deletion wait for an unavailable Provisioner. Its cluster is removed by hand, and the step
+// skipped.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 

@@ -89,8 +89,8 @@ func (r *restarted) with(kyma provisioner.Kyma, use func(c clusters)) {
 	use(clusters{T: r.T, url: url, garden: r.garden})
 }
 
-// TestKymaFromARegistry installs and upgrades with releases of an OCI registry that requires credentials, is unavailable for a while, and is not needed
-// for cached releases.
+// TestKymaFromARegistry installs and upgrades with releases of an OCI registry that requires credentials, is unavailable for a while,
+// and is not needed for cached releases.
 func TestKymaFromARegistry(t *testing.T) {
 	t.Parallel()
 

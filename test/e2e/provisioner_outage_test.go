@@ -34,8 +34,8 @@ func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	}
 }
 
-// TestProvisionerOutage makes many operations wait for an unavailable Provisioner: it is hardly called, every operation names the cause, and
-// when it is back all operations end, without waiting for their next attempt.
+// TestProvisionerOutage makes many operations wait for an unavailable Provisioner: it is hardly called, every operation names the cause,
+// and when it is back all operations end, without waiting for their next attempt.
 func TestProvisionerOutage(t *testing.T) {
 	t.Parallel()
 

@@ -62,8 +62,8 @@ func kinds() []string {
 	return all
 }
 
-// scenarios removes the runtimes of the round before, runs new scenarios, injects faults meanwhile, checks the results, and returns the scenarios
-// whose runtimes remain.
+// scenarios removes the runtimes of the round before, runs new scenarios, injects faults meanwhile, checks the results, and returns the
+// scenarios whose runtimes remain.
 func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
 	f.Helper()
 

@@ -88,7 +88,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	}
 }
 
-// shootFiles counts the Shoots in the files of the in-memory garden.
+// shootFiles counts the Shoots in the files of the fake garden.
 func shootFiles(t *testing.T, folder string) int {
 	t.Helper()
 

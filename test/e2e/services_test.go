@@ -117,7 +117,7 @@ func (s *serviceCatalog) keepEssentials(finalizers []string) {
 	}
 }
 
-// work releases what can be released now. If the runtime does not answer, it does nothing.
+// work releases the objects that can be released now. If the runtime does not answer, it does nothing.
 func (s *serviceCatalog) work(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,4 +1,4 @@
-// Package harness starts brokers, Provisioners and in-memory gardens for tests, and talks to them as their users do.
+// Package harness starts brokers, Provisioners and fake gardens for tests, and talks to them as their users do.
 //
 // It serves the end-to-end, conformance, crash and compatibility tests, so that each of them states only its own scenario:
 //

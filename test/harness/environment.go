@@ -40,7 +40,7 @@ type Options struct {
 	Log logrus.FieldLogger
 }
 
-// Environment is a broker, a Provisioner and an in-memory garden, with a fault proxy between the services. The broker can be stopped and
+// Environment is a broker, a Provisioner and a fake garden, with a fault proxy between the services. The broker can be stopped and
 // started again on the same data.
 type Environment struct {
 	testing.TB
@@ -128,7 +128,7 @@ func Shoots(tb testing.TB, garden client.Client, namespace string, options ...cl
 	return found.Items
 }
 
-// StartGarden runs an in-memory garden until the test ends. Creation is how long it takes to create or change a cluster.
+// StartGarden runs a fake garden until the test ends. Creation is how long it takes to create or change a cluster.
 func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
 	tb.Helper()
 
@@ -147,7 +147,7 @@ func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
 // graphQLPath is the path of the Provisioner's API.
 const graphQLPath = "/graphql"
 
-// ProvisionerSettings returns the settings of a Provisioner on free ports, for the project of the in-memory garden.
+// ProvisionerSettings returns the settings of a Provisioner on free ports, for the project of the fake garden.
 func ProvisionerSettings(database replica.Database) provisioner.Config {
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0

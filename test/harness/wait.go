@@ -87,7 +87,7 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns how long an open-ended test goes on after its first round: SOAK_DURATION, or zero when it is not set.
+// SoakDuration returns for how long an open-ended test adds rounds: SOAK_DURATION, or zero if it is not set.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

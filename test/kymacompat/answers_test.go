@@ -174,7 +174,7 @@ func known(text []byte, value *string, values ...string) error {
 	return nil
 }
 
-// strictly decodes what has no field that the value does not know.
+// strictly decodes JSON and rejects unknown fields.
 func strictly(text []byte, value any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -65,8 +65,8 @@ func TestSuspension(t *testing.T) {
 	wantNoRuntime(p)
 }
 
-// TestFaults has calls go wrong. A Kyma Provisioner knows no keys: where an order is repeated, the name of the cluster keeps it from
-// being made twice, and what cannot be told is told to people.
+// TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys: when an order is repeated, the name of the cluster
+// prevents a second one, and the operation fails with advice where the broker cannot know whose cluster it is.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 
@@ -74,8 +74,8 @@ func TestFaults(t *testing.T) {
 		reason string
 		field  string
 		faults []provisioner.Fault
-		create string // how the creation ends, and what it tells
-		remove string // how the removal ends that follows
+		create string // how the creation ends, and its description
+		remove string // how the deletion ends that follows
 	}{
 		"order unanswered": {
 			reason: "whether the cluster is the instance's own cannot be told: people have to look, and learn its name",
@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnanswered has the answer to an upgrade get lost: it is ordered again once the first one has ended, and changes nothing more.
+// TestUpgradeUnanswered loses the answer to an upgrade: it is ordered again once the first one has ended, and changes nothing more.
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
 
@@ -148,7 +148,7 @@ func TestUpgradeUnanswered(t *testing.T) {
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls has many runtimes take long. The Provisioner is asked so many times a second, and once whether it has a feed.
+// TestPolls has many slow runtimes. The broker polls within its limit, and looks for a change feed once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
@@ -189,8 +189,8 @@ func TestPolls(t *testing.T) {
 		t.Errorf("%d polls for %d instances", len(polls), instances)
 	}
 
-	// So many may ask at the begin, and then so many a second. Where the machine stands still for a while, those ask together whose turns
-	// have come meanwhile, and none before its turn.
+	// The limit applies to the first burst, and then to each second. On a slow machine polls that are due are sent together, and none
+	// early.
 	for i, at := range polls {
 		if turn := time.Duration(i+1-limit) * time.Second / limit; at.Sub(began) < turn {
 			t.Errorf("poll %d came after %s, and its turn is after %s", i, at.Sub(began), turn)
@@ -198,7 +198,7 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// wantRuntime expects one runtime of the provider, with the machines that it may have and the operations that it went through.
+// wantRuntime expects one runtime of the provider, with its autoScalerMax and its operations.
 func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	p.Helper()
 
@@ -242,25 +242,25 @@ func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got 
 	}
 }
 
-// TestRangesThatGardenerChooses: a Kyma Provisioner cannot be told them, so nobody is told that they are the plan's.
+// TestRangesThatGardenerChooses: a Kyma Provisioner has no fields for these ranges, so the broker does not report the plan's ranges either.
 func TestRangesThatGardenerChooses(t *testing.T) {
 	t.Parallel()
 
 	p := start(t, harness.SQLite, 200*time.Millisecond)
 
 	p.Create("one", harness.PlanAWS)
-	p.WantSucceeded("one") // by now the broker knows whom it works with
+	p.WantSucceeded("one") // by now the broker knows the kind of the Provisioner
 
 	resolved, _ := p.Send(http.MethodPost, harness.InstancePath("two")+"/validate", harness.Order(harness.PlanAWS), http.StatusOK).Body["resolved"].(map[string]any)
 	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {
-		t.Errorf("what an order comes to: -want +got\n%s", diff)
+		t.Errorf("the resolved order: -want +got\n%s", diff)
 	}
 
 	if told := p.Send(http.MethodGet, harness.InstancePath("one"), nil, http.StatusOK); strings.Contains(fmt.Sprint(told.Body), "10.96.") {
-		t.Errorf("the instance is told as %d %v", told.Status, told.Body)
+		t.Errorf("the instance is returned as %d %v", told.Status, told.Body)
 	}
 
 	if ordered := p.provisioner.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {
-		t.Errorf("the Provisioner was told %v", ordered)
+		t.Errorf("the Provisioner received %v", ordered)
 	}
 }

@@ -19,7 +19,7 @@ const (
 	subAccount = "sub-1"
 )
 
-// client asks a Provisioner as Kyma Environment Broker does: values stand in the text of the request, every call is named `result`,
+// client calls a Provisioner as Kyma Environment Broker does: values are in the text of the request, every call is named `result`,
 // and an answer that holds anything unknown is not understood.
 type client struct {
 	*testing.T
@@ -120,7 +120,7 @@ func (c client) request(text string) *http.Request {
 	return request
 }
 
-// must asks for what is not refused.
+// must sends a request that must not be refused.
 func (c client) must(text string, result any) {
 	c.Helper()
 

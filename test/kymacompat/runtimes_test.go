@@ -101,9 +101,9 @@ func (c client) lifecycle(provider string, specific any) {
 	}
 }
 
-// TestRefusals refuses requests of Kyma Environment Broker. They decide by the code: 400 to 499 is for good.
+// TestRefusals sends requests that are refused. Kyma Environment Broker decides by the code: 400 to 499 is final.
 func TestRefusals(t *testing.T) {
-	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation goes on
+	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation does not end
 	c := client{T: t, url: url, tenant: tenant, subAccount: subAccount}
 	ordered := c.ordered("provision_gcp", "", "ProvisionNoInstall")
 

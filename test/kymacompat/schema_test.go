@@ -68,7 +68,7 @@ func TestContractIsKept(t *testing.T) {
 	}
 }
 
-// breaks tells what of a type clients of the Kyma schema could not live with.
+// breaks returns the incompatible changes of a type.
 func breaks(kyma, ours *ast.Definition) []string {
 	var broken []string
 

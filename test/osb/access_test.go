@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// access is how a binding's credentials lead to the cluster.
+// access returns the client configuration in a binding's credentials.
 func (p platform) access(binding harness.Reply) *rest.Config {
 	p.Helper()
 
@@ -28,7 +28,7 @@ func (p platform) access(binding harness.Reply) *rest.Config {
 	return config
 }
 
-// reaches has the cluster of a binding tell its version.
+// reaches checks that the credentials of a binding work.
 func (p platform) reaches(reason string, binding harness.Reply) {
 	p.Helper()
 
@@ -38,7 +38,7 @@ func (p platform) reaches(reason string, binding harness.Reply) {
 	}
 }
 
-// refusedSoon waits until the cluster refuses the binding: the token may be known to it a few seconds longer than it exists.
+// refusedSoon waits until the cluster refuses the binding's token, which it may cache for a few seconds.
 func (p platform) refusedSoon(reason string, binding harness.Reply) {
 	p.Helper()
 
@@ -51,7 +51,7 @@ func (p platform) refusedSoon(reason string, binding harness.Reply) {
 	})
 }
 
-// tokenEnd is when the token of a binding ends, as the token says itself.
+// tokenEnd is the expiry in the token of a binding.
 func (p platform) tokenEnd(binding harness.Reply) time.Time {
 	p.Helper()
 
@@ -76,20 +76,20 @@ func (p platform) tokenEnd(binding harness.Reply) time.Time {
 	return time.Unix(claims.Expiry, 0)
 }
 
-// ownCluster are the parameters of a plan for clusters of the user's own.
+// ownCluster are the parameters of an instance with its own cluster.
 func ownCluster(kubeconfig string) fields {
 	return fields{
 		"kubeconfig": base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "shootName": "own", "shootDomain": "own.example.com",
 	}
 }
 
-// failedAccess waits until the credentials of the binding lead nowhere, whatever the reason.
+// failedAccess waits until the credentials of the binding fail for any reason.
 func (p platform) failedAccess(binding harness.Reply) {
 	p.Helper()
 
 	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
 
-	p.until("the credentials to lead nowhere", func() bool {
+	p.until("the credentials to fail", func() bool {
 		_, err := client.ServerVersion()
 
 		return err != nil

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// camelCase is a single word as error codes are written.
+// camelCase matches error codes: one CamelCase word.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
 
-// checkAnswer holds an answer against the rows that concern every one of them. The answers of pages outside of the protocol are not
-// for it.
+// checkAnswer checks the rows that apply to every response of the protocol, and validates the response against the OpenAPI
+// description.
 func checkAnswer(j harness.Reporter, call harness.Call, got harness.Reply) {
 	j.Helper()
 
@@ -72,7 +72,7 @@ func checkDocumented(j harness.Reporter, place string, got harness.Reply) {
 
 var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
 
-// checkUsability looks that the two hints about what can still be done are given only where they are defined.
+// checkUsability checks that the two usability hints are given only where they are defined.
 func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
 	j.Helper()
 
@@ -89,7 +89,7 @@ func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
 
 	if saysUsable && !updates && !deletes || saysRepeatable && !updates ||
 		got.Status < http.StatusBadRequest && got.Text("state") != "failed" {
-		j.Errorf("A20, C13: %s %s tells instance_usable or update_repeatable: %s", call.Method, call.Path, got.Raw)
+		j.Errorf("A20, C13: %s %s returns instance_usable or update_repeatable: %s", call.Method, call.Path, got.Raw)
 	}
 
 	for _, value := range []any{usable, repeatable} {
@@ -99,7 +99,7 @@ func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
 	}
 }
 
-// encode writes what tests send.
+// encode marshals a request body.
 func encode(value any) string {
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -46,7 +46,7 @@ func rowMalformedBindIs400(r *row) {
 		r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
 	}
 
-	r.want("nothing was made", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("nothing was created", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	r.want("an empty app_guid is none", r.bindNow(id, "b", r.binding(fields{"app_guid": ""})), http.StatusCreated)
 }
 
@@ -59,7 +59,7 @@ func rowRepeatedBindIs200(r *row) {
 		r.want("the same again", again, http.StatusOK)
 
 		if encode(again.Body["credentials"]) != encode(made.Body["credentials"]) {
-			r.Errorf("the credentials are other ones")
+			r.Errorf("the credentials have changed")
 		}
 	}
 }
@@ -100,7 +100,7 @@ func rowDifferentBindIs409(r *row) {
 	r.want("other parameters, ready", r.bind(id, "b", other), http.StatusConflict)
 }
 
-// rowSynchronousBind: a bind that may not take its time is done at once.
+// rowSynchronousBind: a bind without accepts_incomplete is synchronous.
 func rowSynchronousBind(r *row) {
 	id := r.ready()
 

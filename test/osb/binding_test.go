@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowEndpoints: endpoints came with 2.15. Clients of 2.14 are not given any: that of Kubernetes takes ports for numbers and fails on texts.
+// rowEndpoints: endpoints came with 2.15. Clients of 2.14 get none: that of Kubernetes expects numbers as ports and fails on strings.
 func rowEndpoints(r *row) {
 	id := r.ready()
 	made := r.bound(id, "b")
@@ -17,7 +17,7 @@ func rowEndpoints(r *row) {
 	if old := r.want("a fetch by 2.14", r.do(harness.Call{
 		Method: http.MethodGet, Path: harness.BindingPath(id, "b"), Header: header(harness.VersionHeader, "2.14"),
 	}), http.StatusOK); old.Body["endpoints"] != nil {
-		r.Errorf("a client that does not know endpoints is given some: %v", old.Body["endpoints"])
+		r.Errorf("a client that does not know endpoints gets some: %v", old.Body["endpoints"])
 	}
 
 	endpoints, _ := made.Body["endpoints"].([]any)
@@ -42,7 +42,7 @@ func rowEndpoints(r *row) {
 	}
 }
 
-// rowNoDrainAndRoute and rowNoVolumeMounts: the catalog requires no permission (B17), so nothing of the kind may be answered.
+// rowNoDrainAndRoute and rowNoVolumeMounts: the catalog requires no permission (B17), so no such field may be returned.
 func rowNoDrainAndRoute(r *row) {
 	made := r.bound(r.ready(), "b")
 	for _, field := range []string{"syslog_drain_url", "route_service_url"} {
@@ -110,7 +110,7 @@ func rowExpiryTimes(r *row) {
 	}
 }
 
-// rowCredentialsSuffice connects with nothing but the credentials.
+// rowCredentialsSuffice connects with the credentials alone.
 func rowCredentialsSuffice(r *row) {
 	made := r.bound(r.ready(), "b")
 	delete(made.Body, "metadata")
@@ -134,7 +134,7 @@ func rowBindParametersAreValidated(r *row) {
 		r.want(reason, r.bind(id, "b", r.binding(fields{"parameters": parameters})), http.StatusBadRequest)
 	}
 
-	r.want("nothing was made", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("nothing was created", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
 func rowBindOfUnknownInstanceIs404(r *row) {
@@ -149,7 +149,7 @@ func rowBindOfUnknownInstanceIs404(r *row) {
 	r.rejected(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(id, "b") + harness.Incomplete, Body: r.binding()})
 }
 
-// rowUnbindablePlanIsRejected binds an instance of a plan that says that it cannot be bound: a cluster of the user's own, played by that of another instance.
+// rowUnbindablePlanIsRejected binds an instance of a plan that is not bindable: an own cluster, for which that of another instance serves.
 func rowUnbindablePlanIsRejected(r *row) {
 	var planID string
 
@@ -174,7 +174,7 @@ func rowUnbindablePlanIsRejected(r *row) {
 		http.StatusUnprocessableEntity)
 }
 
-// rowCredentialsExpire: the token itself ends when the binding does, so nobody has to remember to revoke it. Unbinding is row H2.
+// rowCredentialsExpire: the token expires with the binding and needs no revocation. Unbinding is row H2.
 func rowCredentialsExpire(r *row) {
 	made := r.bound(r.ready(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
 	expires, _ := made.Object("metadata")["expires_at"].(string)

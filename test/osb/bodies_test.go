@@ -62,7 +62,7 @@ func rowContentTypeMayBeMissing(r *row) {
 	}
 }
 
-// rowUsabilityHintsOnlyWhereDefined fails a provision, a bind and a fetch: none of them may give hints that are for updates. All answers are checked.
+// rowUsabilityHintsOnlyWhereDefined fails a provision, a bind and a fetch: none of them may return hints, which are for updates.
 func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	lift := r.refuse(callOrder)
 	defer lift()
@@ -76,13 +76,13 @@ func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	} {
 		for _, hint := range []string{"instance_usable", "update_repeatable"} {
 			if _, given := got.Body[hint]; given {
-				r.Errorf("%s is told: %d %s", hint, got.Status, got.Raw)
+				r.Errorf("%s is returned: %d %s", hint, got.Status, got.Raw)
 			}
 		}
 	}
 }
 
-// rowAnswersArePromptDuringOutage has every call to the Provisioner hang. Each answer is timed.
+// rowAnswersArePromptDuringOutage holds every call to the Provisioner. Platform.do limits the duration of each request.
 func rowAnswersArePromptDuringOutage(r *row) {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval, callKubeconfig} {
 		defer r.hold(call)()
@@ -117,7 +117,7 @@ func rowIDsArePercentDecoded(r *row) {
 		for _, call := range endpoints(bad, "b") {
 			if call.Path != "/v2/catalog" {
 				call.Body = r.order()
-				r.want("what cannot be stored or shown is no id: "+bad, r.do(call), http.StatusBadRequest)
+				r.want("an ID with control characters: "+bad, r.do(call), http.StatusBadRequest)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func rowOriginatingIdentityMayBeInvalid(r *row) {
 		"x %%%", encoded("{"), encoded("[]"), encoded("null"), encoded(`{"user_id":5}`), strings.Repeat("x", 4000),
 	} {
 		id := r.newID()
-		r.want("whatever it is, it is no reason to refuse: "+sent, r.do(harness.Call{
+		r.want("an invalid identity is no reason to refuse: "+sent, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: r.order(fields{"context": fields{}}),
 			Header: header(originatorHeader, sent),
 		}), http.StatusAccepted)

@@ -36,7 +36,7 @@ type plan struct {
 	MaintenanceInfo        *struct{ Version, Description string } `json:"maintenance_info"`
 }
 
-// bindable says whether instances of the plan can be bound: the plan's word counts more than the offering's.
+// bindable says whether instances of the plan can be bound. The plan overrides the offering.
 func (o offering) bindable(plan plan) bool {
 	if plan.Bindable != nil {
 		return *plan.Bindable
@@ -45,7 +45,7 @@ func (o offering) bindable(plan plan) bool {
 	return *o.Bindable
 }
 
-// changeable says whether an instance of the plan may get another plan.
+// changeable says whether the plan of an instance can be changed.
 func (o offering) changeable(plan plan) bool {
 	if plan.PlanUpdateable != nil {
 		return *plan.PlanUpdateable
@@ -90,7 +90,7 @@ func maintenanceVersion(r *row, planID string) string {
 	return version
 }
 
-// published are the ids that platforms have stored, by the names of offering and plans.
+// published are the IDs that platforms have stored, by the names of offering and plans.
 func published() map[string]string {
 	return map[string]string{
 		"kymaruntime": harness.ServiceID, "aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP, "trial": harness.PlanTrial,

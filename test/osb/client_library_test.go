@@ -26,7 +26,7 @@ func TestClientLibrary(t *testing.T) {
 	}
 }
 
-// library is the client library, at the newest version that it speaks.
+// library returns the client library, with the newest API version that it supports.
 func (r *row) library() client.Client {
 	r.Helper()
 
@@ -42,7 +42,7 @@ func (r *row) library() client.Client {
 	return library
 }
 
-// libraryOrder is an order as the library makes it.
+// libraryOrder is a provision request of the library.
 func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	return &client.ProvisionRequest{
 		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS, OrganizationGUID: r.tenant, SpaceGUID: "space",
@@ -54,7 +54,7 @@ func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	}
 }
 
-// polled polls with the library until the operation has succeeded, or what is deleted is gone.
+// polled polls with the library until the operation has succeeded or the resource is gone.
 func (r *row) polled(poll func() (*client.LastOperationResponse, error)) {
 	r.Helper()
 
@@ -84,7 +84,7 @@ func (r *row) polledInstance(library client.Client, id string, key *client.Opera
 	})
 }
 
-// libraryReady makes an instance with the library.
+// libraryReady creates an instance with the library.
 func (r *row) libraryReady(library client.Client) (id string) {
 	r.Helper()
 
@@ -201,7 +201,7 @@ func (r *row) polledBinding(library client.Client, id, binding string, async boo
 	})
 }
 
-// libraryErrors looks that the library recognises errors: by their status, and some by their code and their very sentence.
+// libraryErrors checks that the library recognises errors: by their status, and some by their code and exact description.
 func libraryErrors(r *row) {
 	library := r.library()
 
@@ -237,7 +237,7 @@ func libraryErrors(r *row) {
 		r.Fatalf("a deletion: %v", err)
 	}
 
-	// An order for an instance that is being deleted has to wait for the end of it.
+	// An order for an instance that is being deleted has to wait for the deletion.
 	if _, err := library.ProvisionInstance(r.libraryOrder(id)); !client.IsConcurrencyError(err) {
 		r.Errorf("an order during the deletion: %v", err)
 	}
@@ -245,7 +245,7 @@ func libraryErrors(r *row) {
 	lift()
 	r.gone(harness.InstancePath(id), "")
 
-	// Not before the end is known does the library treat the instance as gone.
+	// The library treats the instance as gone only after the deletion has ended.
 	if _, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
 		r.Errorf("a deletion of what is gone: %v", err)
 	}

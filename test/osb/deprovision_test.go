@@ -45,7 +45,7 @@ func rowDeprovisionLeavesNothing(r *row) {
 	r.want("its binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
-// rowDeprovisionIs202: to delete a cluster takes its time, so nothing may answer 200 while it is there.
+// rowDeprovisionIs202: deleting a cluster takes time, so the response must not be 200 while it exists.
 func rowDeprovisionIs202(r *row) {
 	id := r.ready()
 	operation := r.want("a deletion is not done at once", r.remove(id), http.StatusAccepted).Text("operation")
@@ -105,7 +105,8 @@ func rowDeprovisionDuringUpdate(r *row) {
 	r.empty()
 }
 
-// rowDeprovisionDuringCreation deletes an instance whose creation is held at each of its calls. Where nothing holds it, it may have come to its end before.
+// rowDeprovisionDuringCreation deletes an instance whose creation is held at each of its calls. A creation that is not held may have
+// ended before.
 func rowDeprovisionDuringCreation(r *row) {
 	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
 		lift, ends := func() {}, []string{"failed", "succeeded"}
@@ -146,7 +147,7 @@ func rowDeprovisionRemovesBindings(r *row) {
 	r.failedAccess(made)
 }
 
-// rowFailedDeprovisionReportsUsability has the Provisioner refuse to remove a runtime.
+// rowFailedDeprovisionReportsUsability has the Provisioner refuse to deprovision a runtime.
 func rowFailedDeprovisionReportsUsability(r *row) {
 	id := r.ready()
 
@@ -155,7 +156,7 @@ func rowFailedDeprovisionReportsUsability(r *row) {
 
 	got := r.failed(harness.InstancePath(id), r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation"))
 	if _, isBool := got.Body["instance_usable"].(bool); !isBool {
-		r.Errorf("it is not told whether the instance can be used: %s", got.Raw)
+		r.Errorf("instance_usable is missing: %s", got.Raw)
 	}
 
 	lift()
@@ -190,7 +191,7 @@ func rowFailedInstanceCanBeDeleted(r *row) {
 	r.empty()
 }
 
-// rowUnacknowledgedInstanceCanBeDeleted hangs up as soon as the order is sent.
+// rowUnacknowledgedInstanceCanBeDeleted closes the connection as soon as the order is sent.
 func rowUnacknowledgedInstanceCanBeDeleted(r *row) {
 	id := r.newID()
 
@@ -245,13 +246,13 @@ func rowRejectedProvisionStartsNothing(r *row) {
 		r.order(fields{"maintenance_info": fields{"version": "0.0.0"}})) {
 		id := r.newID()
 		r.rejected(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: bad})
-		r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+		r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 	}
 
 	r.empty()
 }
 
-// rowAnswersAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown visit every endpoint in every state; statuses and bodies of all answers are checked.
+// rowAnswersAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown call every endpoint in different states; do checks statuses and bodies.
 func rowAnswersAreKnownToPlatforms(r *row) {
 	id := r.newID()
 

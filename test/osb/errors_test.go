@@ -20,7 +20,7 @@ func rowUnknownFieldsAreIgnored(r *row) {
 	r.updated(id, extra, fields{"context": fields{"platform": "cloudfoundry", "x": 1}, "maintenance_info": info, "previous_values": extra})
 }
 
-// rowAnswersHaveOnlyDefinedFields visits the answers of a whole life: every one of them is held against closed schemas.
+// rowAnswersHaveOnlyDefinedFields calls every endpoint: do validates each response against closed schemas.
 func rowAnswersHaveOnlyDefinedFields(r *row) {
 	id := r.ready()
 
@@ -42,7 +42,7 @@ func rowErrorsHaveFittingStatuses(r *row) {
 	r.want("gone", r.remove(r.newID()), http.StatusGone)
 }
 
-// rowErrorCodesAreCamelCase and rowErrorsAreDescribed visit every error that needs no back end; codes and descriptions of all answers are checked.
+// rowErrorCodesAreCamelCase and rowErrorsAreDescribed provoke every error that needs no back end; do checks codes and descriptions.
 func rowErrorCodesAreCamelCase(r *row) {
 	for _, refused := range refusals(r) {
 		if code, given := refused.Body["error"]; given && code == "" {
@@ -59,7 +59,7 @@ func rowErrorsAreDescribed(r *row) {
 	}
 }
 
-// refusals are answers to bad requests of all kinds.
+// refusals are responses to invalid requests of all kinds.
 func refusals(r *row) []harness.Reply {
 	var all []harness.Reply
 
@@ -81,7 +81,7 @@ func refusals(r *row) []harness.Reply {
 	return all
 }
 
-// rowDefinedErrorCodes brings about the situations of the defined codes that this service knows; no binding of it needs an app.
+// rowDefinedErrorCodes provokes the defined error codes. RequiresApp is not among them: no binding needs an app.
 func rowDefinedErrorCodes(r *row) {
 	const (
 		needsAsync = "This service plan requires client support for asynchronous service operations."
@@ -110,7 +110,7 @@ func rowDefinedErrorCodes(r *row) {
 	}
 }
 
-// rowRejectedRequestChangesNothing sends what is refused to an instance and a binding that exist, and to ids that do not.
+// rowRejectedRequestChangesNothing sends invalid requests to existing and unknown instances and bindings.
 func rowRejectedRequestChangesNothing(r *row) {
 	id, unknown := r.ready(), r.newID()
 	r.bound(id, "b")
@@ -140,7 +140,7 @@ func rowRejectedRequestChangesNothing(r *row) {
 	r.want("an id that was refused can still be used", r.put(unknown, r.order()), http.StatusAccepted)
 }
 
-// refused sends what has to be refused by 4xx.
+// rejected sends a request that has to be rejected with a 4xx.
 func (r *row) rejected(call harness.Call) {
 	r.Helper()
 

@@ -47,11 +47,11 @@ func rowFailedRequestChangesNothing(r *row) {
 		r.Errorf("the instance has changed:\nbefore %s\nafter  %s", before, after)
 	}
 
-	own.want("nothing was made", own.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
+	own.want("nothing was created", own.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
 	own.want("the same order is taken now", own.put(unknown, own.order()), http.StatusAccepted)
 }
 
-// holdDatabase keeps everybody from writing into the broker's database until the returned function is called.
+// holdDatabase locks the broker's database for writing until it is released.
 func (e *env) holdDatabase() (release func()) {
 	e.Helper()
 

@@ -47,11 +47,11 @@ func rowFetchReturnsBindingFields(r *row) {
 	}
 }
 
-// rowFetchReturnsNoSecretParameter: no parameter of a bind is secret; who binds, and the context, are not told.
+// rowFetchReturnsNoSecretParameter: no parameter of a bind is secret; the user and the context are not returned.
 func rowFetchReturnsNoSecretParameter(r *row) {
 	made := r.bound(r.ready(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
 	if strings.Contains(made.Raw, "marked") {
-		r.Errorf("the context is told")
+		r.Errorf("the context is returned")
 	}
 }
 

@@ -51,14 +51,14 @@ func rowFetchDuringUpdateReturnsActual(r *row) {
 
 	operation := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
 	if during := r.want("a fetch during the update", r.get(harness.InstancePath(id)), http.StatusOK); during.Raw != before {
-		r.Errorf("it tells what is wanted, not what is: %s", during.Raw)
+		r.Errorf("it returns the wanted state, not the actual one: %s", during.Raw)
 	}
 
 	lift()
 	r.succeeded(harness.InstancePath(id), operation)
 
 	if after := r.get(harness.InstancePath(id)); after.Object("parameters")["autoScalerMax"] != 12.0 {
-		r.Errorf("it does not tell what has become of it: %s", after.Raw)
+		r.Errorf("it does not return the updated state: %s", after.Raw)
 	}
 }
 
@@ -77,7 +77,7 @@ func rowFetchReturnsNoSecret(r *row) {
 	}})
 
 	if got := r.get(harness.InstancePath(id)); strings.Contains(got.Raw, "marked") {
-		r.Errorf("a secret or a person is told: %s", got.Raw)
+		r.Errorf("a secret or a user is returned: %s", got.Raw)
 	}
 }
 

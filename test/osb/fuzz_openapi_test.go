@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// describedCalls draws calls of every operation that the description has. Of the known instance nothing is deleted.
+// describedCalls draws calls of every operation in the description, except deletions of the known instance.
 func describedCalls(document *openapi3.T, known string) *rapid.Generator[harness.Call] {
 	type endpoint struct {
 		method, route string
@@ -80,10 +80,10 @@ func drawParameter(t *rapid.T, parameter *openapi3.Parameter, known string) stri
 	return rapid.SampledFrom(values).Draw(t, parameter.Name)
 }
 
-// deepest is how far objects are drawn into each other.
+// deepest limits the nesting of drawn objects.
 const deepest = 3
 
-// drawValue draws a value that fits a schema, and now and then one that does not.
+// drawValue draws a value that fits a schema, and sometimes one that does not.
 func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any {
 	odd := rapid.IntRange(0, 19).Draw(t, "odd")
 
@@ -116,7 +116,7 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 		}
 	}
 
-	// Objects without fields of their own are those in which the service has its say.
+	// The protocol leaves objects without defined fields to the service.
 	if len(object) == 0 && depth <= deepest {
 		open := inhabitants(name)
 		for _, field := range slices.Sorted(maps.Keys(open)) {
@@ -129,7 +129,7 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 	return object
 }
 
-// inhabitants are the fields of open objects that this broker looks at, with values of which some fit.
+// inhabitants are the fields of open objects that this broker reads, with valid and invalid values.
 func inhabitants(name string) map[string][]any {
 	switch name {
 	case "parameters":
@@ -152,7 +152,7 @@ func inhabitants(name string) map[string][]any {
 	}
 }
 
-// drawText draws what stands where the protocol has a text: an id of the catalog more often than not.
+// drawText draws a string; for IDs of the catalog mostly a valid one.
 func drawText(t *rapid.T, name string) string {
 	switch {
 	case name == "service_id" && rapid.IntRange(0, 9).Draw(t, "fits") > 0:

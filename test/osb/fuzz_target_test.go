@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// target is a broker that takes requests and works on none of them: what it has accepted stays as it is, so that every change is seen.
-// It knows one instance, which is being made.
+// target is a broker that accepts requests and carries out none of them, so that every change to its rows comes from a request.
+// It has one instance, whose creation is pending.
 type target struct {
 	harness.Endpoint
 
@@ -34,7 +34,7 @@ func newTarget(f *testing.F) *target {
 
 	service := harness.StartBroker(f, settings, logging.Discard())
 
-	// It only reads, beside the broker, and never keeps it from writing.
+	// This connection only reads, and never blocks the broker.
 	database, err := sql.Open("sqlite", "file:"+settings.Database.Path+"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		f.Fatal(err)
@@ -57,7 +57,7 @@ func newTarget(f *testing.F) *target {
 	return at
 }
 
-// resources are the tables of what platforms own, without the trail of who asked for what.
+// resources are the tables of instances, bindings and operations, without the audit log.
 func (at *target) resources(t testing.TB) []string {
 	t.Helper()
 
@@ -87,7 +87,7 @@ func (at *target) resources(t testing.TB) []string {
 	return names
 }
 
-// state is how many rows there are, and the newest of the instance that every target knows.
+// state describes the number of rows, and the state of the known instance.
 func (at *target) state(t testing.TB) string {
 	t.Helper()
 
@@ -114,8 +114,8 @@ func (at *target) state(t testing.TB) string {
 	return all.String() + "the known instance: " + updated + " " + states
 }
 
-// hit sends a call and looks at what no call may do: bring the broker down, be answered by a fault of the broker or in another form than
-// the protocol's, or change anything though it was refused.
+// hit sends a call and checks that it neither stops the broker, nor causes a server error or a response outside of
+// the protocol, nor changes anything when it is refused.
 func (at *target) hit(t *testing.T, call harness.Call) {
 	t.Helper()
 
@@ -149,7 +149,7 @@ func (at *target) hit(t *testing.T, call harness.Call) {
 	}
 }
 
-// protocol reports whether a path is one of the protocol: what is beside it answers in its own form.
+// protocol reports whether a path belongs to the protocol. Other paths have responses of their own form.
 func protocol(path string) bool {
 	for _, prefix := range []string{"/v2/", "/oauth/v2/", "/oauth/cf-eu10/v2/"} {
 		if strings.HasPrefix(path, prefix) {

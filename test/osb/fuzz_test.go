@@ -12,14 +12,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// methods of requests that fuzz targets send, chosen by a number.
+// methodOf chooses the method of a fuzzed request by a number.
 func methodOf(choice uint8) string {
 	methods := []string{http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
 
 	return methods[int(choice)%len(methods)]
 }
 
-// FuzzBody sends bodies of any kind.
+// FuzzBody sends arbitrary bodies.
 func FuzzBody(f *testing.F) {
 	at := newTarget(f)
 	seed := platform{tenant: "o"}
@@ -59,7 +59,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzID sends ids, regions and queries of any kind.
+// FuzzID sends arbitrary IDs, regions and queries.
 func FuzzID(f *testing.F) {
 	at := newTarget(f)
 	order := platform{tenant: "o"}.order()
@@ -86,7 +86,7 @@ func FuzzID(f *testing.F) {
 
 		sent := url.PathEscape(id)
 		if raw {
-			sent = strings.ReplaceAll(id, "#", "%23") // what is behind it is never sent
+			sent = strings.ReplaceAll(id, "#", "%23") // a fragment is never sent
 		}
 
 		for _, path := range []string{
@@ -102,10 +102,10 @@ func FuzzID(f *testing.F) {
 	})
 }
 
-// unsendable reports characters that a request line cannot have: what has some never comes to a broker.
+// unsendable reports characters that a request line cannot contain, so that no client can send them.
 func unsendable(char rune) bool { return char <= ' ' || char >= 0x7f }
 
-// FuzzHeader sends headers of any kind.
+// FuzzHeader sends arbitrary headers.
 func FuzzHeader(f *testing.F) {
 	at := newTarget(f)
 	order := platform{tenant: "o"}.order()
@@ -142,7 +142,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzDescribed sends requests that are drawn from the OpenAPI description, and most of whose values fit it.
+// FuzzDescribed sends requests drawn from the OpenAPI description; most of their values are valid.
 func FuzzDescribed(f *testing.F) {
 	at := newTarget(f)
 

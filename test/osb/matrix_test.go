@@ -1,23 +1,23 @@
 package osb
 
-// Levels of the specification.
+// Levels of obligation in the specification.
 const (
 	must   = "must"
 	should = "should"
 	may    = "may"
-	// follows is for what follows from the text without a word of obligation.
+	// follows marks rows that follow from the text without such a word.
 	follows = "follows"
-	// clients is for what tells what platforms send.
+	// clients marks rows about requests that platforms really send.
 	clients = "clients"
 )
 
-// requirement is a row of what the specification asks of a broker, in our own words. The ids are stable: issues and docs name them.
+// requirement is a requirement of the specification in our own words, with its test. The IDs are stable: issues and docs name them.
 type requirement struct {
 	id, level, text string
 	test            func(*row)
 }
 
-// matrix is every row.
+// matrix lists every row.
 func matrix() []requirement {
 	return []requirement{
 		{"A1", must, "every request is authenticated", rowAuthRequired},
@@ -39,11 +39,11 @@ func matrix() []requirement {
 		{"A17", should, "bodies are application json", rowAnswersAreJSON},
 		{"A18", should, "a body that cannot be processed is 400", rowMalformedBodyIs400},
 		{"A19", may, "a body without content type is processed", rowContentTypeMayBeMissing},
-		{"A20", must, "hints on usability only where they are defined", rowUsabilityHintsOnlyWhereDefined},
+		{"A20", must, "usability hints are returned only where they are defined", rowUsabilityHintsOnlyWhereDefined},
 		{"A21", should, "answers are prompt while the back end hangs", rowAnswersArePromptDuringOutage},
 		{"A22", should, "ids of unreserved characters work and percent encoding makes no difference", rowIDsArePercentDecoded},
 		{"A23", should, "the broker serves TLS", rowBrokerServesTLS},
-		{"A24", clients, "the originating identity may be missing or rubbish", rowOriginatingIdentityMayBeInvalid},
+		{"A24", clients, "the originating identity may be missing or invalid", rowOriginatingIdentityMayBeInvalid},
 		{"A25", must, "header and context name the same platform", rowPlatformsMayDiffer},
 		{"A26", should, "texts for users have at most 255 characters", rowDescriptionsAreShort},
 
@@ -57,11 +57,11 @@ func matrix() []requirement {
 		{"B8", must, "ids never change", rowCatalogIDsNeverChange},
 		{"B9", should, "names are fit for a command line", rowNamesFitCommandLine},
 		{"B10", should, "texts of the catalog are short", rowCatalogTextsAreShort},
-		{"B11", must, "what says bindable can be bound and nothing else", rowBindableIsTrue},
-		{"B12", must, "plan_updateable is told where plans can be changed", rowPlanUpdateableIsTrue},
-		{"B13", must, "instances_retrievable is told and true", rowInstancesRetrievableIsTrue},
-		{"B14", must, "bindings_retrievable is told and true", rowBindingsRetrievableIsTrue},
-		{"B15", must, "allow_context_updates is told and true", rowContextUpdatesAllowedIsTrue},
+		{"B11", must, "bindable plans can be bound and no others", rowBindableIsTrue},
+		{"B12", must, "plan_updateable is set where plans can be changed", rowPlanUpdateableIsTrue},
+		{"B13", must, "instances_retrievable is set and true", rowInstancesRetrievableIsTrue},
+		{"B14", must, "bindings_retrievable is set and true", rowBindingsRetrievableIsTrue},
+		{"B15", must, "allow_context_updates is set and true", rowContextUpdatesAllowedIsTrue},
 		{"B16", must, "requires holds known permissions only", rowRequiresKnownPermissions},
 		{"B17", must, "no permission is required without need", rowRequiresNoPermission},
 		{"B18", must, "schemas name their version", rowSchemasNameVersion},
@@ -69,29 +69,29 @@ func matrix() []requirement {
 		{"B20", must, "schemas are at most 64 kB", rowSchemasAreSmall},
 		{"B21", must, "schemas are valid and accept examples", rowSchemasAreValid},
 		{"B22", must, "maintenance_info has a semantic version", rowMaintenanceVersionIsSemantic},
-		{"B23", should, "maintenance_info tells its effect", rowMaintenanceIsDescribed},
+		{"B23", should, "maintenance_info describes its effect", rowMaintenanceIsDescribed},
 		{"B24", may, "maximum_polling_duration is longer than any operation", rowPollingDurationExceedsOperations},
-		{"B25", must, "binding_rotatable is told where bindings are rotated", rowBindingRotatableIsTrue},
+		{"B25", must, "binding_rotatable is set where bindings are rotated", rowBindingRotatableIsTrue},
 		{"B26", may, "the catalog has an entity tag", rowCatalogHasETag},
 		{"B27", may, "metadata of the catalog follows the profile", rowCatalogMetadataFollowsProfile},
 
-		{"C1", must, "without accepts_incomplete nothing is begun", rowSynchronousRequestIsRejected},
-		{"C2", must, "with accepts_incomplete it is 202", rowAsynchronousRequestIs202},
+		{"C1", must, "without accepts_incomplete no operation starts", rowSynchronousRequestIsRejected},
+		{"C2", must, "with accepts_incomplete the response is 202", rowAsynchronousRequestIs202},
 		{"C3", should, "a success at once means usable at once", rowSuccessMeansUsable},
-		{"C4", must, "a request that another one hinders is ConcurrencyError", rowConflictingRequestIsConcurrencyError},
-		{"C5", must, "a poll tells one of three states", rowPollReportsState},
+		{"C4", must, "a conflicting request is ConcurrencyError", rowConflictingRequestIsConcurrencyError},
+		{"C5", must, "a poll returns one of three states", rowPollReportsState},
 		{"C6", must, "a malformed poll is 400", rowMalformedPollIs400},
 		{"C7", must, "a poll of an unknown instance is 404", rowPollOfUnknownInstanceIs404},
 		{"C8", may, "410 is only for a deletion that has ended", rowGoneOnlyAfterDeletion},
 		{"C9", must, "the operation given out comes back and works", rowOperationIsAccepted},
-		{"C10", should, "the outcome is told again", rowOutcomeIsRepeatable},
+		{"C10", should, "the outcome can be polled again", rowOutcomeIsRepeatable},
 		{"C11", may, "Retry-After while in progress", rowRetryAfterWhileInProgress},
 		{"C12", must, "the description of a poll is not empty", rowPollIsDescribed},
-		{"C13", must, "hints on usability only after a failed update or deprovision", rowUsabilityHintsAfterFailure},
+		{"C13", must, "usability hints are returned only after a failed update or deprovision", rowUsabilityHintsAfterFailure},
 		{"C14", must, "polls of bindings are like those of instances", rowBindingPolls},
 		{"C15", must, "one operation of a binding at a time", rowOneOperationPerBinding},
-		{"C16", must, "an instance can be fetched as soon as it is told ready", rowInstanceFetchableWhenReady},
-		{"C17", must, "a binding can be fetched as soon as it is told ready", rowBindingFetchableWhenReady},
+		{"C16", must, "an instance can be fetched as soon as the poll reports success", rowInstanceFetchableWhenReady},
+		{"C17", must, "a binding can be fetched as soon as the poll reports success", rowBindingFetchableWhenReady},
 		{"C18", follows, "no operation outlives maximum_polling_duration", rowOperationsTimeOut},
 
 		{"D1", must, "an instance has an id", rowProvisionNeedsID},
@@ -100,7 +100,7 @@ func matrix() []requirement {
 		{"D4", must, "organization_guid and space_guid are required in strict mode", rowStrictModeNeedsOrganization},
 		{"D5", must, "a malformed order is 400", rowMalformedProvisionIs400},
 		{"D6", should, "parameters are validated", rowProvisionParametersAreValidated},
-		{"D7", must, "201 only when it is done", rowCreatedOnlyWhenDone},
+		{"D7", must, "201 is returned only when the instance is ready", rowCreatedOnlyWhenDone},
 		{"D8", must, "an order in progress is 202", rowProvisionIs202},
 		{"D9", must, "an order without accepts_incomplete is AsyncRequired", rowProvisionRequiresAsync},
 		{"D10", must, "the same order in progress is 202 with the same operation", rowRepeatedProvisionReturnsOperation},
@@ -118,9 +118,9 @@ func matrix() []requirement {
 		{"E2", must, "a fetch works as soon as the poll says so", rowFetchAfterPoll},
 		{"E3", must, "a fetch of an unknown instance is 404", rowFetchOfUnknownInstanceIs404},
 		{"E4", must, "a fetch during creation is 404", rowFetchDuringCreationIs404},
-		{"E5", must, "a fetch during an update tells what is actual", rowFetchDuringUpdateReturnsActual},
-		{"E6", should, "a fetch tells all fields", rowFetchReturnsAllFields},
-		{"E7", may, "a fetch tells no secret", rowFetchReturnsNoSecret},
+		{"E5", must, "a fetch during an update returns the actual state", rowFetchDuringUpdateReturnsActual},
+		{"E6", should, "a fetch returns all fields", rowFetchReturnsAllFields},
+		{"E7", may, "a fetch returns no secret", rowFetchReturnsNoSecret},
 		{"E8", clients, "hints in the query of a fetch", rowFetchHintsAreIgnored},
 		{"E9", must, "a fetch of a deleted instance is 404", rowFetchOfDeletedInstanceIs404},
 		{"E10", may, "a fetch during deletion is no fault", rowFetchDuringDeletion},
@@ -139,7 +139,7 @@ func matrix() []requirement {
 		{"F12", must, "another maintenance version is MaintenanceInfoConflict", rowUpdateMaintenanceConflict},
 		{"F13", must, "a refused update applies nothing", rowRejectedUpdateAppliesNothing},
 		{"F14", must, "a changed dashboard_url is in the first answer", rowUpdateReturnsDashboardURL},
-		{"F15", may, "hints on usability are booleans", rowUsabilityHintsAreBooleans},
+		{"F15", may, "usability hints are booleans", rowUsabilityHintsAreBooleans},
 		{"F16", must, "the operation of an update is not empty", rowUpdateOperationIsNotEmpty},
 		{"F17", should, "parameters of an update are validated", rowUpdateParametersAreValidated},
 		{"F18", clients, "previous_values may hold anything", rowPreviousValuesAreIgnored},
@@ -161,12 +161,12 @@ func matrix() []requirement {
 		{"G13", must, "no drain nor route nor volume without its permission", rowNoDrainAndRoute},
 		{"G14", must, "no volume mounts", rowNoVolumeMounts},
 		{"G15", must, "bindings are rotated by their predecessor", rowBindingRotation},
-		{"G16", must, "expiry times are told in the defined form", rowExpiryTimes},
+		{"G16", must, "expiry times have the defined form", rowExpiryTimes},
 		{"G17", should, "metadata is not needed to connect", rowCredentialsSuffice},
 		{"G18", must, "the operation of a bind is short", rowBindOperationIsShort},
 		{"G19", should, "parameters of a bind are validated", rowBindParametersAreValidated},
 		{"G20", follows, "a bind of an unknown instance is 404", rowBindOfUnknownInstanceIs404},
-		{"G21", must, "what is not bindable is refused", rowUnbindablePlanIsRejected},
+		{"G21", must, "a bind of a plan that is not bindable is refused", rowUnbindablePlanIsRejected},
 		{"G22", follows, "credentials end with the binding", rowCredentialsExpire},
 
 		{"H1", must, "service_id and plan_id of an unbind are those of the binding", rowUnbindNeedsServiceAndPlan},
@@ -181,8 +181,8 @@ func matrix() []requirement {
 		{"I1", must, "every bindable plan's bindings can be fetched", rowEveryPlansBindingsAreFetchable},
 		{"I2", must, "a binding that is not there is 404", rowFetchOfUnknownBindingIs404},
 		{"I3", must, "a fetched binding has its credentials", rowFetchReturnsCredentials},
-		{"I4", must, "a fetched binding tells parameters endpoints and metadata", rowFetchReturnsBindingFields},
-		{"I5", may, "a fetched binding tells no secret parameter", rowFetchReturnsNoSecretParameter},
+		{"I4", must, "a fetched binding has parameters endpoints and metadata", rowFetchReturnsBindingFields},
+		{"I5", may, "a fetched binding has no secret parameter", rowFetchReturnsNoSecretParameter},
 		{"I6", may, "hints in the query of a fetch", rowFetchBindingHintsAreIgnored},
 
 		{"J1", must, "service_id and plan_id of a deletion are those of the instance", rowDeprovisionNeedsServiceAndPlan},
@@ -195,14 +195,14 @@ func matrix() []requirement {
 		{"J8", must, "a deletion during the creation ends deleted", rowDeprovisionDuringCreation},
 		{"J9", must, "the operation of a deletion is short", rowDeprovisionOperationIsShort},
 		{"J10", may, "an instance is deleted with its bindings", rowDeprovisionRemovesBindings},
-		{"J11", may, "a failed deletion tells whether the instance is usable", rowFailedDeprovisionReportsUsability},
-		{"J12", follows, "what failed can be deleted", rowFailedInstanceCanBeDeleted},
-		{"J13", follows, "what was made without the platform's knowing can be deleted", rowUnacknowledgedInstanceCanBeDeleted},
+		{"J11", may, "a failed deletion reports whether the instance is usable", rowFailedDeprovisionReportsUsability},
+		{"J12", follows, "a failed instance can be deleted", rowFailedInstanceCanBeDeleted},
+		{"J13", follows, "an instance unknown to the platform can be deleted", rowUnacknowledgedInstanceCanBeDeleted},
 		{"J14", follows, "repeated deletions stay successful", rowRepeatedDeprovisionsSucceed},
-		{"J15", follows, "a refused order has begun nothing", rowRejectedProvisionStartsNothing},
-		{"J16", follows, "no status and no body that platforms do not know", rowAnswersAreKnownToPlatforms},
+		{"J15", follows, "a refused order starts no operation", rowRejectedProvisionStartsNothing},
+		{"J16", follows, "statuses and bodies are known to platforms", rowAnswersAreKnownToPlatforms},
 		{"J17", may, "nothing is deleted unasked", rowNothingIsDeletedUnasked},
-		{"J18", should, "5xx only when the outcome is unknown", rowServerErrorsOnlyWhenUnknown},
+		{"J18", should, "5xx is returned only when the outcome is unknown", rowServerErrorsOnlyWhenUnknown},
 
 		{"K1", clients, "contexts of Cloud Foundry", rowCloudFoundryContext},
 		{"K2", clients, "contexts of Kubernetes", rowKubernetesContext},

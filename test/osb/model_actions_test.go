@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// actions are what the model does to a broker, at random and in any order.
+// actions are the random actions on a broker.
 func (m *model) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
 		"": m.look, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.settle() },
@@ -28,10 +28,10 @@ func (m *model) actions() map[string]func(*rapid.T) {
 
 func (m *model) any(t *rapid.T) *known { return rapid.SampledFrom(m.instances).Draw(t, "instance") }
 
-// waits draws whether the platform can wait for the end of an operation. Most can.
+// waits draws whether the platform accepts an asynchronous operation. Most do.
 func waits(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
 
-// look compares what platforms see with what the model knows.
+// look compares the broker with the model.
 func (m *model) look(_ *rapid.T) {
 	for _, instance := range m.instances {
 		got := m.get(harness.InstancePath(instance.id))
@@ -56,13 +56,13 @@ func (m *model) look(_ *rapid.T) {
 		for id, credentials := range instance.bindings {
 			got := m.want("a fetch of a binding", m.get(harness.BindingPath(instance.id, id)), http.StatusOK)
 			if encode(got.Body["credentials"]) != credentials {
-				m.Errorf("the credentials of a binding are other ones")
+				m.Errorf("the credentials of a binding have changed")
 			}
 		}
 	}
 }
 
-// orderAny orders an instance: a new one, the same again, or another one with the id.
+// orderAny orders an instance: a new one, the same again, or a different one with the same ID.
 func (m *model) orderAny(t *rapid.T) {
 	instance, number, waits := m.any(t), rapid.IntRange(0, 1).Draw(t, "order"), waits(t)
 	path := harness.InstancePath(instance.id)
@@ -111,14 +111,14 @@ func (m *model) deleteAny(t *rapid.T) {
 		query = harness.Incomplete + "&" + ids
 	}
 
-	// A creation or an update that has not reached the Provisioner yet ends at once, and so may the deletion: row J8.
+	// A creation or an update that has not reached the Provisioner ends at once, and so may the deletion: row J8.
 	held := m.reached(instance)
 
 	got := m.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(instance.id) + query})
 
 	switch {
 	case instance.phase == absent:
-		m.want("a deletion of what is not there", got, http.StatusGone)
+		m.want("a deletion of an unknown instance", got, http.StatusGone)
 	case !waits:
 		m.want("a deletion that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case instance.phase == deleting:
@@ -136,7 +136,7 @@ func (m *model) deleteAny(t *rapid.T) {
 	}
 }
 
-// reached waits until what is under way has come to the Provisioner, and returns the call in which it is held.
+// reached waits until the running operation is held at its call to the Provisioner, and returns that call.
 func (m *model) reached(instance *known) (call string) {
 	m.Helper()
 
@@ -158,7 +158,7 @@ func (m *model) reached(instance *known) (call string) {
 	return call
 }
 
-// orderAndDelete deletes what was ordered in the same moment, wherever its creation is.
+// orderAndDelete orders an instance and deletes it immediately.
 func (m *model) orderAndDelete(t *rapid.T) {
 	instance := m.any(t)
 	if instance.phase != absent {
@@ -173,7 +173,7 @@ func (m *model) orderAndDelete(t *rapid.T) {
 	m.settle()
 }
 
-// pollAny asks for an operation that was given out, or for the newest.
+// pollAny polls all known operations, and the newest without naming it.
 func (m *model) pollAny(t *rapid.T) {
 	instance := m.any(t)
 	asked := []string{""}
@@ -197,7 +197,7 @@ func (m *model) pollAny(t *rapid.T) {
 
 		switch {
 		case operation == "":
-			m.want("a poll of what never was", got, http.StatusNotFound)
+			m.want("a poll of an unknown instance", got, http.StatusNotFound)
 		case !ended:
 			m.told(got, "in progress")
 		case outcome == outcomeGone:
@@ -214,11 +214,11 @@ func (m *model) told(got harness.Reply, state string) {
 	m.Helper()
 
 	if got.Status != http.StatusOK || got.Text("state") != state {
-		m.Errorf("a poll tells %d %s, want %q", got.Status, got.Raw, state)
+		m.Errorf("a poll returns %d %s, want %q", got.Status, got.Raw, state)
 	}
 }
 
-// updateAny asks for another number of nodes.
+// updateAny changes the number of nodes.
 func (m *model) updateAny(t *rapid.T) {
 	instance, most, waits := m.any(t), rapid.IntRange(10, 12).Draw(t, "most"), waits(t)
 	path := harness.InstancePath(instance.id)
@@ -231,7 +231,7 @@ func (m *model) updateAny(t *rapid.T) {
 
 	switch {
 	case instance.phase == absent:
-		m.want("an update of what is not there", got, http.StatusNotFound)
+		m.want("an update of an unknown instance", got, http.StatusNotFound)
 	case instance.phase == deleting:
 		m.wantOneOf("an update during the deletion", got, http.StatusUnprocessableEntity, http.StatusNotFound)
 	case instance.phase == creating:
@@ -248,7 +248,7 @@ func (m *model) updateAny(t *rapid.T) {
 		m.want("the same update", got, http.StatusAccepted)
 		m.sameOperation(instance, got)
 	case most == instance.most:
-		m.wantOneOf("an update back to what is, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
+		m.wantOneOf("an update back to the actual state, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
 	default:
 		m.want("another update", got, http.StatusUnprocessableEntity)
 	}

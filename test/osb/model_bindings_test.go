@@ -13,7 +13,7 @@ func bindingIDs() []string { return []string{"one", "two"} }
 
 func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }
 
-// bindAtOnce binds, and has the credentials with the answer.
+// bindAtOnce binds synchronously.
 func (m *model) bindAtOnce(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	got := m.bindNow(instance.id, id, m.binding())
@@ -24,7 +24,7 @@ func (m *model) bindAtOnce(t *rapid.T) {
 	}
 }
 
-// judgeBind compares the answer to a bind with the model; a new binding has the status.
+// judgeBind compares the response to a bind with the model. Created is the status of a new binding.
 func (m *model) judgeBind(instance *known, id string, got harness.Reply, created int) {
 	m.Helper()
 
@@ -32,7 +32,7 @@ func (m *model) judgeBind(instance *known, id string, got harness.Reply, created
 
 	switch instance.phase {
 	case absent:
-		m.want("a bind of what is not there", got, http.StatusNotFound)
+		m.want("a bind of an unknown instance", got, http.StatusNotFound)
 	case creating, deleting:
 		m.wantOneOf("a bind while the instance is "+string(instance.phase), got, http.StatusNotFound, http.StatusUnprocessableEntity)
 	case ready, updating:
@@ -51,7 +51,7 @@ func (m *model) judgeBind(instance *known, id string, got harness.Reply, created
 	}
 }
 
-// bindLater binds, looks at the binding while it is made, and waits for it.
+// bindLater binds asynchronously, checks the binding meanwhile, and waits for it.
 func (m *model) bindLater(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	path := harness.BindingPath(instance.id, id)
@@ -90,13 +90,13 @@ func (m *model) bindLater(t *rapid.T) {
 	instance.bindings[id] = encode(m.want("a fetch", m.get(path), http.StatusOK).Body["credentials"])
 }
 
-// unbindAny removes a binding, at once or later.
+// unbindAny removes a binding, synchronously or asynchronously.
 func (m *model) unbindAny(t *rapid.T) {
 	instance, id, waits := m.any(t), drawBinding(t), waits(t)
 	path := harness.BindingPath(instance.id, id)
 
 	if instance.phase == deleting {
-		t.Skip("whether its bindings are there is not told")
+		t.Skip("the model does not know whether its bindings exist")
 	}
 
 	_, bound := instance.bindings[id]
@@ -110,7 +110,7 @@ func (m *model) unbindAny(t *rapid.T) {
 
 	switch {
 	case !bound:
-		m.want("an unbind of what is not there", got, http.StatusGone)
+		m.want("an unbind of an unknown binding", got, http.StatusGone)
 
 		return
 	case got.Status == http.StatusUnprocessableEntity && instance.phase == updating:

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// phase is where an instance of the model is.
+// phase is the state of an instance in the model.
 type phase string
 
 const (
@@ -21,34 +21,34 @@ const (
 	deleting phase = "deleting"
 )
 
-// known is what the model knows of an instance.
+// known is an instance in the model.
 type known struct {
 	id    string
 	phase phase
-	// order is the number of the order by which it was made, of those in orders.
+	// order is the index of its order in orders.
 	order int
-	// most is the most nodes that it has, wanted those that a running update asks for.
+	// most is its autoScalerMax, wanted that of a running update.
 	most, wanted int
-	// updates tells that it was changed since it was made.
+	// updates says that it was changed since its creation.
 	updates bool
-	// operation is the newest, empty if there never was one.
+	// operation is the newest operation, or empty.
 	operation string
-	// outcomes are what polls tell of the operations that have ended.
+	// outcomes are the results of polls, by operation that has ended.
 	outcomes map[string]string
-	// bindings are the credentials of its bindings, by their ids.
+	// bindings are the credentials of its bindings by ID.
 	bindings map[string]string
-	// canceled is the call to the Provisioner in which the operation was held that a deletion has canceled, until all is let go.
+	// canceled is the held call of an operation that a deletion has canceled, until unblock.
 	canceled string
 }
 
-// Outcomes of operations, as polls tell them. A deletion that has succeeded is 410.
+// Outcomes of operations in polls. A successful deletion is 410.
 const (
 	outcomeSucceeded = "succeeded"
 	outcomeFailed    = "failed"
 	outcomeGone      = "gone"
 )
 
-// orders are two orders of the same instance that differ.
+// orders are two different orders of an instance.
 func orders() []fields {
 	return []fields{
 		{"parameters": fields{"region": "eu-west-1", "autoScalerMax": 10}},
@@ -56,18 +56,18 @@ func orders() []fields {
 	}
 }
 
-// model compares a broker with what it should be. Nothing that takes its time ends before Release: so the model knows what is under way.
+// model predicts the responses of a broker. Operations end only in settle, so the model knows which are running.
 type model struct {
 	platform
 
 	instances []*known
 	lifts     []func()
-	// updates and binds tell whether the catalog offers them, and truly.
+	// updates and binds say whether the catalog offers them.
 	updates, binds bool
 }
 
 func newModel(t *rapid.T, l *env) *model {
-	m := &model{platform: newVisitor(t, l)}
+	m := &model{platform: newPlatform(t, l)}
 
 	for range 2 {
 		m.instances = append(m.instances, &known{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
@@ -85,14 +85,14 @@ func newModel(t *rapid.T, l *env) *model {
 	return m
 }
 
-// block holds what takes its time.
+// block holds all operations.
 func (m *model) block() {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval} {
 		m.lifts = append(m.lifts, m.hold(call))
 	}
 }
 
-// unblock lets everything go on.
+// unblock lets all operations continue.
 func (m *model) unblock() {
 	for _, lift := range m.lifts {
 		lift()
@@ -101,7 +101,7 @@ func (m *model) unblock() {
 	m.lifts = nil
 }
 
-// settle lets everything come to its end, and looks whether it is the right one.
+// settle lets all operations end, and checks their outcomes.
 func (m *model) settle() {
 	m.Helper()
 	m.unblock()
@@ -129,17 +129,18 @@ func (m *model) settle() {
 	m.block()
 }
 
-// begin notes an operation that was accepted.
+// begin records an accepted operation.
 func (k *known) begin(next phase, operation string) {
 	k.phase, k.operation = next, operation
 }
 
-// end notes that the newest operation has ended.
+// end records the outcome of the newest operation.
 func (k *known) end(next phase, outcome string) {
 	k.phase, k.outcomes[k.operation] = next, outcome
 }
 
-// TestModel sends random requests to a broker on each database and compares every answer with a model. SOAK_DURATION has it go on for that long.
+// TestModel sends random requests to a broker on each database and compares every answer with a model. SOAK_DURATION adds rounds for
+// that long.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		l := startOn(t, database)

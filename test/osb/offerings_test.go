@@ -98,7 +98,7 @@ func rowCatalogIDsNeverChange(r *row) {
 	own.RestartBroker()
 
 	if after := own.get("/v2/catalog").Raw; after != before {
-		r.Errorf("the catalog is another one after a restart:\nbefore %.2000s\nafter  %.2000s", before, after)
+		r.Errorf("the catalog changes with a restart:\nbefore %.2000s\nafter  %.2000s", before, after)
 	}
 
 	offered := map[string]string{}
@@ -120,7 +120,7 @@ func rowCatalogIDsNeverChange(r *row) {
 	}
 }
 
-// rowNamesFitCommandLine has exceptions: names that are public since long, and are kept for those who use them.
+// rowNamesFitCommandLine has exceptions: names that have long been public.
 func rowNamesFitCommandLine(r *row) {
 	underscored := []string{"azure_lite", "own_cluster"}
 
@@ -148,7 +148,7 @@ func rowCatalogTextsAreShort(r *row) {
 	})
 }
 
-// rowBindableIsTrue binds an instance of a plan that says it can be bound. The other side is row G21.
+// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests the opposite.
 func rowBindableIsTrue(r *row) {
 	bindable := 0
 
@@ -170,7 +170,7 @@ func rowBindableIsTrue(r *row) {
 	r.want("a bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
 }
 
-// rowPlanUpdateableIsTrue tries to change every plan into every other one: never where the catalog says that the plan stays.
+// rowPlanUpdateableIsTrue tries to change a plan into every other one: the catalog must say which changes are possible.
 func rowPlanUpdateableIsTrue(r *row) {
 	lift := r.refuse(callUpgrade)
 	defer lift()
@@ -226,7 +226,7 @@ func rowContextUpdatesAllowedIsTrue(r *row) {
 	r.contextUpdated(r.ready(), fields{"platform": "cloudfoundry", "instance_name": "renamed"})
 }
 
-// contextUpdated sends a context alone.
+// contextUpdated updates the context alone.
 func (r *row) contextUpdated(id string, context fields) {
 	r.Helper()
 
@@ -247,7 +247,7 @@ func rowRequiresKnownPermissions(r *row) {
 	}
 }
 
-// rowRequiresNoPermission: a cluster is no log drain, no route service and no volume.
+// rowRequiresNoPermission: a cluster is neither a log drain nor a route service nor a volume.
 func rowRequiresNoPermission(r *row) {
 	for _, offering := range r.catalog() {
 		if len(offering.Requires) > 0 {

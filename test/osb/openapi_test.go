@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Routes of the protocol, as the description names them.
+// Routes of the protocol in the OpenAPI description.
 const (
 	routeCatalog      = "/v2/catalog"
 	routeInstance     = "/v2/service_instances/{instance_id}"
@@ -25,7 +25,7 @@ const (
 //go:embed testdata/openapi-2.17.yaml
 var official []byte
 
-// described is the official description, completed and closed by the overlay.
+// described is the official description with the overlay.
 var described = sync.OnceValues(func() (*openapi3.T, error) {
 	openapi3.SchemaErrorDetailsDisabled = true // schema and value would be repeated in every failure
 
@@ -66,7 +66,7 @@ func routeOf(path string) string {
 	}
 }
 
-// validate holds an answer against the description. It has nothing to say about paths and methods that the protocol does not have.
+// validate checks a response against the description. It ignores paths and methods outside of the protocol.
 func validate(method, path string, status int, body string) error {
 	document, err := described()
 	if err != nil {

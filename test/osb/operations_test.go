@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowSynchronousRequestIsRejected leaves out the binds: they can be done at once, and then need nothing (rows G7 and H6).
+// rowSynchronousRequestIsRejected excludes binds, which can be synchronous (rows G7 and H6).
 func rowSynchronousRequestIsRejected(r *row) {
 	id, unknown := r.ready(), r.newID()
 
@@ -125,7 +125,7 @@ func rowMalformedPollIs400(r *row) {
 	id := r.ready()
 
 	for _, malformed := range []string{"rubbish", "00000000-0000-4000-8000-000000000000", "update2"} {
-		r.want("a value that was never given out: "+malformed, r.poll(harness.InstancePath(id), malformed), http.StatusBadRequest)
+		r.want("an unknown operation: "+malformed, r.poll(harness.InstancePath(id), malformed), http.StatusBadRequest)
 	}
 
 	r.want("a query that cannot be read", r.get(harness.InstancePath(id)+"/last_operation?operation=%zz"), http.StatusBadRequest)

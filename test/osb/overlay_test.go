@@ -8,7 +8,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// missingStatus is a status that the text of the specification has, or HTTP itself, and the description lacks.
+// missingStatus is a status that the specification or HTTP defines and the description lacks.
 type missingStatus struct {
 	status int
 	// where maps routes to methods; everywhere when it is nil.
@@ -34,7 +34,7 @@ func missingStatuses() []missingStatus {
 	}
 }
 
-// field is a property that the text of the specification has and the description lacks.
+// field is a property that the specification defines and the description lacks.
 type field struct {
 	schema, name string
 	value        *openapi3.Schema
@@ -48,7 +48,7 @@ func missingFields() []field {
 	}
 }
 
-// closedSchemas are those whose properties are all defined: a property that is not is none of the protocol's (A10).
+// closedSchemas are those that allow no further properties (A10).
 func closedSchemas() []string {
 	return []string{
 		"Catalog", "Service", "Plan", "Schemas", "ServiceInstanceSchema", "ServiceBindingSchema", "DashboardClient",
@@ -58,7 +58,7 @@ func closedSchemas() []string {
 	}
 }
 
-// overlay completes the description by what the text has, and closes its schemas.
+// overlay adds the missing parts of the specification to the description, and closes its schemas.
 func overlay(document *openapi3.T) {
 	for _, missing := range missingStatuses() {
 		for route, item := range document.Paths.Map() {

@@ -98,7 +98,7 @@ func rowMaintenanceVersionIsSemantic(r *row) {
 func rowMaintenanceIsDescribed(r *row) {
 	r.eachPlan(func(_ offering, plan plan) {
 		if plan.MaintenanceInfo == nil || plan.MaintenanceInfo.Description == "" {
-			r.Errorf("plan %s does not tell what maintenance does", plan.Name)
+			r.Errorf("plan %s does not describe its maintenance", plan.Name)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func rowPollingDurationExceedsOperations(r *row) {
 	})
 }
 
-// rowBindingRotatableIsTrue: a plan rotates its bindings exactly if it has any.
+// rowBindingRotatableIsTrue: a plan rotates its bindings if and only if it is bindable.
 func rowBindingRotatableIsTrue(r *row) {
 	rotatable := 0
 
@@ -145,7 +145,7 @@ func rowCatalogHasETag(r *row) {
 			Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", known),
 		}), http.StatusNotModified)
 		if got.Raw != "" {
-			r.Errorf("there is a Body: %s", got.Raw)
+			r.Errorf("there is a body: %s", got.Raw)
 		}
 	}
 
@@ -153,7 +153,7 @@ func rowCatalogHasETag(r *row) {
 		Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", `"other"`),
 	}), http.StatusOK)
 	if again.Header.Get("ETag") != tag || again.Raw != first.Raw {
-		r.Errorf("nothing has changed, and the answer is another one")
+		r.Errorf("the response differs although nothing has changed")
 	}
 }
 
@@ -173,7 +173,7 @@ func rowCatalogMetadataFollowsProfile(r *row) {
 	}
 }
 
-// profiled holds the metadata of a plan against the profile.
+// profiled checks the metadata of a plan against the profile.
 func (r *row) profiled(plan plan) {
 	r.Helper()
 

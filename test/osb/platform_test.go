@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// ids makes the tenants and IDs of all platforms differ.
+// counter makes the tenants and IDs of all platforms unique.
 var counter atomic.Int64
 
-// platform is a platform of a tenant of its own: no trouble that it orders, and no instance of it, is anybody else's.
+// platform is a platform with a tenant of its own, so that its faults and instances affect no other test.
 type platform struct {
 	harness.Reporter
 	*env
@@ -22,14 +22,14 @@ type platform struct {
 	tenant string
 }
 
-func newVisitor(j harness.Reporter, l *env) platform {
+func newPlatform(j harness.Reporter, l *env) platform {
 	return platform{Reporter: j, env: l, tenant: "tenant-" + strconv.FormatInt(counter.Add(1), 10)}
 }
 
-// newID is an id that nobody has.
+// newID returns an unused ID.
 func (p platform) newID() string { return "id-" + strconv.FormatInt(counter.Add(1), 10) }
 
-// do sends a call and checks what holds for every answer.
+// do sends a call and checks the rows that apply to every response.
 func (p platform) do(call harness.Call) harness.Reply {
 	p.Helper()
 
@@ -47,7 +47,7 @@ func (p platform) do(call harness.Call) harness.Reply {
 	checkAnswer(p, call, got)
 
 	if got.Status >= http.StatusInternalServerError {
-		p.Errorf("J18: %s %s: status %d without a fault of what the broker needs: %s", call.Method, call.Path, got.Status, got.Raw)
+		p.Errorf("J18: %s %s: status %d although no dependency of the broker has failed: %s", call.Method, call.Path, got.Status, got.Raw)
 	}
 
 	return got
@@ -78,7 +78,7 @@ func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) h
 // fields is a JSON object of a request.
 type fields map[string]any
 
-// order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
+// order is the body of a valid provision, with fields replaced or, by nil, removed.
 func (p platform) order(changes ...fields) string {
 	return encode(change(fields{
 		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": p.tenant, "space_guid": "space-1",
@@ -87,7 +87,7 @@ func (p platform) order(changes ...fields) string {
 	}, changes...))
 }
 
-// binding is the body of a bind that succeeds, changed like order.
+// binding is the body of a valid bind, changed like order.
 func (p platform) binding(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}, changes...))
 }
@@ -134,21 +134,21 @@ func (p platform) remove(id string) harness.Reply {
 	return p.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete + "&" + ids})
 }
 
-// bind orders a binding that may be made later.
+// bind creates a binding asynchronously.
 func (p platform) bind(instance, binding, body string) harness.Reply {
 	p.Helper()
 
 	return p.do(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(instance, binding) + harness.Incomplete, Body: body})
 }
 
-// bindNow orders a binding that has to be there with the answer.
+// bindNow creates a binding synchronously.
 func (p platform) bindNow(instance, binding, body string) harness.Reply {
 	p.Helper()
 
 	return p.do(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(instance, binding), Body: body})
 }
 
-// unbind orders the removal of a binding, which may happen later.
+// unbind removes a binding asynchronously.
 func (p platform) unbind(instance, binding string) harness.Reply {
 	p.Helper()
 

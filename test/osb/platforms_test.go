@@ -80,7 +80,7 @@ func rowKubernetesServiceCatalog(r *row) {
 	r.gone(bad, r.want("a deletion after the failure", send(http.MethodDelete, bad+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
 }
 
-// rowServiceManagerVersions: what changes says 2.13, and what fetches 2.14. So binds come without accepts_incomplete.
+// rowServiceManagerVersions: changes are sent with 2.13, fetches with 2.14. So binds come without accepts_incomplete.
 func rowServiceManagerVersions(r *row) {
 	originator := "service-manager " + base64.StdEncoding.EncodeToString([]byte(`{"username":"somebody"}`))
 	changes := header(harness.VersionHeader, "2.13", originatorHeader, originator)
@@ -128,7 +128,7 @@ func rowOSBCheckerEmptyObjects(r *row) {
 	r.gone(path, "deprovision")
 }
 
-// rowEdenVersion: what Cloud Foundry checks of a catalog is in rows B; eden sends 2.13 with everything.
+// rowEdenVersion: eden sends version 2.13 with every request.
 func rowEdenVersion(r *row) {
 	old := header(harness.VersionHeader, "2.13")
 	id := r.newID()

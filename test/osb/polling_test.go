@@ -38,9 +38,9 @@ func rowOutcomeIsRepeatable(r *row) {
 		}
 	}
 
-	look("told again")
+	look("polled again")
 	own.RestartBroker()
-	look("told after a restart")
+	look("polled after a restart")
 }
 
 func rowRetryAfterWhileInProgress(r *row) {
@@ -63,7 +63,7 @@ func rowRetryAfterWhileInProgress(r *row) {
 	}
 }
 
-// rowPollIsDescribed polls an operation of each state; every description is checked.
+// rowPollIsDescribed polls operations in each state; do checks every description.
 func rowPollIsDescribed(r *row) {
 	lift := r.hold(callOrder)
 	defer lift()
@@ -71,7 +71,7 @@ func rowPollIsDescribed(r *row) {
 	id := r.newID()
 	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
 	if got := r.poll(harness.InstancePath(id), operation); got.Text("description") == "" {
-		r.Errorf("nothing is told while it is in progress: %s", got.Raw)
+		r.Errorf("there is no description while it is in progress: %s", got.Raw)
 	}
 
 	lift()
@@ -83,7 +83,7 @@ func rowPollIsDescribed(r *row) {
 	r.want("an order", r.put(bad, r.order()), http.StatusAccepted)
 
 	if got := r.failed(harness.InstancePath(bad), ""); got.Text("description") == "" {
-		r.Errorf("nothing is told of the failure: %s", got.Raw)
+		r.Errorf("there is no description of the failure: %s", got.Raw)
 	}
 }
 
@@ -97,7 +97,7 @@ func rowUsabilityHintsAfterFailure(r *row) {
 
 	for _, hint := range []string{"instance_usable", "update_repeatable"} {
 		if _, isBool := got.Body[hint].(bool); !isBool {
-			r.Errorf("a failed update does not tell %s: %s", hint, got.Raw)
+			r.Errorf("a failed update does not return %s: %s", hint, got.Raw)
 		}
 	}
 
@@ -128,7 +128,7 @@ func rowBindingPolls(r *row) {
 		r.Errorf("a bind that is held: %s", got.Raw)
 	}
 
-	r.want("a value that was never given out", r.poll(path, "rubbish"), http.StatusBadRequest)
+	r.want("an unknown operation", r.poll(path, "rubbish"), http.StatusBadRequest)
 	lift()
 
 	for range 2 {
@@ -179,7 +179,7 @@ func rowBindingFetchableWhenReady(r *row) {
 	}
 }
 
-// rowOperationsTimeOut has a cluster that never gets ready.
+// rowOperationsTimeOut has a cluster that never becomes ready.
 func rowOperationsTimeOut(r *row) {
 	own := r.own("APP_OPERATION_TIMEOUT=2s")
 	own.stickClusters()

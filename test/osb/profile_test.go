@@ -49,7 +49,7 @@ func rowBindResourceForms(r *row) {
 	}
 }
 
-// rowDashboardClientIsComplete: there is no single sign-on of a dashboard; a client that is told has to be whole.
+// rowDashboardClientIsComplete: there is no dashboard client today; one that is offered must be complete.
 func rowDashboardClientIsComplete(r *row) {
 	for _, offering := range r.catalog() {
 		for _, name := range []string{"id", "secret", "redirect_uri"} {

@@ -7,12 +7,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// longestOperation is how long the value of an operation may be, in characters.
+// longestOperation is the maximum length of an operation's ID in characters.
 const longestOperation = 10_000
 
 func rowProvisionNeedsID(r *row) {
 	for _, nowhere := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/oauth//v2/service_instances/x"} {
-		r.want("there is no such Path: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
+		r.want("there is no such path: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
 			http.StatusNotFound)
 	}
 
@@ -22,13 +22,13 @@ func rowProvisionNeedsID(r *row) {
 	}
 }
 
-// invalid orders a new instance with a change that has to be refused by 400.
+// invalid orders a new instance with a change that must be rejected with 400.
 func (r *row) invalid(reason string, change fields) {
 	r.Helper()
 
 	id := r.newID()
 	r.want(reason, r.put(id, r.order(change)), http.StatusBadRequest)
-	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 }
 
 func rowProvisionNeedsService(r *row) {
@@ -71,7 +71,7 @@ func rowMalformedProvisionIs400(r *row) {
 	for _, bad := range malformed() {
 		id := r.newID()
 		r.want("a malformed order: "+bad, r.put(id, bad), http.StatusBadRequest)
-		r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+		r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 	}
 
 	for reason, change := range map[string]fields{
@@ -98,7 +98,7 @@ func rowProvisionParametersAreValidated(r *row) {
 	}
 }
 
-// rowCreatedOnlyWhenDone: a cluster takes its time. No plan is done at once, so nothing may answer 201.
+// rowCreatedOnlyWhenDone: no plan is created synchronously, so no response may be 201.
 func rowCreatedOnlyWhenDone(r *row) {
 	for _, id := range []string{harness.PlanAWS, harness.PlanGCP} {
 		got := r.want("an order is not done at once", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)
@@ -129,7 +129,7 @@ func rowProvisionRequiresAsync(r *row) {
 		r.Errorf("clients compare the sentence letter by letter: %s", got.Raw)
 	}
 
-	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 }
 
 func rowRepeatedProvisionReturnsOperation(r *row) {

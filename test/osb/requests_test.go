@@ -65,7 +65,7 @@ func rowUnauthenticatedIs401(r *row) {
 				call.Path, call.Header = prefix+call.Path, credentials
 
 				if got := r.want(who, r.do(call), http.StatusUnauthorized); got.Header.Get("WWW-Authenticate") == "" {
-					r.Errorf("%s: %s %s does not tell how to log in", who, call.Method, call.Path)
+					r.Errorf("%s: %s %s has no WWW-Authenticate header", who, call.Method, call.Path)
 				}
 			}
 		}
@@ -81,8 +81,8 @@ func rowUnauthenticatedHasNoEffect(r *row) {
 		}), http.StatusUnauthorized)
 	}
 
-	r.want("nothing was made", r.get(harness.InstancePath(id)), http.StatusNotFound)
-	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	r.want("nothing was created", r.get(harness.InstancePath(id)), http.StatusNotFound)
+	r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 }
 
 func rowMissingVersionIsRejected(r *row) {
@@ -120,7 +120,7 @@ func rowUnsupportedVersionIsRejected(r *row) {
 	}
 }
 
-// rowVersionsCompareAsNumbers looks at the one thing that depends on the minor version: a bind is asynchronous from 2.14 on.
+// rowVersionsCompareAsNumbers tests the one feature that depends on the minor version: asynchronous binds since 2.14.
 func rowVersionsCompareAsNumbers(r *row) {
 	id := r.ready()
 
@@ -138,7 +138,7 @@ func rowVersionsCompareAsNumbers(r *row) {
 	}
 }
 
-// rowRequestIdentityIsReturned calls what no endpoint answers. All other answers are looked at whatever they are for.
+// rowRequestIdentityIsReturned calls paths without an endpoint. Platform.do checks all other responses.
 func rowRequestIdentityIsReturned(r *row) {
 	odd := []harness.Call{
 		{Method: http.MethodGet, Path: "/v2/nothing"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// row is the test of a row of the specification. It runs against a env that all rows share, as a tenant of its own.
+// row is the test of a row of the specification. It runs in an environment that all rows share, as a tenant of its own.
 type row struct {
 	platform
 
@@ -15,14 +15,14 @@ type row struct {
 func newRow(t *testing.T, l *env) *row {
 	t.Helper()
 
-	return &row{platform: newVisitor(t, l), t: t}
+	return &row{platform: newPlatform(t, l), t: t}
 }
 
-// own runs a env for this row alone, for what the others cannot stand: another configuration, a restart.
+// own starts an environment for this row alone: for another configuration or a restart.
 func (r *row) own(settings ...setting) platform {
 	r.Helper()
 
-	return newVisitor(r.Reporter, start(r.t, settings...))
+	return newPlatform(r.Reporter, start(r.t, settings...))
 }
 
 // TestRows tests every row of the specification. One row alone: -run 'TestRows/rows/^D10_'.

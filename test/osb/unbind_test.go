@@ -69,7 +69,7 @@ func rowUnbindOfUnknownBindingIs410(r *row) {
 	r.want("a deleted binding", r.unbind(id, "b"), http.StatusGone)
 }
 
-// rowUnbindWithoutAsync: an unbind that may not take its time is done at once.
+// rowUnbindWithoutAsync: an unbind without accepts_incomplete is synchronous.
 func rowUnbindWithoutAsync(r *row) {
 	id := r.ready()
 

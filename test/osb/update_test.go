@@ -33,7 +33,7 @@ func rowUpdateKeepsPlan(r *row) {
 	r.updated(id)
 
 	if got := r.get(harness.InstancePath(id)); got.Text("plan_id") != harness.PlanAWS {
-		r.Errorf("the plan is another one: %s", got.Raw)
+		r.Errorf("the plan has changed: %s", got.Raw)
 	}
 }
 
@@ -78,7 +78,7 @@ func rowMalformedUpdateIs400(r *row) {
 	})
 }
 
-// rowUnsupportedChangeIs422 changes the plan of an instance to one that it cannot become: a trial never becomes another trial's opposite.
+// rowUnsupportedChangeIs422 changes the plan of an instance to one that is not allowed.
 func rowUnsupportedChangeIs422(r *row) {
 	id := r.ready(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 
@@ -124,7 +124,7 @@ func rowContextUpdate(r *row) {
 	}
 }
 
-// rowAppliedUpdateIs200: what changes the cluster takes its time (F10), so only what needs no work is applied at once.
+// rowAppliedUpdateIs200: changes of the cluster are asynchronous (F10), so only updates without work are synchronous.
 func rowAppliedUpdateIs200(r *row) {
 	id := r.ready()
 
@@ -213,11 +213,11 @@ func rowRejectedUpdateAppliesNothing(r *row) {
 	r.failed(harness.InstancePath(id), operation)
 
 	if after := r.get(harness.InstancePath(id)).Raw; after != before {
-		r.Errorf("an update that failed is told as if it had not:\nbefore %s\nafter  %s", before, after)
+		r.Errorf("a failed update has changed the instance:\nbefore %s\nafter  %s", before, after)
 	}
 }
 
-// rowUpdateReturnsDashboardURL: the address of an instance's dashboard names its id, so no update changes it.
+// rowUpdateReturnsDashboardURL: the dashboard URL contains the instance's ID, so no update changes it.
 func rowUpdateReturnsDashboardURL(r *row) {
 	id := r.ready()
 	before := r.get(harness.InstancePath(id)).Text("dashboard_url")
@@ -234,7 +234,7 @@ func rowUpdateReturnsDashboardURL(r *row) {
 	}
 }
 
-// rowUsabilityHintsAreBooleans: every answer is checked for the types of the hints; here they are there.
+// rowUsabilityHintsAreBooleans: do checks the types of hints in every response; this row provokes them.
 func rowUsabilityHintsAreBooleans(r *row) {
 	id := r.ready()
 
@@ -287,8 +287,8 @@ func rowPreviousValuesAreIgnored(r *row) {
 func rowUpdateOfUnknownInstanceIs404(r *row) {
 	id := r.newID()
 	r.want("an unknown instance", r.update(id, r.patch()), http.StatusNotFound)
-	r.want("nothing was made", r.get(harness.InstancePath(id)), http.StatusNotFound)
-	r.want("nothing was begun", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
+	r.want("nothing was created", r.get(harness.InstancePath(id)), http.StatusNotFound)
+	r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 }
 
 func rowUpdateWithoutEffectIs200(r *row) {

@@ -57,7 +57,7 @@ func (p platform) failed(path, operation string) harness.Reply {
 	return last
 }
 
-// ready makes an instance.
+// ready creates an instance and waits for it.
 func (p platform) ready(changes ...fields) (id string) {
 	p.Helper()
 
@@ -74,7 +74,7 @@ func (p platform) updated(id string, changes ...fields) {
 	p.succeeded(harness.InstancePath(id), p.want("an update", p.update(id, p.patch(changes...)), http.StatusAccepted).Text("operation"))
 }
 
-// bound makes a binding of the instance and returns it as it is fetched.
+// bound creates a binding of the instance, waits for it and fetches it.
 func (p platform) bound(instance, binding string, changes ...fields) harness.Reply {
 	p.Helper()
 
@@ -93,7 +93,7 @@ func (p platform) gone(path, operation string) {
 	}
 }
 
-// removed deletes an instance and waits for the end of it.
+// removed deletes an instance and waits for the end.
 func (p platform) removed(id string) {
 	p.Helper()
 
@@ -106,7 +106,7 @@ func (p platform) until(what string, condition func() bool) {
 	harness.Until(p, what, condition)
 }
 
-// seen is what a platform can see of its resources: fetches and polls of them.
+// seen returns all that a platform can read of its resources: fetches and polls.
 func (p platform) seen(paths ...string) string {
 	p.Helper()
 
@@ -122,7 +122,7 @@ func (p platform) seen(paths ...string) string {
 	return all.String()
 }
 
-// unchanged fails the test if the platform sees something else of its resources after it has acted.
+// unchanged fails the test if act changes what the platform can read of its resources.
 func (p platform) unchanged(paths []string, act func()) {
 	p.Helper()
 

@@ -44,7 +44,7 @@ func (p *Provisioner) fault(field string) Fault {
 	return left[0]
 }
 
-// problem is an error with what the Kyma Provisioner told of it: codes like those of HTTP, or of its database.
+// problem is an error as the Kyma Provisioner reports it: codes like those of HTTP, or of its database.
 type problem struct {
 	message, reason, component string
 	code                       int

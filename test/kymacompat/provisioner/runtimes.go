@@ -184,8 +184,8 @@ func (o *operation) told() map[string]any {
 	}
 }
 
-// status tells a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster is there, and makes one whether
-// it is selected or not.
+// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster is there, and makes
+// one whether it is selected or not.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)
 	config["providerSpecificConfig"] = specific(runtime.Config["providerSpecificConfig"])

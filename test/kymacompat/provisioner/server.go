@@ -124,7 +124,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 		value, err := p.resolve(caller, field, variables, fault)
 		if fault == AnswerLost {
-			panic(http.ErrAbortHandler) // the connection ends, what was done stays
+			panic(http.ErrAbortHandler) // the connection ends, the effect remains
 		}
 
 		data[field.Alias] = nil
@@ -184,7 +184,7 @@ func answer(w http.ResponseWriter, status int, data any, problems ...*gqlerror.E
 	_, _ = w.Write(text)
 }
 
-// project takes of a value what is selected.
+// project returns the selected fields of a value.
 func project(selections ast.SelectionSet, value any) any {
 	switch value := value.(type) {
 	case []any:

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
-// operationName is what a GraphQL request asks for.
+// operationName returns the operation of a GraphQL request.
 func operationName(request *http.Request) string {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -40,11 +40,11 @@ func operationName(request *http.Request) string {
 	return asked.OperationName
 }
 
-// rows are the broker's tables at the end of a replica's line. What is only read may be lost like what is written.
+// rows are the broker's tables as a replica reaches them. Reads fail like writes.
 type rows struct {
 	service.Rows
 
-	line *crashtest.Proxy
+	proxy *crashtest.Proxy
 }
 
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
@@ -127,9 +127,9 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
-// call explains what goes wrong on the line as the tables do.
+// call reports faults as the tables do.
 func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
-	err := r.line.Call(ctx, name, call)
+	err := r.proxy.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
 		return failure.Wrap(failure.Transient, err, "the database does not respond correctly")
 	}
@@ -137,20 +137,20 @@ func (r rows) call(ctx context.Context, name string, call func(ctx context.Conte
 	return err
 }
 
-// access gets kubeconfigs of runtimes, which are real, and asks their API servers, which are not there: the accounts are those of all.
+// access gets real kubeconfigs of runtimes and simulates their API servers, which share one set of accounts.
 type access struct {
 	provisioner *provisionerclient.Client
-	line        *crashtest.Proxy
+	proxy       *crashtest.Proxy
 	accounts    *accounts
 }
 
-// accounts are those in the runtimes, by the bindings that they belong to.
+// accounts are the accounts in the runtimes, by binding ID.
 type accounts struct {
 	mutex sync.Mutex
 	there map[string]bool
 }
 
-// set has an account be there or not.
+// set adds or removes an account.
 func (a *accounts) set(id string, there bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -162,7 +162,7 @@ func (a *accounts) set(id string, there bool) {
 	}
 }
 
-// list tells the accounts that there are.
+// list returns the accounts.
 func (a *accounts) list() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -178,7 +178,7 @@ func (a access) Probe(ctx context.Context, instance environment.Instance) error 
 		}
 	}
 
-	if err := a.line.Call(ctx, "version", func(context.Context) error { return nil }); err != nil {
+	if err := a.proxy.Call(ctx, "version", func(context.Context) error { return nil }); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
 	}
 
@@ -212,7 +212,7 @@ func (a access) Revoke(ctx context.Context, instance environment.Instance, remov
 }
 
 func (a access) account(ctx context.Context, name string, change func()) error {
-	if err := a.line.Call(ctx, name, func(context.Context) error {
+	if err := a.proxy.Call(ctx, name, func(context.Context) error {
 		change()
 
 		return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -44,4 +45,38 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 	if shoots := w.shoots(); len(shoots) != 0 {
 		t.Errorf("%d Shoots are left", len(shoots))
 	}
+}
+
+// TestAgentConnectsOnLocalGarden uses a runtime with a real API server.
+func TestAgentConnectsOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	testAgent(t, api)
+}
+
+// TestSandboxAgentsOnLocalGarden runs the sandbox on the local garden, as `make run-garden` does.
+func TestSandboxAgentsOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	config := freshSandbox(t)
+
+	inSandbox(t, config, gardenProgram(t), func(c connected) { c.reconnects(c.connects()) })
+	forgotten(t, config.Dir)
+}
+
+// TestRuntimeChangesOnLocalGarden validates the Shoots of all providers and their changes with Gardener's API server.
+func TestRuntimeChangesOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	testRuntimeChanges(t, api)
 }

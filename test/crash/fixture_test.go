@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// database opens a new one for a world.
+// database opens a new database for a scenario.
 type database func(tb testing.TB) *storage.DB
 
 func postgres(tb testing.TB) *storage.DB {
@@ -26,15 +26,15 @@ func postgres(tb testing.TB) *storage.DB {
 	return storagetest.Open(tb, postgrestest.Database(tb))
 }
 
-// ground is what the worlds of a test share, because it takes long to lay out.
-type ground struct {
-	// garden is left empty by each world.
+// shared is what the scenarios of a test share because it takes long to create.
+type shared struct {
+	// garden is empty after each scenario.
 	garden *fakegarden.Memory
-	// scratch gives a world a database that has the tables of both services already.
-	scratch database
+	// database returns a database with the tables of both services.
+	database database
 }
 
-func newGround(t *testing.T) ground {
+func newShared(t *testing.T) shared {
 	t.Helper()
 
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: storagetest.VolatileDir(t), Log: logging.Discard()})
@@ -42,14 +42,14 @@ func newGround(t *testing.T) ground {
 		t.Fatal(err)
 	}
 
-	return ground{garden: memory, scratch: storagetest.Copies(t, func(db *storage.DB) {
+	return shared{garden: memory, database: storagetest.Copies(t, func(db *storage.DB) {
 		keys := storagetest.Keys(t)
 		openBroker(t, db, keys)
 		openProvisioner(t, db, keys)
 	})}
 }
 
-// brokerRows are the broker's.
+// brokerRows are the broker's stores.
 type brokerRows struct {
 	db         *storage.DB
 	operations *operations.Store
@@ -84,7 +84,7 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	return rows
 }
 
-// provisionerRows are the Provisioner's.
+// provisionerRows are the Provisioner's stores.
 type provisionerRows struct {
 	db         *storage.DB
 	operations *operations.Store
