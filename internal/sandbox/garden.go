@@ -30,7 +30,7 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// memoryGarden opens the garden in memory.
+// memoryGarden opens the fake garden.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),

@@ -184,7 +184,7 @@ func (s *stage) gone(object client.Object, name string) bool {
 	return apierrors.IsNotFound(s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, object))
 }
 
-// order orders faults; the map replaces what was ordered before.
+// order injects faults; the map replaces all earlier ones.
 func (s *stage) order(faults map[string]string) {
 	s.Helper()
 	orders := &corev1.ConfigMap{

@@ -22,7 +22,7 @@ func (r runtime) admin(t *testing.T) *clientset.Clientset {
 	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
 }
 
-// holder returns a typed client of whoever has the token.
+// holder returns a typed client of the holder of the token.
 func (r runtime) holder(t *testing.T, token string) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, nil, "", 0), token)
