@@ -30,7 +30,7 @@ func NewScheme() (*runtime.Scheme, error) {
 //go:embed shoot_lists.yaml
 var shootLists string
 
-// shootTypes names for server-side apply the lists of a Shoot have items with owners of their own. For everything else, and for other
+// shootTypes lists for server-side apply the lists whose items have owners. For everything else, and for other
 // kinds, it deduces the types from the content.
 type shootTypes struct {
 	managedfields.TypeConverter

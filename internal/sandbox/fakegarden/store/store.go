@@ -45,7 +45,7 @@ type Options struct {
 	Dir string
 	// Rules returns the rules of the store. Without it every change is accepted.
 	Rules func(objects Reader) Rules
-	// Types names for server-side apply the parts of an object have an owner of their own. By default this is deduced from the object:
+	// Types defines which parts of an object have an owner in server-side apply. By default this is deduced from the object:
 	// each field of a map has an owner, a list has one as a whole.
 	Types managedfields.TypeConverter
 }
