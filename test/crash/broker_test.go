@@ -307,6 +307,7 @@ func (f *brokerFixture) deprovision() string { return f.ask(http.MethodDelete) }
 func (f *brokerFixture) bind() string {
 	return f.askFor(http.MethodPut, access1, harness.PlanAWS, `{}`)
 }
+
 func (f *brokerFixture) unbind() string {
 	return f.askFor(http.MethodDelete, access1, harness.PlanAWS, `{}`)
 }

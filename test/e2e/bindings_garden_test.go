@@ -82,11 +82,11 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 
 // runtimeOf returns a client of the runtime's administrator.
 func runtimeOf(w *programs) *kubernetes.Clientset {
-	w.T.Helper()
+	w.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig("bound"))
 	if err != nil {
-		w.T.Fatal(err)
+		w.Fatal(err)
 	}
 
 	return kubernetes.NewForConfigOrDie(config)

@@ -52,12 +52,12 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 }
 
 // metric is what a counter of the broker has come to, over all its labels.
-func (l env) metric(name string) float64 {
-	l.Helper()
+func (e env) metric(name string) float64 {
+	e.Helper()
 
-	families, err := l.services.Broker.Metrics.Gather()
+	families, err := e.services.Broker.Metrics.Gather()
 	if err != nil {
-		l.Fatal(err)
+		e.Fatal(err)
 	}
 
 	total := 0.0

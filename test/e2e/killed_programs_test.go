@@ -142,14 +142,14 @@ func variables(database replica.Database) []string {
 }
 
 func (w *programs) shoots() []gardencorev1beta1.Shoot {
-	w.T.Helper()
+	w.Helper()
 
 	return harness.Shoots(w.T, w.garden, "garden-local")
 }
 
 // shootIs waits for a Shoot whose last operation has the state.
 func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
-	w.T.Helper()
+	w.Helper()
 	w.Until("a Shoot that is "+string(state), func() bool {
 		for _, shoot := range w.shoots() {
 			if last := shoot.Status.LastOperation; last != nil && last.State == state {
@@ -210,7 +210,7 @@ func TestKilledPrograms(t *testing.T) {
 				}
 
 				if shoots := w.shoots(); len(shoots) != 0 {
-					w.T.Errorf("there are %d Shoots already", len(shoots))
+					w.Errorf("there are %d Shoots already", len(shoots))
 				}
 
 				(*w.of(victim)).kill()

@@ -21,9 +21,9 @@ import (
 )
 
 // faults injects faults into the garden's clusters, in place of those before.
-func (l env) faults(faults map[string]string) {
-	l.Helper()
-	injectClusterFaults(l.TB, l.services.Garden.Client(), faults)
+func (e env) faults(faults map[string]string) {
+	e.Helper()
+	injectClusterFaults(e.TB, e.services.Garden.Client(), faults)
 }
 
 // injectClusterFaults injects faults into the clusters of a garden, in place of those before.
@@ -49,14 +49,14 @@ func stuck() map[string]string {
 }
 
 // changeShoot changes the only Shoot, again after a conflict.
-func (l env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
-	l.Helper()
+func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
+	e.Helper()
 
-	l.Until("the Shoot to be changed", func() bool {
-		shoot := l.shoots()[0]
+	e.Until("the Shoot to be changed", func() bool {
+		shoot := e.shoots()[0]
 		change(&shoot)
 
-		return l.services.Garden.Client().Update(context.Background(), &shoot) == nil
+		return e.services.Garden.Client().Update(context.Background(), &shoot) == nil
 	})
 }
 

@@ -120,7 +120,7 @@ func (e Endpoint) Do(call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("%s %s: %w", call.Method, call.Path, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 
 	content, err := io.ReadAll(response.Body)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // Credentials of the user that brokers of the harness accept, with the roles osb and admin.
 const (
 	User     = "tester"
-	Password = "secret" //nolint:gosec // a password of tests
+	Password = "secret"
 )
 
 // anyPort lets the operating system choose a port of the loopback interface.

@@ -119,7 +119,9 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 
 	r.Body = io.NopCloser(bytes.NewReader(body))
 
-	var call struct{ OperationName string }
+	var call struct {
+		OperationName string `json:"operationName"`
+	}
 
 	_ = json.Unmarshal(body, &call) // other requests have no operation
 
