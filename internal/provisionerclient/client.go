@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -50,8 +50,7 @@ type Client struct {
 
 // New returns a client, or an error if the URL is invalid. It sends no request.
 func New(options Options) (*Client, error) {
-	address, err := url.Parse(options.URL)
-	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
+	if !graphqlclient.IsURL(options.URL) {
 		return nil, errors.New("the Provisioner's URL must look like http://host:port/path")
 	}
 
@@ -60,9 +59,7 @@ func New(options Options) (*Client, error) {
 	}
 
 	if options.HTTPClient == nil {
-		options.HTTPClient = &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		options.HTTPClient = &http.Client{CheckRedirect: graphqlclient.NoRedirects}
 	}
 
 	wrapped := *options.HTTPClient

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
 // graphqlError is an error in an answer. Its extensions classify it.
@@ -55,8 +55,8 @@ func textIn(field json.RawMessage) string {
 }
 
 // refused classifies an error of the Provisioner.
-func (c *call) refused(problem graphqlError) error {
-	message := excerpt(problem.Message)
+func (c *call) refused(problem *graphqlError) error {
+	message := graphqlclient.Excerpt(problem.Message)
 
 	component := cmp.Or(problem.Extensions.component, failure.ComponentProvisioner)
 
@@ -108,30 +108,4 @@ func (e graphqlError) saysInProgress() bool {
 
 	return strings.Contains(message, "in progress") && strings.Contains(message, "operation") &&
 		!strings.Contains(message, "not in progress") && !strings.Contains(message, "no operation")
-}
-
-// maxExcerpt is the longest quote of the Provisioner's text, in characters.
-const maxExcerpt = 200
-
-// excerpt returns the start of a foreign text as one printable line.
-func excerpt(text string) string {
-	// Longer texts are cut before the work on each character; a character has at most four bytes.
-	if most := 16 * maxExcerpt; len(text) > most {
-		text = text[:most]
-	}
-
-	printable := strings.Map(func(char rune) rune {
-		if !unicode.IsPrint(char) {
-			return ' '
-		}
-
-		return char
-	}, strings.ToValidUTF8(text, " "))
-
-	letters := []rune(strings.Join(strings.Fields(printable), " "))
-	if len(letters) > maxExcerpt {
-		return string(letters[:maxExcerpt]) + "…"
-	}
-
-	return string(letters)
 }

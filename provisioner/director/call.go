@@ -1,25 +1,20 @@
 package director
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// longestAnswer bounds answers, in bytes.
-const longestAnswer = 4 << 20
+// maxAnswer is the limit of an answer, in bytes.
+const maxAnswer = 4 << 20
 
 // call sends one request and checks its answer. It is the client of genqlient's functions.
 type call struct {
@@ -64,74 +59,38 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 }
 
 func (c *call) attempt(ctx context.Context, token string, body []byte, data any) error {
-	status, answer, err := c.send(ctx, token, body)
+	answer, err := graphqlclient.Send(ctx, c.client.http, graphqlclient.Request{
+		URL: c.client.url, Body: body, MaxBytes: maxAnswer, Confidential: c.confidential,
+		Header: map[string]string{"Authorization": "Bearer " + token, "Tenant": c.tenant},
+	})
 	if err != nil {
 		return c.unanswered(ctx, err)
 	}
 
-	return c.judge(status, answer, data)
-}
-
-func (c *call) send(ctx context.Context, token string, body []byte) (status int, answer []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.client.url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, fmt.Errorf("make request: %w", err)
+	if answer.Status == http.StatusUnauthorized {
+		return c.explain(&problem{Message: "HTTP status 401", Extensions: extensions{Code: codeUnauthorized}})
 	}
 
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("Authorization", "Bearer "+token)
-
-	if c.tenant != "" {
-		request.Header.Set("Tenant", c.tenant)
+	problem, err := graphqlclient.Decode[problem](answer, data)
+	if problem != nil {
+		return c.explain(problem)
 	}
 
-	response, err := c.client.http.Do(request)
-	if err != nil {
-		return 0, nil, fmt.Errorf("send request: %w", err)
-	}
-	defer response.Body.Close() //nolint:errcheck // The body was read.
-
-	answer, err = io.ReadAll(io.LimitReader(response.Body, longestAnswer+1))
-	if err != nil {
-		return 0, nil, fmt.Errorf("read answer: %w", err)
-	}
-
-	return response.StatusCode, answer, nil
-}
-
-// judge decodes the answer into data, or classifies the error in it. Errors of GraphQL take precedence over the HTTP status.
-func (c *call) judge(status int, answer []byte, data any) error {
-	var envelope struct {
-		Data   json.RawMessage `json:"data"`
-		Errors []problem       `json:"errors"`
-	}
-
-	err := json.Unmarshal(answer, &envelope)
+	unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err)
 
 	switch {
-	case len(answer) > longestAnswer:
-		return c.senseless(nil, "answered with more than %d bytes", longestAnswer)
-	case status == http.StatusUnauthorized:
-		return c.explain(problem{Message: "HTTP status 401", Extensions: extensions{Code: codeUnauthorized}})
-	case err == nil && len(envelope.Errors) > 0:
-		return c.explain(envelope.Errors[0])
-	case status != http.StatusOK:
-		return c.senseless(nil, "answered with HTTP status %d %s", status, http.StatusText(status))
+	case ok && answer.Status != http.StatusOK: // the page of a proxy is not quoted
+		return c.unexpected(nil, unexpected.Text)
+	case ok:
+		return c.unexpected(unexpected.Cause, unexpected.Error())
 	case err != nil:
-		return c.senseless(err, "answered with something other than GraphQL%s", c.quote(answer))
-	case len(envelope.Data) == 0:
-		return c.nothing()
-	}
-
-	if err := json.Unmarshal(envelope.Data, data); err != nil {
-		return c.senseless(err, "answered with unexpected data%s", c.quote(answer))
+		return c.noResult()
 	}
 
 	return nil
 }
 
-// unanswered classifies the error of a request without an answer. A URL may hold credentials, so only the inner error is kept.
+// unanswered classifies the error of a request without an answer.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -143,71 +102,28 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 			WithReason(failure.ReasonTimeout, failure.ComponentDirectorClient)
 	}
 
-	return failure.Wrap(failure.Transient, inner(err), "Director cannot be reached").
+	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(err.Error())), "Director cannot be reached").
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 
-// senseless returns the error for an unexpected answer.
-func (c *call) senseless(cause error, format string, args ...any) error {
-	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, fmt.Sprintf(format, args...)).
+// unexpected returns the error for an answer that is no GraphQL or has another form.
+func (c *call) unexpected(cause error, text string) error {
+	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, text).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
 }
 
-// nothing returns the error for an answer without the requested data.
-func (c *call) nothing() error {
+// noResult returns the error for an answer without the requested data.
+func (c *call) noResult() error {
 	return failure.New(failure.Transient, "Director could not %s: it answered without data", c.action).
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
-// same fails if an answer is about another runtime.
-func (c *call) same(got, want string) error {
+// checkID fails if an answer is about another runtime.
+func (c *call) checkID(got, want string) error {
 	if got == want {
 		return nil
 	}
 
 	return failure.New(failure.Transient, "Director could not %s: it answered about another runtime", c.action).
 		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
-}
-
-// quote returns the start of an answer, to be appended to an error text.
-func (c *call) quote(answer []byte) string {
-	if c.confidential || len(answer) == 0 {
-		return ""
-	}
-
-	return ": " + excerpt(string(answer))
-}
-
-// inner returns the error without the URL around it.
-func inner(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-
-	return errors.New(excerpt(err.Error()))
-}
-
-// excerpt returns the start of a text as one printable line.
-func excerpt(text string) string {
-	const longest = 200
-
-	// Long texts are cut before they are scanned; a character has four bytes at most.
-	if most := 16 * longest; len(text) > most {
-		text = text[:most]
-	}
-
-	printable := strings.Map(func(char rune) rune {
-		if !unicode.IsPrint(char) {
-			return ' '
-		}
-
-		return char
-	}, strings.ToValidUTF8(text, " "))
-
-	letters := []rune(strings.Join(strings.Fields(printable), " "))
-	if len(letters) > longest {
-		return string(letters[:longest]) + "…"
-	}
-
-	return string(letters)
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/provisioner/director/wire"
 )
@@ -93,21 +93,17 @@ func New(options Options) (*Client, error) {
 	}, nil
 }
 
-// newHTTPClient returns a client that follows no redirects: they could carry tokens and secrets to another host.
+// newHTTPClient returns a client that follows no redirects.
 func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	if wrap != nil {
 		transport = wrap(transport)
 	}
 
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}
 }
 
 func checkAddress(text string) error {
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+	if !graphqlclient.IsURL(text) {
 		return errors.New("must be like https://host/path")
 	}
 
@@ -143,7 +139,7 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	}
 
 	if answer.Result == nil || answer.Result.Id == "" {
-		return "", call.nothing()
+		return "", call.noResult()
 	}
 
 	return answer.Result.Id, nil
@@ -166,7 +162,7 @@ func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runti
 	}
 
 	if answer.Result == nil {
-		return nil, call.nothing()
+		return nil, call.noResult()
 	}
 
 	found := make([]Runtime, 0, len(answer.Result.Data))
@@ -191,7 +187,7 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 			WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 	}
 
-	return runtimeOf(answer.Result), call.same(answer.Result.Id, id)
+	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
 // Update changes a runtime. Director replaces all labels of a runtime at once, so it reads them first.
@@ -221,10 +217,10 @@ func (c *Client) Update(ctx context.Context, tenant, id string, change Change) e
 	}
 
 	if answer.Result == nil {
-		return call.nothing()
+		return call.noResult()
 	}
 
-	return call.same(answer.Result.Id, id)
+	return call.checkID(answer.Result.Id, id)
 }
 
 // Unregister removes a runtime from Director. An unknown runtime or tenant is not an error.
@@ -242,7 +238,7 @@ func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 		return nil
 	}
 
-	return call.same(answer.Result.Id, id)
+	return call.checkID(answer.Result.Id, id)
 }
 
 // OneTimeToken returns a new token for the agent of the runtime.
@@ -256,7 +252,7 @@ func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (To
 	}
 
 	if answer.Result == nil || answer.Result.Token == "" || answer.Result.ConnectorURL == "" {
-		return Token{}, call.nothing()
+		return Token{}, call.noResult()
 	}
 
 	return Token{Token: secret.String(answer.Result.Token), ConnectorURL: answer.Result.ConnectorURL}, nil

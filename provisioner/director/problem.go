@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
 // ErrTenantUnknown is in the chain of errors about an unknown tenant.
@@ -71,17 +72,17 @@ func meanings() map[int]meaning {
 }
 
 // explain turns a problem into an error of package failure.
-func (c *call) explain(problem problem) error {
+func (c *call) explain(problem *problem) error {
 	known, ok := meanings()[problem.Extensions.Code]
 	if !ok {
 		known = meaning{failure.ReasonInternal, failure.Transient, nil, "it reports an internal error"}
 	}
 
-	reason := excerpt(problem.Extensions.Name)
+	reason := graphqlclient.Excerpt(problem.Extensions.Name)
 	if reason == "" {
 		reason = known.name
 	}
 
-	return failure.Wrap(known.kind, known.cause, "Director could not %s: %s: %s", c.action, known.said, excerpt(problem.Message)).
+	return failure.Wrap(known.kind, known.cause, "Director could not %s: %s: %s", c.action, known.said, graphqlclient.Excerpt(problem.Message)).
 		WithReason(reason, failure.ComponentDirector)
 }

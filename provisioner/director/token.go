@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
@@ -127,7 +128,7 @@ func refusedToken(ctx context.Context, err error) error {
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
 	}
 
-	return failure.Wrap(failure.Transient, inner(err), "the token endpoint of Director cannot be reached or returns no token").
+	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(graphqlclient.WithoutURL(err).Error())), "the token endpoint of Director cannot be reached or returns no token").
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 
