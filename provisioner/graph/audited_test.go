@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// refusals are the recorded refusals.
+// refusals records refused mutations.
 type refusals []auditlog.Entry
 
 // Refused implements graph.Recorder.
@@ -31,18 +31,18 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 		want    refusals
 	}{
 		"Mutation": {
-			"a change that was not carried out", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
+			"a refused mutation is recorded", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
 			refusals{{
 				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusNotFound, Code: failure.ReasonNotFound,
 				After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 		"No tenant": {
-			"nobody is named",
+			"a refusal without a tenant is recorded",
 			exchange{query: `mutation { deprovisionRuntime(id: "r1") }`},
 			refusals{{Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusBadRequest}},
 		},
-		"Query": {"nothing would have changed", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
+		"Query": {"refused queries are not recorded", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
 	} {
 		var told refusals
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClient lets the broker's client talk to this server: both are made from the schema, and this is where they meet.
+// TestClient connects the broker's client to this server. Both are generated from the schema; this test checks that they fit.
 func TestClient(t *testing.T) {
 	t.Parallel()
 
@@ -107,7 +107,7 @@ func TestClientErrors(t *testing.T) {
 		want   *failure.Error
 	}{
 		"NotFound": {
-			reason: "What does not exist is told from what is refused.",
+			reason: "Not found is distinct from refused.",
 			err: failure.New(failure.NotFound, "no operation op-1").
 				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
@@ -124,7 +124,7 @@ func TestClientErrors(t *testing.T) {
 			},
 		},
 		"Transient": {
-			reason: "What may pass stays worth a retry.",
+			reason: "A transient error stays transient.",
 			err:    failure.New(failure.Transient, "no database").WithReason("r", "c"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "r", Component: "c",
@@ -132,7 +132,7 @@ func TestClientErrors(t *testing.T) {
 			},
 		},
 		"Internal": {
-			reason: "So does a fault of the Provisioner, of which the broker learns nothing else.",
+			reason: "An internal error is transient for the broker, and its text stays in the Provisioner's log.",
 			err:    errors.New("hunter2"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: "provisioner",
@@ -157,7 +157,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientLeavesFeed holds a request for changes open until its client goes away.
+// TestClientLeavesFeed cancels a request for changes that the server holds open.
 func TestClientLeavesFeed(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,7 @@ func TestClientLeavesFeed(t *testing.T) {
 
 	_, err := client.Changes(ctx, "7", time.Minute)
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a client that goes away gets its own reason back: got %v", err)
+		t.Errorf("a canceled client must get its own cause: got %v", err)
 	}
 
 	<-left

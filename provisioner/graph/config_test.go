@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClusterConfig relies on the schema: an order and the answer that shows it have the same names.
+// TestClusterConfig compares an order with the answer that shows it: their fields have the same names in the schema.
 func TestClusterConfig(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,7 @@ func TestClusterConfig(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		order  string
-		// part is the field of the order that holds the part of the provider.
+		// part is the field of the order with the part of the provider.
 		part string
 	}{
 		"AWS": {
@@ -47,11 +47,11 @@ func TestClusterConfig(t *testing.T) {
 				"enableNatGateway": true, "idleConnectionTimeoutMinutes": 5}}`,
 		},
 		"GCP": {
-			reason: "GCP has zones only.", part: "gcpConfig",
+			reason: "GCP only has zones.", part: "gcpConfig",
 			order: `{"gcpConfig": {"zones": ["a", "b"]}}`,
 		},
 		"OpenStack": {
-			reason: "The order may leave out names that are never null in an answer.", part: "openStackConfig",
+			reason: "The order may omit names that are never null in an answer.", part: "openStackConfig",
 			order: `{"openStackConfig": {"zones": ["a"], "floatingPoolName": "f", "cloudProfileName": "c", "loadBalancerProvider": "l"}}`,
 		},
 	}
@@ -98,7 +98,7 @@ func TestClusterConfigOfTheLeastOrder(t *testing.T) {
 	}
 }
 
-// clusterConfig returns the answer to a query of the cluster.
+// clusterConfig returns the answer to a query for the cluster.
 func clusterConfig(t *testing.T, query string, order *spec.Cluster) map[string]any {
 	t.Helper()
 

@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// runtimes is a graph.Service made of functions. As the real one, it validates orders unless it knows their key.
+// runtimes is a graph.Service made of functions. Like orders.Service, it validates orders unless it knows their key.
 type runtimes struct {
-	// known are the operations that keys stand for.
+	// known are the operations of known idempotency keys.
 	known           map[string]operation.Status
 	provision       func(orders.Caller, spec.Runtime) (operation.Status, error)
 	upgradeShoot    func(orders.Caller, string, spec.Upgrade) (operation.Status, error)
@@ -99,7 +99,7 @@ func (r runtimes) Changes(
 	return r.changes(ctx, after, wait)
 }
 
-// startServer starts a server of the API of the runtimes.
+// startServer starts a server with the service.
 func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	t.Helper()
 
@@ -124,7 +124,7 @@ func asTenant(query string) exchange {
 	return exchange{query: query, headers: map[string]string{"tenant": "acme"}}
 }
 
-// post sends the request and returns the answer with its numbers as they came.
+// post sends the request and returns the status and the body.
 func post(t *testing.T, server *httptest.Server, request exchange) (status int, body string) {
 	t.Helper()
 

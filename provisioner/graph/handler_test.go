@@ -37,24 +37,24 @@ func TestErrors(t *testing.T) {
 		logged string
 	}{
 		"Invalid": {
-			reason: "A mistake of the client is told as it is, percent signs included.",
+			reason: "The text of an invalid request is unchanged, including percent signs.",
 			err:    failure.New(failure.Invalid, "%s", "100% wrong: %s %d %!"),
 			want:   fmt.Sprintf(form, "100% wrong: %s %d %!", 400, "provisioner", "err_provisioner_bad_request"),
 			logged: "100% wrong",
 		},
 		"Denied": {
-			reason: "The kind decides on the code, reason and component are handed on.",
+			reason: "The kind determines the code; reason and component are passed on.",
 			err:    failure.New(failure.Denied, "not allowed").WithReason("Forbidden", failure.ComponentGardenerClient),
 			want:   fmt.Sprintf(form, "not allowed", 403, "k8s client - gardener", "Forbidden"),
 		},
 		"Wrapped": {
-			reason: "What was added around an error, and its cause, are for the log.",
+			reason: "The wrapping of an error and its cause are only logged.",
 			err:    fmt.Errorf("load operation: %w", failure.Wrap(failure.Transient, secret, "the database does not answer")),
 			want:   fmt.Sprintf(form, "the database does not answer", 503, "provisioner", "err_provisioner_internal"),
 			logged: "hunter2",
 		},
 		"Internal": {
-			reason: "The text of an internal error is for the log.",
+			reason: "The text of an internal error is only logged.",
 			err:    failure.New(failure.Internal, "hunter2 is wrong"),
 			want:   fmt.Sprintf(form, "internal error", 500, "provisioner", "err_provisioner_internal"),
 			logged: "hunter2",
@@ -96,7 +96,7 @@ func TestPanic(t *testing.T) {
 	status, got := post(t, server, asTenant(askOperation))
 
 	if status != http.StatusOK || !strings.Contains(got, `"message":"internal error"`) || strings.Contains(got, "hunter2") {
-		t.Errorf("a panic is an internal error and stays in the log: got %d %s", status, got)
+		t.Errorf("a panic must be an internal error without details: got %d %s", status, got)
 	}
 
 	for _, want := range []string{"hunter2", "handler_test.go"} {
@@ -106,15 +106,15 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestRequestThatIsBrokenStaysOutOfTheLog: messages about a request repeat parts of it, which may be secret.
-func TestRequestThatIsBrokenStaysOutOfTheLog(t *testing.T) {
+// TestInvalidRequestIsNotLogged: messages about a request repeat parts of it, which may be secret.
+func TestInvalidRequestIsNotLogged(t *testing.T) {
 	t.Parallel()
 
 	for reason, entry := range map[string]string{
-		"a value that is no text":        `{key: "password", value: 4711, secret: true}`,
-		"a colon that is missing":        `{key: "password", value "4711", secret: true}`,
-		"a field that there is not":      `{key: "password", value: "4711", secret: true, values: "4711"}`,
-		"a value in the place of a type": `{key: "password", value: "4711", secret: "4711"}`,
+		"value of another type":     `{key: "password", value: 4711, secret: true}`,
+		"missing colon":             `{key: "password", value "4711", secret: true}`,
+		"unknown field":             `{key: "password", value: "4711", secret: true, values: "4711"}`,
+		"text instead of a boolean": `{key: "password", value: "4711", secret: "4711"}`,
 	} {
 		var log bytes.Buffer
 
@@ -127,12 +127,12 @@ func TestRequestThatIsBrokenStaysOutOfTheLog(t *testing.T) {
 		}
 
 		if !strings.Contains(log.String(), "GraphQL") || strings.Contains(log.String(), "4711") {
-			t.Errorf("%s: the log says %s", reason, log.String())
+			t.Errorf("%s: logged %s", reason, log.String())
 		}
 	}
 }
 
-func TestRequestsRefused(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	t.Parallel()
 
 	var fragments strings.Builder
@@ -150,21 +150,21 @@ func TestRequestsRefused(t *testing.T) {
 		want   string
 	}{
 		"Syntax": {
-			reason: "What is no GraphQL has the status that the former Provisioner gave it, and a code besides.",
+			reason: "Invalid GraphQL has the same status as in Kyma Provisioner, and a code.",
 			query:  "{", status: http.StatusUnprocessableEntity, want: `"error_code":400`,
 		},
 		"UnknownField": {
-			reason: "So has a field that the schema has not.",
+			reason: "An unknown field is invalid GraphQL.",
 			query:  "{ nothing }", status: http.StatusUnprocessableEntity, want: `Cannot query field \"nothing\" on type \"Query\"`,
 		},
 		"Enum": {
-			reason: "A value that an enum has not is the client's mistake.",
+			reason: "An unknown value of an enum is invalid GraphQL.",
 			query: strings.Replace(provision, "{\n\truntimeInput",
 				`{kymaConfig: {version: "1", profile: Huge, components: []}, runtimeInput`, 1),
 			status: http.StatusUnprocessableEntity, want: `Value \"Huge\" does not exist`,
 		},
 		"Labels": {
-			reason: "Labels are an object.",
+			reason: "Labels must be an object.",
 			query:  strings.Replace(provision, `{stage: "dev", weight: 1.5}`, `"dev"`, 1),
 			status: http.StatusOK, want: `"labels must be a JSON object, not string"`,
 		},
@@ -174,45 +174,45 @@ func TestRequestsRefused(t *testing.T) {
 			want: "the request selects more than 1000 fields",
 		},
 		"ManyKubeconfigs": {
-			reason: "Aliases could have Gardener sign kubeconfigs without end.",
+			reason: "Aliases must not multiply kubeconfigs, which Gardener signs.",
 			query: `{ a: runtimeStatus(id: "rt") { ...k } b: runtimeStatus(id: "rt") { ...k } c: runtimeStatus(id: "rt") { ...k }
 				d: runtimeStatus(id: "rt") { ...k } } fragment k on RuntimeStatus { ... on RuntimeStatus { runtimeConfiguration { kubeconfig } } }`,
 			status: http.StatusOK, want: "the request costs more than 100: a kubeconfig costs 25",
 		},
 		"AliasedKubeconfigs": {
-			reason: "So could aliases within one runtime.",
+			reason: "Aliases within one runtime must not multiply kubeconfigs.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { a: kubeconfig b: kubeconfig c: kubeconfig d: kubeconfig } } }`,
 			status: http.StatusOK, want: "the request costs more than 100",
 		},
 		"ManyMutations": {
-			reason: "A request does not order a fleet.",
+			reason: "The number of mutations has a limit.",
 			query:  "mutation {" + many(11, `a%d: deprovisionRuntime(id: "rt")`) + "}", status: http.StatusOK,
 			want: "the request costs more than 100",
 		},
 		"ManyFeeds": {
-			reason: "Nor does it wait in many places.",
+			reason: "The number of requests for changes has a limit.",
 			query:  "{" + many(5, `a%d: operationChanges { cursor }`) + "}", status: http.StatusOK, want: "the request costs more than 100",
 		},
 		"ManyRuntimes": {
-			reason: "What is read from the database is not free either.",
+			reason: "The number of database reads has a limit.",
 			query:  "{" + many(101, `a%d: runtimeStatus(id: "rt") { hibernationStatus @skip(if: true) { hibernated } }`) + "}",
 			status: http.StatusOK, want: "the request costs more than 100",
 		},
 		"Depth": {
-			reason: "Introspection cannot be nested without end.",
+			reason: "The depth of introspection has a limit.",
 			query:  "{ __schema { types { " + strings.Repeat("ofType { ", 18) + "name" + strings.Repeat(" }", 21), status: http.StatusOK,
 			want: "the request nests fields 21 deep, at most 20 are allowed",
 		},
 		"FragmentBomb": {
-			reason: "Fragments that double each other are counted without walking through all of them.",
+			reason: "Fragments that double each other are counted without visiting each spread.",
 			query:  bomb, status: http.StatusOK, want: "the request selects more than 1000 fields",
 		},
 		"Tokens": {
-			reason: "A query has a limit even before it is understood.",
+			reason: "The number of tokens has a limit, which is checked before parsing.",
 			query:  "{" + strings.Repeat(" a", 20_000) + "}", status: http.StatusUnprocessableEntity, want: "exceeded token limit",
 		},
 		"Body": {
-			reason: "A request has a limit in bytes, which is HTTP's matter: programs that know no GraphQL understand it too.",
+			reason: "The size of a body has a limit. The status is of HTTP, so that proxies understand it.",
 			query:  strings.Repeat(" ", 1<<20), status: http.StatusRequestEntityTooLarge,
 			want: `{"errors":[{"message":"the request has more than 1048576 bytes: send less`,
 		},
@@ -246,7 +246,7 @@ func TestMalformedBody(t *testing.T) {
 
 	status, got := send(t, request)
 	if status != http.StatusBadRequest || !strings.Contains(got, "could not be decoded") || strings.Contains(got, "hunter2") {
-		t.Errorf("a body that is no JSON is refused and not repeated: got %d %s", status, got)
+		t.Errorf("a body that is not JSON must be refused and not repeated: got %d %s", status, got)
 	}
 }
 
@@ -270,20 +270,20 @@ func TestGet(t *testing.T) {
 			path:   "/graphql?query=" + url.QueryEscape(askOperation), status: http.StatusOK, want: `{"data":{"result":{"id":"op"}}}`,
 		},
 		"Mutation": {
-			reason: "Mutations may not: a link must not change anything.",
+			reason: "Mutations need POST: a link must not change anything.",
 			path:   "/graphql?query=" + url.QueryEscape(`mutation { deprovisionRuntime(id: "rt") }`), status: http.StatusNotAcceptable,
 			want: "GET requests only allow query operations",
 		},
 		"Playground": {
-			reason: "The playground calls the API where the browser finds it.",
+			reason: "The playground calls the API at the configured path.",
 			path:   "/", status: http.StatusOK, want: "/behind/a/proxy/graphql",
 		},
 		"Introspection": {
-			reason: "Introspection, which the playground needs, passes all limits.",
+			reason: "The playground's introspection passes all limits.",
 			path:   "/graphql?query=" + url.QueryEscape(introspection.Query), status: http.StatusOK, want: `"name":"GardenerConfigInput"`,
 		},
 		"Elsewhere": {
-			reason: "There is nothing else.",
+			reason: "Other paths are not found.",
 			path:   "/elsewhere", status: http.StatusNotFound, want: "404",
 		},
 	}
@@ -307,7 +307,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// startLoggedServer starts a server that logs into the buffer and whose operations cannot be read.
+// startLoggedServer starts a server that logs to the buffer and fails to read operations.
 func startLoggedServer(t *testing.T, log *bytes.Buffer, fail func() error) *httptest.Server {
 	t.Helper()
 

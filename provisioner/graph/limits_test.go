@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// many repeats a field under many aliases.
+// many repeats a field with different aliases.
 func many(count int, field string) string {
 	var fields strings.Builder
 	for i := range count {
@@ -20,8 +20,8 @@ func many(count int, field string) string {
 	return fields.String()
 }
 
-// TestWhatCostsEnough has a request that costs as much as it may be answered.
-func TestWhatCostsEnough(t *testing.T) {
+// TestMaximumCost sends a request with the maximum cost.
+func TestMaximumCost(t *testing.T) {
 	t.Parallel()
 
 	server := startServer(t, runtimes{operationStatus: func(_ orders.Caller, id string) (operation.Status, error) {
@@ -29,11 +29,11 @@ func TestWhatCostsEnough(t *testing.T) {
 	}})
 
 	if _, got := post(t, server, asTenant("{"+many(100, `a%d: runtimeOperationStatus(id: "op") { id }`)+"}")); strings.Contains(got, "errors") {
-		t.Errorf("a hundred operations are refused: %.300s", got)
+		t.Errorf("a hundred operations must be allowed: %.300s", got)
 	}
 }
 
-// TestBatch sends several requests as one, which some servers take.
+// TestBatch sends an array of requests, which some servers support.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 
@@ -46,6 +46,6 @@ func TestBatch(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 
 	if status, got := send(t, request); status != http.StatusBadRequest || !strings.Contains(got, `"error_code":400`) {
-		t.Errorf("a batch would pass the limits of a request: got %d %s", status, got)
+		t.Errorf("a batch would bypass the limits of a request: got %d %s", status, got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// order is the smallest order that is valid, as a client writes it.
+// order is the smallest valid order, as a client writes it.
 const order = `{
 	runtimeInput: {name: "mine", labels: {stage: "dev", weight: 1.5}},
 	clusterConfig: {administrators: ["jane@example.com"], gardenerConfig: {
@@ -54,21 +54,21 @@ func TestProvisionRuntime(t *testing.T) {
 		`"message":"Provisioning started","runtimeID":"rt-1","compassRuntimeID":null,` +
 		`"lastError":{"errMessage":"","reason":"","component":""}}}}`
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lastError is an object even when the Runtimes says nothing of it: -want +got:\n%s", diff)
+		t.Errorf("lastError must be an object even without a problem: -want +got:\n%s", diff)
 	}
 
 	wantCaller := orders.Caller{Tenant: "acme", SubAccount: "acme-dev", IdempotencyKey: "op-1/create"}
 	if diff := cmp.Diff(wantCaller, gotCaller); diff != "" {
-		t.Errorf("the three headers say who calls: -want +got:\n%s", diff)
+		t.Errorf("the caller comes from three headers: -want +got:\n%s", diff)
 	}
 
 	if name := gotInput.ClusterConfig.GardenerConfig.Name; name != "c-1234567" {
-		t.Errorf("the order arrives: want name c-1234567, got %s", name)
+		t.Errorf("the order must reach the service: want name c-1234567, got %s", name)
 	}
 }
 
-// TestOrderSentAgainFindsItsRuntime sends an order that the rules refuse by now, under a key that is known.
-func TestOrderSentAgainFindsItsRuntime(t *testing.T) {
+// TestRepeatedOrderIsNotValidated repeats an order with a known key after the rules have become stricter.
+func TestRepeatedOrderIsNotValidated(t *testing.T) {
 	t.Parallel()
 
 	server := startServer(t, runtimes{known: map[string]operation.Status{"op-1/create": {
@@ -79,12 +79,12 @@ func TestOrderSentAgainFindsItsRuntime(t *testing.T) {
 	for key, want := range map[string]string{"op-1/create": `"runtimeID":"rt-1"`, "op-2/create": `"error_code":400`} {
 		_, got := post(t, server, exchange{query: refused, headers: map[string]string{"tenant": "acme", "Idempotency-Key": key}})
 		if !strings.Contains(got, want) {
-			t.Errorf("key %s: got %s, want %s in it", key, got, want)
+			t.Errorf("key %s: want %s in %s", key, want, got)
 		}
 	}
 }
 
-func TestMutationsRefused(t *testing.T) {
+func TestRefusedMutations(t *testing.T) {
 	t.Parallel()
 
 	const refusal = `{"errors":[{"message":"MESSAGE","path":["result"],` +
@@ -104,23 +104,23 @@ func TestMutationsRefused(t *testing.T) {
 		data    string
 	}{
 		"NoTenant": {
-			reason:  "A mutation without a tenant is refused before it is looked at.",
+			reason:  "A mutation without a tenant is refused before its validation.",
 			query:   provision,
 			message: headless,
 		},
 		"DeprovisionNoTenant": {
-			reason: "A refused mutation that must answer with an id has no data at all.",
+			reason: "A refused mutation with a required result has no data.",
 			query:  `mutation { result: deprovisionRuntime(id: "rt-1") }`, data: "null",
 			message: headless,
 		},
 		"TenantNoLabel": {
-			reason:  "A tenant that the Shoot cannot carry as a label is refused early.",
+			reason:  "The tenant must be a valid value of a label.",
 			query:   provision,
 			headers: map[string]string{"tenant": strings.Repeat("a", 64)},
 			message: "the header tenant cannot be used as a label: must be no more than 63 bytes",
 		},
 		"SubAccountNoLabel": {
-			reason:  "The same holds for the subaccount.",
+			reason:  "The subaccount must be a valid value of a label.",
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "sub-account": strings.Repeat("a", 64)},
 			message: "the header sub-account cannot be used as a label: must be no more than 63 bytes",
@@ -132,35 +132,35 @@ func TestMutationsRefused(t *testing.T) {
 			message: "the header Idempotency-Key has more than 255 characters",
 		},
 		"KeyNotPrintable": {
-			reason:  "The idempotency key is printable ASCII, so that it can be stored and logged everywhere.",
+			reason:  "The idempotency key must be printable ASCII.",
 			query:   provision,
 			headers: map[string]string{"tenant": "acme", "Idempotency-Key": "schlüssel"},
 			message: "the header Idempotency-Key contains a character that is not printable ASCII",
 		},
 		"UpgradeRuntime": {
-			reason: "Whose runtime it is must be known.", query: upgradeRuntime, message: headless,
+			reason: "The tenant is required.", query: upgradeRuntime, message: headless,
 		},
 		"UpgradeShoot": {
-			reason: "Whose runtime it is must be known.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
+			reason: "The tenant is required.", query: upgradeShoot, message: "the header tenant is missing: it names the account",
 		},
 		"HibernateRuntime": {
-			reason:  "Whose runtime it is must be known.",
+			reason:  "The tenant is required.",
 			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
 			message: "the header tenant is missing: it names the account",
 		},
 		"RollBackUpgradeOperation": {
-			reason:  "Whose runtime it is must be known.",
+			reason:  "The tenant is required.",
 			query:   `mutation { result: rollBackUpgradeOperation(id: "rt-1") { hibernationStatus { hibernated } } }`,
 			message: headless,
 		},
 		"ReconnectRuntimeAgent": {
-			reason: "Whose runtime it is must be known.", data: "null",
+			reason: "The tenant is required.", data: "null",
 			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
 			message: "the header tenant is missing: it names the account",
 		},
 	}
 
-	// A Runtimes without functions panics when it is called: none of these requests may reach it.
+	// A fake without functions panics when it is called: none of these requests may reach it.
 	server := startServer(t, runtimes{})
 
 	for name, tc := range cases {
@@ -189,10 +189,10 @@ func TestUpgradeShoot(t *testing.T) {
 		administrators string
 		want           []string
 	}{
-		"LeftOut": {reason: "Administrators that are left out stay, so nothing is said of them."},
-		"Null":    {reason: "Null is the same as left out.", administrators: "administrators: null"},
-		"None":    {reason: "An empty list takes all of them away.", administrators: "administrators: []", want: []string{}},
-		"One":     {reason: "A list replaces them.", administrators: `administrators: ["jane"]`, want: []string{"jane"}},
+		"LeftOut": {reason: "Omitted administrators are nil: the order keeps them."},
+		"Null":    {reason: "Null counts as omitted.", administrators: "administrators: null"},
+		"None":    {reason: "An empty list removes all administrators.", administrators: "administrators: []", want: []string{}},
+		"One":     {reason: "A list replaces the administrators.", administrators: `administrators: ["jane"]`, want: []string{"jane"}},
 	}
 
 	for name, tc := range cases {
@@ -245,7 +245,7 @@ func TestHibernateAndWakeUp(t *testing.T) {
 
 	_, got := post(t, server, asTenant(`mutation { a: hibernateRuntime(id: "rt-1") { id } b: wakeUpRuntime(id: "rt-2") { id } }`))
 	if diff := cmp.Diff(`{"data":{"a":{"id":"sleep rt-1 of acme"},"b":{"id":"wake rt-2 of acme"}}}`, got); diff != "" {
-		t.Errorf("each is ordered of its runtime, -want +got:\n%s", diff)
+		t.Errorf("each mutation must reach its runtime, -want +got:\n%s", diff)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestUpgradeRuntime(t *testing.T) {
 
 	wantInput := spec.KymaUpgrade{KymaConfig: &spec.Kyma{Version: "2", Components: []*spec.Component{nil}}}
 	if diff := cmp.Diff(wantInput, got); diff != "" {
-		t.Errorf("what the schema allows arrives, to be refused with its field: -want +got:\n%s", diff)
+		t.Errorf("null in a list must reach the validation, which names its field: -want +got:\n%s", diff)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 	const query = `mutation { result: rollBackUpgradeOperation(id: "rt-1") {
 		lastOperationStatus { id lastError { errMessage } } hibernationStatus { hibernated } } }`
 
-	away := failure.New(failure.Transient, "Gardener is away")
+	away := failure.New(failure.Transient, "Gardener is unavailable")
 
 	cases := map[string]struct {
 		reason          string
@@ -295,17 +295,17 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 		want            string
 	}{
 		"Accepted": {
-			reason: "The runtime is described, and its last operation is the one that rolls back.",
+			reason: "The answer is the runtime, whose last operation is the roll back.",
 			want:   `{"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":{"hibernated":true}}}}`,
 		},
 		"Refused": {
-			reason: "Nothing is described when nothing was accepted.", refused: failure.New(failure.Conflict, "nothing to roll back"),
+			reason: "A refused roll back has no data.", refused: failure.New(failure.Conflict, "nothing to roll back"),
 			want: `{"errors":[{"message":"nothing to roll back","path":["result"],"extensions":{"error_code":400,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
 		},
 		"Unread": {
-			reason: "That it was accepted is told also when the rest cannot be had.", unread: away,
-			want: `{"errors":[{"message":"Gardener is away","path":["result"],"extensions":{"error_code":503,` +
+			reason: "An accepted roll back is returned even if other fields cannot be read.", unread: away,
+			want: `{"errors":[{"message":"Gardener is unavailable","path":["result"],"extensions":{"error_code":503,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],` +
 				`"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":null}}}`,
 		},
@@ -349,7 +349,7 @@ func TestReconnectRuntimeAgent(t *testing.T) {
 
 	_, got := post(t, server, keyed)
 	if diff := cmp.Diff(`{"data":{"result":"acme/rt-1/k"}}`, got); diff != "" {
-		t.Errorf("the answer is the id of the operation, -want +got:\n%s", diff)
+		t.Errorf("the answer must be the id of the operation, -want +got:\n%s", diff)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestDeprovisionRuntime(t *testing.T) {
 
 	_, got := post(t, server, asTenant(`mutation { a: deprovisionRuntime(id: "rt-1") b: deprovisionRuntime(id: "rt-2") }`))
 	if diff := cmp.Diff(`{"data":{"a":"acme/rt-1/","b":"acme/rt-2/"}}`, got); diff != "" {
-		t.Errorf("without a key a request may hold several mutations: -want +got:\n%s", diff)
+		t.Errorf("without a key a request may contain several mutations: -want +got:\n%s", diff)
 	}
 
 	keyed := asTenant(`mutation { ...two } fragment two on Mutation { a: deprovisionRuntime(id: "rt-1") b: deprovisionRuntime(id: "rt-2") }`)
@@ -372,6 +372,6 @@ func TestDeprovisionRuntime(t *testing.T) {
 
 	_, got = post(t, server, keyed)
 	if !strings.Contains(got, "the header Idempotency-Key identifies one mutation, the request has 2") {
-		t.Errorf("one key cannot stand for two mutations: got %s", got)
+		t.Errorf("one key must not identify two mutations: got %s", got)
 	}
 }

@@ -23,26 +23,26 @@ func TestRuntimeStatusSelection(t *testing.T) {
 		want   orders.RuntimeFields
 	}{
 		"Nothing": {
-			reason: "The last operation costs nothing but our own database.",
+			reason: "The last operation needs no other system.",
 			query:  `{ runtimeStatus(id: "rt") { lastOperationStatus { id } } }`,
 		},
 		"Kubeconfig": {
-			reason: "A kubeconfig is wanted only when it is selected.",
+			reason: "A selected kubeconfig is requested.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig } } }`,
 			want:   orders.RuntimeFields{Kubeconfig: true},
 		},
 		"Cluster": {
-			reason: "The configuration of the cluster does not bring a kubeconfig with it.",
+			reason: "The configuration of the cluster does not request a kubeconfig.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { clusterConfig { name } } } }`,
 			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Skipped": {
-			reason: "What a directive leaves out is not selected.",
+			reason: "A skipped field is not requested.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig @skip(if: true) clusterConfig { name } } } }`,
 			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Everything": {
-			reason: "Aliases and fragments select as well.",
+			reason: "Aliases and fragments are followed.",
 			query: `query { result: runtimeStatus(id: "rt") { ...all a: runtimeConfiguration { kubeconfig } } }
 				fragment all on RuntimeStatus {
 					hibernationStatus { hibernated } runtimeConnectionStatus { status }
@@ -94,7 +94,7 @@ func TestRuntimeStatus(t *testing.T) {
 		want   string
 	}{
 		"Whole": {
-			reason: "Where Kyma Provisioner answered with empty objects, we do.",
+			reason: "Missing objects are empty where they are in Kyma Provisioner.",
 			status: orders.RuntimeStatus{
 				Operation: failed, Kubeconfig: new("apiVersion: v1"),
 				Cluster: &spec.Cluster{
@@ -107,7 +107,7 @@ func TestRuntimeStatus(t *testing.T) {
 				`"hibernationStatus":null}}}`,
 		},
 		"Partial": {
-			reason: "Known parts are answered next to the error for the rest.",
+			reason: "The other parts are returned with the error.",
 			status: orders.RuntimeStatus{Operation: failed},
 			err:    failure.New(failure.Transient, "Gardener does not answer").WithReason("err_gardener", failure.ComponentGardener),
 			want: `{"errors":[{"message":"Gardener does not answer","path":["result"],"extensions":{"error_code":503,` +
@@ -140,7 +140,7 @@ func TestRuntimeStatus(t *testing.T) {
 			}
 
 			if tc.status.Cluster != nil && tc.status.Cluster.OIDCConfig != nil {
-				t.Errorf("%s\nThe object of the service must not be changed.", tc.reason)
+				t.Errorf("%s\nthe object of the service was changed", tc.reason)
 			}
 		})
 	}
@@ -162,23 +162,23 @@ func TestOperationChanges(t *testing.T) {
 		want      string
 	}{
 		"First": {
-			reason: "The first request has no cursor; a list without changes is empty and not null.",
+			reason: "The first request has no cursor; an empty list is not null.",
 			wait:   20 * time.Second,
 			want:   `{"data":{"operationChanges":{"cursor":"7","operations":[]}}}`,
 		},
 		"Changes": {
-			reason:    "Changes are told with what everybody may know of an operation.",
+			reason:    "Changes contain only fields that all tenants may see.",
 			arguments: `(after: "6", waitSeconds: 5)`, after: "6", wait: 5 * time.Second, changes: []orders.Change{change},
 			want: `{"data":{"operationChanges":{"cursor":"7","operations":[` +
 				`{"id":"op","runtimeID":"rt","operation":"Deprovision","state":"Succeeded"}]}}}`,
 		},
 		"TooLong": {
-			reason:    "Nobody waits longer than half a minute.",
+			reason:    "The wait is at most half a minute.",
 			arguments: `(after: "6", waitSeconds: 3600)`, after: "6", wait: 30 * time.Second,
 			want: `{"data":{"operationChanges":{"cursor":"7","operations":[]}}}`,
 		},
 		"Negative": {
-			reason:    "Less than nothing is nothing.",
+			reason:    "A negative wait counts as 0.",
 			arguments: `(after: null, waitSeconds: -1)`,
 			want:      `{"data":{"operationChanges":{"cursor":"7","operations":[]}}}`,
 		},

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestRulesOverHTTP breaks each rule once. The answer has status 200 and code 400, a message for people, and the fields for programs.
+// TestRulesOverHTTP breaks each rule once. The answer has status 200, code 400, a message and the paths of the invalid fields.
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
 
@@ -80,8 +80,8 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestVariableThatDoesNotFit omits a required field: the GraphQL is invalid, and the answer names the field.
-func TestVariableThatDoesNotFit(t *testing.T) {
+// TestMissingVariableField omits a required field: the GraphQL is invalid, and the answer names the field.
+func TestMissingVariableField(t *testing.T) {
 	t.Parallel()
 
 	status, got := post(t, startServer(t, runtimes{}), exchange{
@@ -95,7 +95,7 @@ func TestVariableThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// orderOf is a request as the server reads it.
+// orderOf decodes a request as the server does.
 func orderOf(t *testing.T, config fields) spec.Runtime {
 	t.Helper()
 
@@ -121,7 +121,7 @@ func anys(texts []string) []any {
 	return all
 }
 
-// rulesInSource returns the texts of all rules in package validation. A request over HTTP cannot break rules that the schema enforces.
+// rulesInSource returns the messages of all rules in package validation, without those that only the schema can break.
 func rulesInSource(t *testing.T) []string {
 	t.Helper()
 

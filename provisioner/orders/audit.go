@@ -40,7 +40,7 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 	default:
 		row, err := s.Runtimes.Get(ctx, tx, runtime.ID)
 		if err != nil {
-			return accepted, fmt.Errorf("reading runtime %s for the audit trail: %w", runtime.ID, err)
+			return accepted, fmt.Errorf("reading runtime %s for the audit log: %w", runtime.ID, err)
 		}
 
 		present, err := auditFields(row)

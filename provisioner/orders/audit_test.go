@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// written returns the audit log of the runtime, the oldest entry first, with the compared fields.
-func (b *bench) written(runtimeID string) []auditlog.Entry {
+// auditOf returns the audit log of the runtime, oldest entry first, with the fields that the tests compare.
+func (b *bench) auditOf(runtimeID string) []auditlog.Entry {
 	b.Helper()
 
 	found, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: runtimeID, Limit: 100})
@@ -37,7 +37,7 @@ func (b *bench) written(runtimeID string) []auditlog.Entry {
 	return entries
 }
 
-func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
+func TestAuditLogNamesTheCaller(t *testing.T) {
 	each(t, func(b *bench) {
 		ctx := auth.NewContext(b.Context(), auth.Identity{Name: "broker", Means: auth.ByPassword})
 
@@ -80,13 +80,13 @@ func TestTheTrailTellsWhoOrderedWhat(t *testing.T) {
 			{Action: operation.KindDeprovisionNoInstall, Status: http.StatusAccepted, By: by, Before: whole},
 		}
 
-		if diff := cmp.Diff(want, b.written(status.RuntimeID)); diff != "" {
+		if diff := cmp.Diff(want, b.auditOf(status.RuntimeID)); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})
 }
 
-func TestNoKubeconfigThatCannotBeWrittenDown(t *testing.T) {
+func TestKubeconfigIsNotIssuedUnaudited(t *testing.T) {
 	each(t, func(b *bench) {
 		operationID, runtimeID := b.provision("acme", "", "c-one")
 		b.finish(operationID, process.Succeeded)
@@ -95,7 +95,7 @@ func TestNoKubeconfigThatCannotBeWrittenDown(t *testing.T) {
 
 		status, err := b.service.RuntimeStatus(b.Context(), caller("acme", ""), runtimeID, orders.RuntimeFields{Kubeconfig: true})
 		if !failure.Is(err, failure.Transient) || status.Kubeconfig != nil {
-			b.Errorf("want no kubeconfig and a passing error, got %v, %v", status.Kubeconfig, err)
+			b.Errorf("want no kubeconfig and a transient error, got %v, %v", status.Kubeconfig, err)
 		}
 	})
 }

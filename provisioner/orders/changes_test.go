@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// follower follows the feed, as a broker does: from cursor to cursor.
+// follower follows the feed from cursor to cursor, as a broker does.
 type follower struct {
 	*bench
 
@@ -38,7 +38,7 @@ func (b *bench) follow() *follower {
 	return f
 }
 
-// next requests changes and moves behind them. It returns each change as "id state".
+// next requests the changes after the cursor and advances the cursor. It returns each change as "id state".
 func (f *follower) next(wait time.Duration) []string {
 	f.Helper()
 
@@ -60,12 +60,13 @@ func (f *follower) next(wait time.Duration) []string {
 func (f *follower) expect(reason string, want ...string) {
 	f.Helper()
 
-	if diff := cmp.Diff(want, f.next(0), cmp.Transformer("none", func(lines []string) []string { return append([]string{}, lines...) })); diff != "" {
+	want = append([]string{}, want...)
+	if diff := cmp.Diff(want, f.next(0)); diff != "" {
 		f.Errorf("%s: -want +got:\n%s", reason, diff)
 	}
 }
 
-// bulk accepts operations, all at the moment.
+// bulk accepts many operations at the same time.
 func (b *bench) bulk(prefix string, count int, at time.Time) {
 	b.Helper()
 
@@ -86,63 +87,63 @@ func (b *bench) bulk(prefix string, count int, at time.Time) {
 	}
 }
 
-// onFakeTime runs the test in a bubble.
+// onFakeTime runs the test in a synctest bubble.
 func onFakeTime(t *testing.T, test func(b *bench)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) { test(newBench(t, storagetest.SQLite(t))) })
 }
 
-func TestChangesAreToldOnce(t *testing.T) {
+func TestChangesAreSentOnce(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		b.bulk("before", 1, time.Now().Add(-time.Minute))
 
 		f := b.follow()
-		f.expect("what was before the feed began is of no interest")
+		f.expect("changes before the first request are skipped")
 
 		b.bulk("one", 1, time.Now())
-		f.expect("an operation was accepted", "one-0000 pending")
-		f.expect("the overlap does not repeat it")
+		f.expect("accepting an operation is a change", "one-0000 pending")
+		f.expect("the overlap does not repeat the change")
 
 		time.Sleep(time.Second) // fake time: within the overlap
 		b.bulk("two", 1, time.Now())
-		f.expect("nor does it beside something new", "two-0000 pending")
+		f.expect("the overlap does not repeat it together with a new change", "two-0000 pending")
 
 		records := b.begin()
-		f.expect("operations began", "before-0000 in progress", "one-0000 in progress", "two-0000 in progress")
+		f.expect("starting operations are changes", "before-0000 in progress", "one-0000 in progress", "two-0000 in progress")
 
 		time.Sleep(time.Hour) // fake time
-		f.expect("nothing happened for long")
+		f.expect("an hour without changes")
 
 		b.end(records["one-0000"], process.Succeeded)
-		f.expect("an operation ended", "one-0000 succeeded")
-		f.expect("the overlap does not repeat it")
+		f.expect("the end of an operation is a change", "one-0000 succeeded")
+		f.expect("the overlap does not repeat the change")
 	})
 }
 
-// TestAnotherReasonIsAChange has brokers learn what holds an operation up without asking again and again.
-func TestAnotherReasonIsAChange(t *testing.T) {
+// TestNewReasonIsAChange: brokers learn from the feed why an operation is held up, without polling its status.
+func TestNewReasonIsAChange(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		f := b.follow()
 		b.bulk("one", 1, time.Now())
 		record := b.begin()["one-0000"]
-		f.expect("it began", "one-0000 in progress")
+		f.expect("the operation starts", "one-0000 in progress")
 
 		steps := []struct {
 			reason, message, because, progress string
 			after                              time.Duration
 			want                               []string
 		}{
-			{"it is held up", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 in progress"}},
-			{"for the same reason", "still no quota", "ERR_QUOTA", "", time.Second, []string{}},
-			{"for another one", "no answer", "ERR_AWAY", "", time.Second, []string{"one-0000 in progress"}},
-			{"it goes on", "", "", "", time.Second, []string{"one-0000 in progress"}},
+			{"the operation is held up", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 in progress"}},
+			{"the reason stays the same", "still no quota", "ERR_QUOTA", "", time.Second, []string{}},
+			{"the reason changes", "no answer", "ERR_UNAVAILABLE", "", time.Second, []string{"one-0000 in progress"}},
+			{"the operation resumes", "", "", "", time.Second, []string{"one-0000 in progress"}},
 			{"it waits", "", "", "", time.Second, []string{}},
-			{"held up without a reason", "odd", "", "", time.Second, []string{"one-0000 in progress"}},
-			{"it goes on, and tells how far", "", "", "10 %", time.Second, []string{"one-0000 in progress"}},
-			{"it gets on quickly", "", "", "11 %", 59 * time.Second, []string{}},
-			{"it has got on for a while", "", "", "20 %", time.Second, []string{"one-0000 in progress"}},
-			{"it stays there", "", "", "20 %", time.Hour, []string{}},
+			{"a problem has no reason", "odd", "", "", time.Second, []string{"one-0000 in progress"}},
+			{"the operation reports progress", "", "", "10 %", time.Second, []string{"one-0000 in progress"}},
+			{"progress within a minute of the last change", "", "", "11 %", 59 * time.Second, []string{}},
+			{"progress a minute after the last change", "", "", "20 %", time.Second, []string{"one-0000 in progress"}},
+			{"progress stays the same", "", "", "20 %", time.Hour, []string{}},
 		}
 
 		for _, step := range steps {
@@ -160,7 +161,7 @@ func TestAnotherReasonIsAChange(t *testing.T) {
 	})
 }
 
-func TestChangeIsDescribed(t *testing.T) {
+func TestChangeHasPublicTerms(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		cursor, _, err := b.service.Changes(b.Context(), "", time.Minute)
 		if err != nil {
@@ -180,21 +181,21 @@ func TestChangeIsDescribed(t *testing.T) {
 	})
 }
 
-func TestAnyReplicaGoesOnFromACursor(t *testing.T) {
+func TestAnyReplicaContinuesFromACursor(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		f := b.follow()
 		b.bulk("one", 1, time.Now())
-		f.expect("told by one replica", "one-0000 pending")
+		f.expect("sent by the first replica", "one-0000 pending")
 
 		b.bulk("two", 1, time.Now())
 
 		other := *b.service
 		f.service = &other
-		f.expect("told by another one", "two-0000 pending")
+		f.expect("sent by the second replica", "two-0000 pending")
 	})
 }
 
-func TestChangeThatIsCommittedLateIsTold(t *testing.T) {
+func TestLateCommitIsSent(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		f := b.follow()
 		time.Sleep(time.Minute) // fake time
@@ -203,41 +204,41 @@ func TestChangeThatIsCommittedLateIsTold(t *testing.T) {
 
 		time.Sleep(11 * time.Second) // fake time: while a write waits for the database
 		b.bulk("quick", 1, time.Now())
-		f.expect("a short transaction", "quick-0000 pending")
+		f.expect("a short transaction commits first", "quick-0000 pending")
 
 		b.bulk("slow", 1, began)
-		f.expect("a transaction that began before it", "slow-0000 pending")
-		f.expect("the overlap repeats neither")
+		f.expect("an older transaction commits later", "slow-0000 pending")
+		f.expect("the overlap repeats neither change")
 	})
 }
 
-func TestReplicaWhoseClockIsAheadHidesNothing(t *testing.T) {
+func TestFastClockHidesNoChanges(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		f := b.follow()
 		b.bulk("ahead", 1, time.Now().Add(time.Hour))
-		f.expect("it is told when it is there", "ahead-0000 pending")
+		f.expect("a change from the future is sent at once", "ahead-0000 pending")
 
 		for _, id := range []string{"one", "two"} {
 			time.Sleep(10 * time.Second) // fake time
 			b.bulk(id, 1, time.Now())
-			f.expect("what the others do is told, and nothing again", id+"-0000 pending")
+			f.expect("changes of other replicas are sent, and nothing twice", id+"-0000 pending")
 		}
 	})
 }
 
-func TestManyChangesComeInPages(t *testing.T) {
+func TestManyChangesArePaged(t *testing.T) {
 	onFakeTime(t, func(b *bench) {
 		const many, page = 1203, 500
 
 		f := b.follow()
-		b.bulk("one", many, time.Now()) // of one moment: only the marks keep the pages apart
+		b.bulk("one", many, time.Now()) // all at the same time: only the marks separate the pages
 
 		var told []string
 
 		for _, want := range []int{page, page, many - 2*page, 0} {
 			lines := f.next(0)
 			if len(lines) != want {
-				b.Fatalf("a page of %d changes, want %d", len(lines), want)
+				b.Fatalf("the page has %d changes, want %d", len(lines), want)
 			}
 
 			told = append(told, lines...)
@@ -246,20 +247,20 @@ func TestManyChangesComeInPages(t *testing.T) {
 		slices.Sort(told)
 
 		if len(slices.Compact(told)) != many {
-			b.Errorf("some of %d changes were told twice", many)
+			b.Errorf("some of %d changes were sent twice", many)
 		}
 
 		time.Sleep(time.Minute) // fake time
 		b.bulk("two", 1, time.Now())
-		f.expect("what comes after so many", "two-0000 pending")
+		f.expect("the feed continues after the pages", "two-0000 pending")
 
 		if len(f.cursor) > 1000 {
-			b.Errorf("the cursor keeps %d characters of what is long past", len(f.cursor))
+			b.Errorf("the cursor has %d characters, so it keeps marks from before the overlap", len(f.cursor))
 		}
 	})
 }
 
-func TestChangesAreWaitedFor(t *testing.T) {
+func TestRequestWaitsForChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		wait     time.Duration
@@ -267,11 +268,11 @@ func TestChangesAreWaitedFor(t *testing.T) {
 		want     []string
 		wantTook time.Duration
 	}{
-		"none":       {"the time passes, which is no error", 10 * time.Second, time.Hour, []string{}, 10 * time.Second},
-		"later":      {"the answer comes with the change", 10 * time.Second, 3 * time.Second, []string{"one-0000 pending"}, 3 * time.Second},
-		"before":     {"what is there is not waited for", 10 * time.Second, 0, []string{"one-0000 pending"}, 0},
-		"no wait":    {"who does not want to wait does not", 0, time.Hour, []string{}, 0},
-		"short wait": {"it may take as long as one look more", time.Millisecond, time.Hour, []string{}, 0},
+		"none":       {"an empty answer after the wait is no error", 10 * time.Second, time.Hour, []string{}, 10 * time.Second},
+		"later":      {"a change ends the wait", 10 * time.Second, 3 * time.Second, []string{"one-0000 pending"}, 3 * time.Second},
+		"before":     {"earlier changes are sent at once", 10 * time.Second, 0, []string{"one-0000 pending"}, 0},
+		"no wait":    {"a request without a wait is answered at once", 0, time.Hour, []string{}, 0},
+		"short wait": {"a short wait may last one poll longer", time.Millisecond, time.Hour, []string{}, 0},
 	}
 
 	for name, c := range cases {
@@ -303,7 +304,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 				}
 
 				if took := time.Since(began); took < c.wantTook || took > c.wantTook+look {
-					b.Errorf("%s: it took %s, want %s", c.reason, took, c.wantTook)
+					b.Errorf("%s: took %s, want %s", c.reason, took, c.wantTook)
 				}
 
 				<-happened // fake time
@@ -326,7 +327,7 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 		}
 
 		if err == nil && cursor == "" {
-			b.Error("there is no cursor to go on from")
+			b.Error("the answer has no cursor")
 		}
 
 		b.bulk("one", 1, time.Now())
@@ -334,9 +335,9 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerLeaves makes a broker wait at a replica that shuts down: it gets a cursor at once, and continues with it at
-// another one.
-func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
+// TestWaitEndsWhenTheServerDrains: a broker that waits at a replica which shuts down gets a cursor at once, and continues with it at
+// another replica.
+func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	f := b.follow()
 	asked := make(chan struct{})
@@ -377,7 +378,7 @@ func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
 
 	cursor, err := io.ReadAll(response.Body)
 	if err != nil || string(cursor) != f.cursor {
-		t.Errorf("got the cursor %q, %v, want to go on from %q", cursor, err, f.cursor)
+		t.Errorf("got the cursor %q, %v, want %q", cursor, err, f.cursor)
 	}
 
 	if err := <-ended; err != nil {
@@ -388,13 +389,13 @@ func TestWaitEndsWhenTheServerLeaves(t *testing.T) {
 	f.expect("the next request misses nothing", "one-0000 pending")
 }
 
-func TestCursorThatIsNone(t *testing.T) {
+func TestInvalidCursor(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 
 	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": b.follow().cursor[:9]} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := b.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
-				t.Errorf("got %v, want that the client begins again without one", err)
+				t.Errorf("got %v, want advice to start again without a cursor", err)
 			}
 		})
 	}

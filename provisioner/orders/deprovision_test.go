@@ -7,16 +7,16 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestRemovalCancelsWhatRuns(t *testing.T) {
+func TestRemovalCancelsTheCreation(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		prepare func(b *bench, creation string)
 		want    process.State
 	}{
-		"pending":   {"what has not begun never does", func(*bench, string) {}, process.Canceled},
-		"running":   {"what runs stops at its next safe point", func(b *bench, _ string) { b.begin() }, process.Canceling},
-		"succeeded": {"what is done stays so", func(b *bench, creation string) { b.finish(creation, process.Succeeded) }, process.Succeeded},
-		"failed":    {"a cluster that half exists is removed too", func(b *bench, creation string) { b.finish(creation, process.Failed) }, process.Failed},
+		"pending":   {"a creation that has not started is canceled at once", func(*bench, string) {}, process.Canceled},
+		"running":   {"a running creation stops at its next safe point", func(b *bench, _ string) { b.begin() }, process.Canceling},
+		"succeeded": {"a finished creation stays succeeded", func(b *bench, creation string) { b.finish(creation, process.Succeeded) }, process.Succeeded},
+		"failed":    {"a failed creation may have left a cluster", func(b *bench, creation string) { b.finish(creation, process.Failed) }, process.Failed},
 	}
 
 	each(t, func(b *bench) {
@@ -28,11 +28,11 @@ func TestRemovalCancelsWhatRuns(t *testing.T) {
 			removal := b.deprovision("tenant", "", runtimeID)
 
 			if got := b.state(creation); got != c.want {
-				b.Errorf("%s: the creation is %s, want %s", c.reason, got, c.want)
+				b.Errorf("%s: the creation's state is %s, want %s", c.reason, got, c.want)
 			}
 
 			if got := b.state(removal); got != process.Pending || b.runtimeOf(removal) != runtimeID {
-				b.Errorf("%s: the removal is %s, of %s", c.reason, got, b.runtimeOf(removal))
+				b.Errorf("%s: the removal's state is %s, its runtime %s", c.reason, got, b.runtimeOf(removal))
 			}
 
 			if b.woken.Load() == woken {
@@ -42,20 +42,20 @@ func TestRemovalCancelsWhatRuns(t *testing.T) {
 	})
 }
 
-func TestRemovalWaitsForWhatIsCanceled(t *testing.T) {
+func TestRemovalWaitsForTheCanceledCreation(t *testing.T) {
 	each(t, func(b *bench) {
 		creation, runtimeID := b.provision("tenant", "", "c-first")
 		running := b.begin()[creation]
 		removal := b.deprovision("tenant", "", runtimeID)
 
 		if due := b.begin(); len(due) != 0 {
-			b.Errorf("while the creation runs, due is %v", due)
+			b.Errorf("while the creation runs, %v is due", due)
 		}
 
 		b.end(running, process.Succeeded)
 
 		if got := b.state(creation); got != process.Canceled {
-			b.Errorf("the creation ended as %s", got)
+			b.Errorf("the creation ended in state %s", got)
 		}
 
 		if _, due := b.begin()[removal]; !due {
@@ -64,7 +64,7 @@ func TestRemovalWaitsForWhatIsCanceled(t *testing.T) {
 	})
 }
 
-func TestThereIsOneRemoval(t *testing.T) {
+func TestRemovalIsAcceptedOnce(t *testing.T) {
 	each(t, func(b *bench) {
 		_, runtimeID := b.provision("tenant", "", "c-first")
 		first := b.deprovision("tenant", "key-1", runtimeID)
@@ -79,17 +79,17 @@ func TestThereIsOneRemoval(t *testing.T) {
 			}
 		}
 
-		same("the call is sent again", "key-1")
-		same("somebody else asks while the removal is pending", "key-2")
-		same("without a key it is the same", "")
+		same("a repeated call", "key-1")
+		same("another key while the removal is pending", "key-2")
+		same("no key while the removal is pending", "")
 
 		running := b.begin()[first]
-		same("the removal runs", "key-3")
+		same("another key while the removal runs", "key-3")
 
 		b.end(running, process.Succeeded)
-		same("it is removed", "key-4")
-		same("what was answered once is answered again", "key-2")
-		same("what was answered once is answered again", "key-3")
+		same("another key after the removal", "key-4")
+		same("a repeated call after the removal", "key-2")
+		same("a repeated call after the removal", "key-3")
 
 		if operations := b.count("operations"); operations != 2 {
 			b.Errorf("there are %d operations, want a creation and a removal", operations)
@@ -97,14 +97,14 @@ func TestThereIsOneRemoval(t *testing.T) {
 	})
 }
 
-func TestRemovalThatFailedIsTriedAgain(t *testing.T) {
+func TestFailedRemovalCanBeRepeated(t *testing.T) {
 	each(t, func(b *bench) {
 		_, runtimeID := b.provision("tenant", "", "c-first")
 		first := b.deprovision("tenant", "key-1", runtimeID)
 		b.finish(first, process.Failed)
 
 		if again := b.deprovision("tenant", "key-1", runtimeID); again != first {
-			b.Errorf("a call that is sent again got %s, want the removal that it made, %s", again, first)
+			b.Errorf("a repeated call got %s, want the first removal %s", again, first)
 		}
 
 		second := b.deprovision("tenant", "key-2", runtimeID)
@@ -114,7 +114,7 @@ func TestRemovalThatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestRemovalByManyAtTheSameTime(t *testing.T) {
+func TestConcurrentRemovals(t *testing.T) {
 	for name, keyOf := range map[string]func(string) string{
 		"one key": func(string) string { return "key" }, "keys": func(caller string) string { return caller }, "no key": func(string) string { return "" },
 	} {
@@ -133,19 +133,19 @@ func TestRemovalByManyAtTheSameTime(t *testing.T) {
 				}
 
 				if operations := b.count("operations"); operations != 2 || b.state(ids[0]) != process.Pending {
-					b.Errorf("there are %d operations, the removal is %s", operations, b.state(ids[0]))
+					b.Errorf("there are %d operations, the removal's state is %s", operations, b.state(ids[0]))
 				}
 			})
 		})
 	}
 }
 
-func TestRemovalOfARuntimeThatIsNotTheCallers(t *testing.T) {
+func TestRemovalOfAnUnknownRuntime(t *testing.T) {
 	each(t, func(b *bench) {
 		creation, runtimeID := b.provision("tenant", "", "c-first")
 
 		for reason, call := range map[string][2]string{
-			"runtimes of others do not exist": {"stranger", runtimeID}, "there is none": {"tenant", "unknown"},
+			"runtime of another tenant": {"other", runtimeID}, "no such runtime": {"tenant", "unknown"},
 		} {
 			_, err := b.service.Deprovision(b.Context(), caller(call[0], "key"), call[1])
 			if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Reason != failure.ReasonNotFound {
@@ -154,7 +154,7 @@ func TestRemovalOfARuntimeThatIsNotTheCallers(t *testing.T) {
 		}
 
 		if b.state(creation) != process.Pending || b.count("operations") != 1 || b.count("idempotency_keys") != 0 {
-			b.Errorf("the refused calls left something behind: the creation is %s", b.state(creation))
+			b.Errorf("the refused calls changed rows: the creation's state is %s", b.state(creation))
 		}
 	})
 }

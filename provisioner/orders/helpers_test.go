@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails when the tests leave goroutines behind.
+// leakless fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -51,7 +51,7 @@ func (l leakless) Run() int {
 
 const validity = 8 * time.Hour
 
-// bench is the service on a database of its own, with faults for its dependencies.
+// bench is the service with a database of its own. It implements the service's other dependencies with injected faults.
 type bench struct {
 	*testing.T
 
@@ -65,12 +65,12 @@ type bench struct {
 	woken      atomic.Int64
 	kubeconfig error
 	shoot      gardencorev1beta1.Shoot
-	unread     error    // why the Shoot cannot be read
-	unplanned  error    // why no plan can be made of an order of Kyma
-	unwritten  error    // why the audit log cannot be written
-	asked      []string // kubeconfigs that were asked for
+	unread     error    // the error of Get
+	unplanned  error    // the error of Plan
+	unwritten  error    // the error of RecordAlone
+	asked      []string // the requested kubeconfigs
 	connection agent.Status
-	looked     int // how often the connection was asked for
+	looked     int // the number of calls of Status
 }
 
 // AdminKubeconfig implements orders.Kubeconfigs.
@@ -155,7 +155,7 @@ func each(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// order asks for a cluster of the name.
+// order returns an order for a cluster with the name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata:      &spec.Metadata{Name: name},
@@ -167,7 +167,7 @@ func caller(tenant, key string) orders.Caller {
 	return orders.Caller{Tenant: tenant, SubAccount: "sub", IdempotencyKey: key}
 }
 
-// provision orders a cluster and returns the operation.
+// provision orders a cluster and returns the ids of its operation and runtime.
 func (b *bench) provision(tenant, key, name string) (operationID, runtimeID string) {
 	b.Helper()
 
@@ -190,7 +190,7 @@ func (b *bench) deprovision(tenant, key, runtimeID string) string {
 	return id
 }
 
-// begin lets a replica take up all that is due, and returns it by id.
+// begin claims all due operations, as a replica does, and returns them by id.
 func (b *bench) begin() map[string]process.Record {
 	b.Helper()
 
@@ -211,7 +211,7 @@ func (b *bench) begin() map[string]process.Record {
 	return records
 }
 
-// end ends an operation that was taken up.
+// end ends a claimed operation.
 func (b *bench) end(record process.Record, state process.State) {
 	b.Helper()
 
@@ -225,7 +225,7 @@ func (b *bench) end(record process.Record, state process.State) {
 	}
 }
 
-// finish lets an operation run to its end.
+// finish claims an operation and ends it.
 func (b *bench) finish(operationID string, state process.State) {
 	b.Helper()
 
@@ -259,7 +259,7 @@ func (b *bench) count(table string) int {
 	return count
 }
 
-// together runs the call of each of many callers at the same time, and returns what each got.
+// together runs the call concurrently for many callers and returns the results and errors by caller.
 func together(call func(caller string) (string, error)) (results []string, errs []error) {
 	const callers = 8
 
@@ -276,7 +276,7 @@ func together(call func(caller string) (string, error)) (results []string, errs 
 	return results, errs
 }
 
-// decode reads the stored order of a runtime.
+// decode decodes the stored order of a runtime.
 func decode(t *testing.T, text []byte) spec.Runtime {
 	t.Helper()
 

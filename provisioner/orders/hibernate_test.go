@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// constrained is a Shoot of which Gardener says whether it could be hibernated.
+// constrained returns a Shoot whose condition HibernationPossible has the status.
 func constrained(status gardencorev1beta1.ConditionStatus) gardencorev1beta1.Shoot {
 	shoot := gardencorev1beta1.Shoot{}
 	shoot.Status.Constraints = []gardencorev1beta1.Condition{{
@@ -31,11 +31,11 @@ func TestHibernateAndWakeUp(t *testing.T) {
 
 		asleep, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
 		if err != nil || asleep.Kind != operation.KindHibernate {
-			b.Fatalf("hibernated as %+v, %v", asleep, err)
+			b.Fatalf("the hibernation is accepted as %+v, %v", asleep, err)
 		}
 
 		if _, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID); !failure.Is(err, failure.Conflict) {
-			b.Errorf("one operation at a time: got %v", err)
+			b.Errorf("a second operation: got %v, want a conflict", err)
 		}
 
 		b.finish(asleep.ID, process.Succeeded)
@@ -43,12 +43,12 @@ func TestHibernateAndWakeUp(t *testing.T) {
 
 		again, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
 		if err != nil || again.ID != asleep.ID {
-			b.Errorf("sent again it is %+v, %v; want what was answered at first", again, err)
+			b.Errorf("the repeated call: got %+v, %v; want the first answer", again, err)
 		}
 
 		awake, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID)
 		if err != nil || awake.Kind != operation.KindUpgradeShoot {
-			b.Fatalf("woken as %+v, %v; want a type that former clients know", awake, err)
+			b.Fatalf("the wake-up is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", awake, err)
 		}
 
 		b.finish(awake.ID, process.Succeeded)
@@ -56,7 +56,7 @@ func TestHibernateAndWakeUp(t *testing.T) {
 }
 
 func TestHibernationIsRefused(t *testing.T) {
-	away := failure.New(failure.Transient, "Gardener is away")
+	away := failure.New(failure.Transient, "Gardener is unavailable")
 
 	for name, c := range map[string]struct {
 		reason string
@@ -66,10 +66,10 @@ func TestHibernationIsRefused(t *testing.T) {
 		want   string
 	}{
 		"not possible": {
-			"a cluster that could not be woken must not sleep", constrained(gardencorev1beta1.ConditionFalse), nil,
+			"a cluster that could not wake up must not hibernate", constrained(gardencorev1beta1.ConditionFalse), nil,
 			failure.Conflict, "cannot be hibernated now: a webhook would keep it from waking",
 		},
-		"away": {"nobody knows whether it is possible", constrained(gardencorev1beta1.ConditionTrue), away, failure.Transient, "Gardener is away"},
+		"unavailable": {"whether hibernation is possible is unknown", constrained(gardencorev1beta1.ConditionTrue), away, failure.Transient, "Gardener is unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, storagetest.SQLite(t))
@@ -89,7 +89,7 @@ func TestHibernation(t *testing.T) {
 	asleep := constrained(gardencorev1beta1.ConditionTrue)
 	asleep.Status.IsHibernated = true
 
-	away := failure.New(failure.Transient, "Gardener is away")
+	away := failure.New(failure.Transient, "Gardener is unavailable")
 
 	for name, c := range map[string]struct {
 		reason string
@@ -97,10 +97,10 @@ func TestHibernation(t *testing.T) {
 		unread error
 		want   *orders.Hibernation
 	}{
-		"awake":        {"it could sleep", constrained(gardencorev1beta1.ConditionTrue), nil, &orders.Hibernation{Hibernated: false, Possible: true}},
-		"asleep":       {"it sleeps already", asleep, nil, &orders.Hibernation{Hibernated: true, Possible: false}},
-		"not possible": {"Gardener says no", constrained(gardencorev1beta1.ConditionFalse), nil, &orders.Hibernation{Hibernated: false, Possible: false}},
-		"away":         {"the rest is told beside the error", gardencorev1beta1.Shoot{}, away, nil},
+		"awake":        {"hibernation is possible", constrained(gardencorev1beta1.ConditionTrue), nil, &orders.Hibernation{Hibernated: false, Possible: true}},
+		"asleep":       {"the cluster is hibernated", asleep, nil, &orders.Hibernation{Hibernated: true, Possible: false}},
+		"not possible": {"Gardener reports a constraint", constrained(gardencorev1beta1.ConditionFalse), nil, &orders.Hibernation{Hibernated: false, Possible: false}},
+		"unavailable":  {"the other fields are returned with the error", gardencorev1beta1.Shoot{}, away, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, storagetest.SQLite(t))

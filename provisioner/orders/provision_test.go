@@ -39,7 +39,7 @@ func TestProvision(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(order("c-first"), decode(b.T, runtime.Configuration)); diff != "" {
-			b.Errorf("the order is stored as another one, -want +got:\n%s", diff)
+			b.Errorf("the stored order differs, -want +got:\n%s", diff)
 		}
 
 		record := b.begin()[status.ID]
@@ -67,15 +67,15 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 			same        bool
 			want        failure.Kind
 		}{
-			{"an order that is sent again", "tenant", "key-1", "c-first", false, true, ""},
-			{"the key stands for the order, whatever comes with it", "tenant", "key-1", "c-other", true, true, ""},
-			{"another order, and the name is taken", "tenant", "key-2", "c-first", true, false, failure.Conflict},
-			{"so it is for other tenants", "stranger", "key-1", "c-first", false, false, failure.Conflict},
-			{"a key of another tenant is another key", "stranger", "key-1", "c-second", false, false, ""},
-			{"the key of an order that was refused is free", "tenant", "key-2", "c-third", false, false, ""},
-			{"the same order under another key is carried already", "tenant", "key-3", "c-first", false, true, ""},
-			{"and from now on that key stands for it", "tenant", "key-3", "c-other", true, true, ""},
-			{"so it is without a key", "tenant", "", "c-first", false, true, ""},
+			{"a repeated order", "tenant", "key-1", "c-first", false, true, ""},
+			{"the key identifies the order, even with another body", "tenant", "key-1", "c-other", true, true, ""},
+			{"another order with the same name", "tenant", "key-2", "c-first", true, false, failure.Conflict},
+			{"an order of another tenant with the same name", "other", "key-1", "c-first", false, false, failure.Conflict},
+			{"the same key of another tenant", "other", "key-1", "c-second", false, false, ""},
+			{"the key of a refused order is free", "tenant", "key-2", "c-third", false, false, ""},
+			{"the same order with another key", "tenant", "key-3", "c-first", false, true, ""},
+			{"the other key identifies the order from now on", "tenant", "key-3", "c-other", true, true, ""},
+			{"the same order without a key", "tenant", "", "c-first", false, true, ""},
 		}
 
 		for _, c := range calls {
@@ -93,7 +93,7 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 
 			if err != nil {
 				if known := failure.Of(err); known.Reason != failure.ReasonAlreadyExists || !strings.Contains(known.Text, c.name) {
-					b.Errorf("%s: refused because of %q: %s", c.reason, known.Reason, known.Text)
+					b.Errorf("%s: got reason %q: %s", c.reason, known.Reason, known.Text)
 				}
 
 				continue
@@ -110,7 +110,7 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 	})
 }
 
-func TestProvisionOfManyAtTheSameTime(t *testing.T) {
+func TestConcurrentProvisioning(t *testing.T) {
 	each(t, func(b *bench) {
 		provision := func(key string) (string, error) {
 			status, err := b.service.Provision(b.Context(), caller("tenant", key), order("c-first"))
@@ -124,17 +124,17 @@ func TestProvisionOfManyAtTheSameTime(t *testing.T) {
 		ids, errs := together(func(string) (string, error) { return provision("key") })
 		for i := range ids {
 			if errs[i] != nil || ids[i] != ids[0] {
-				b.Errorf("one order, sent many times, got %v, %v", ids, errs)
+				b.Errorf("one order, sent concurrently: got %v, %v", ids, errs)
 
 				break
 			}
 		}
 
 		if runtimes := b.count("runtimes"); runtimes != 1 {
-			b.Errorf("there are %d runtimes of one order", runtimes)
+			b.Errorf("one order made %d runtimes", runtimes)
 		}
 
-		// The name is free, and many want it.
+		// Concurrent orders for a free name.
 		if err := b.store.MarkDeleted(b.Context(), b.runtimeOf(ids[0]), time.Now()); err != nil {
 			b.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestProvisionOfManyAtTheSameTime(t *testing.T) {
 		ids, errs = together(func(key string) (string, error) { return provision("other " + key) })
 		for i := range ids {
 			if errs[i] != nil || ids[i] != ids[0] {
-				b.Errorf("one order under many keys got %v, %v", ids, errs)
+				b.Errorf("one order with many keys: got %v, %v", ids, errs)
 
 				break
 			}
@@ -166,7 +166,7 @@ func (b *bench) runtimeOf(operationID string) string {
 	return record.InstanceID
 }
 
-func TestRefusedOrderLeavesNothing(t *testing.T) {
+func TestRefusedOrderStoresNothing(t *testing.T) {
 	each(t, func(b *bench) {
 		b.refused.Store(failure.New(failure.Invalid, "no such region"))
 
@@ -178,46 +178,46 @@ func TestRefusedOrderLeavesNothing(t *testing.T) {
 		b.unplanned = failure.New(failure.Invalid, "kymaConfig.version: there is no release 1.24.0")
 
 		if _, err := b.service.Provision(b.Context(), caller("tenant", "key"), orderWithKyma("c-first", "1.24.0")); !errors.Is(err, b.unplanned) {
-			b.Errorf("Kyma of which no plan can be made gives %v", err)
+			b.Errorf("an order of Kyma without a plan: got %v", err)
 		}
 
 		if b.count("runtimes")+b.count("operations")+b.count("idempotency_keys") != 0 || b.woken.Load() != 0 {
-			b.Error("a refused order leaves something behind")
+			b.Error("a refused order left rows")
 		}
 
 		b.provision("tenant", "key", "c-first")
 	})
 }
 
-func TestOrderThatIsSentAgainIsNotJudgedAgain(t *testing.T) {
+func TestRepeatedOrderIsNotValidatedAgain(t *testing.T) {
 	each(t, func(b *bench) {
 		first, _ := b.provision("tenant", "key", "c-first")
 
-		b.refused.Store(failure.New(failure.Invalid, "no such region any more"))
+		b.refused.Store(failure.New(failure.Invalid, "the region was removed"))
 
-		// Were it refused, its sender would take the runtime for never made, and leave it behind.
+		// A refusal would make the sender believe that the runtime was never created, and the runtime would leak.
 		if again, _ := b.provision("tenant", "key", "c-first"); again != first {
 			b.Errorf("got operation %s, want %s", again, first)
 		}
 	})
 }
 
-func TestKnownKeys(t *testing.T) {
+func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	each(t, func(b *bench) {
 		operationID, runtimeID := b.provision("tenant", "key", "c-first")
 		b.provision("tenant", "", "c-second")
 
-		b.refused.Store(failure.New(failure.Invalid, "only known orders are not checked"))
+		b.refused.Store(failure.New(failure.Invalid, "checked again"))
 
 		cases := []struct {
 			reason      string
 			tenant, key string
 			want        bool
 		}{
-			{"the order that came with it", "tenant", "key", true},
-			{"a new key stands for nothing", "tenant", "other", false},
-			{"the keys of others are none of the caller's", "stranger", "key", false},
-			{"no key stands for nothing, however many orders came without", "tenant", "", false},
+			{"a repeated order", "tenant", "key", true},
+			{"a new key", "tenant", "other", false},
+			{"the key of another tenant", "other", "key", false},
+			{"no key, although an earlier order had none", "tenant", "", false},
 		}
 
 		for _, c := range cases {
@@ -237,8 +237,8 @@ func TestKnownKeys(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with the key of another one: answered with that one's operation, what they ask for would never be
-// done, and nobody would know.
+// TestKeyOfAnotherRequest sends requests with keys of other requests. They must be refused: the answer to the other request would hide
+// that this one is never carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	each(t, func(b *bench) {
 		created, runtimeID := b.provision("tenant", "creation", "c-first")
@@ -263,31 +263,31 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 		}
 
 		for reason, call := range map[string]func() error{
-			"a removal is no creation":             func() error { return removal("creation", runtimeID) },
-			"a removal is no upgrade":              func() error { return removal("upgrade", runtimeID) },
-			"a removal is not that of another":     func() error { return removal("removal of another", runtimeID) },
-			"nor is it when the other one is gone": func() error { return removal("creation", otherID) },
-			"an upgrade is no creation":            func() error { _, err := b.upgrade("creation", runtimeID); return err },
-			"an upgrade is not that of another":    func() error { _, err := b.upgrade("upgrade", otherID); return err },
-			"a hibernation is no upgrade": func() error {
+			"a removal with the key of a creation":                 func() error { return removal("creation", runtimeID) },
+			"a removal with the key of an upgrade":                 func() error { return removal("upgrade", runtimeID) },
+			"a removal with the key of another runtime's removal":  func() error { return removal("removal of another", runtimeID) },
+			"a removal with the key of another runtime's creation": func() error { return removal("creation", otherID) },
+			"an upgrade with the key of a creation":                func() error { _, err := b.upgrade("creation", runtimeID); return err },
+			"an upgrade with the key of another runtime's upgrade": func() error { _, err := b.upgrade("upgrade", otherID); return err },
+			"a hibernation with the key of an upgrade": func() error {
 				_, err := b.service.Hibernate(b.Context(), caller("tenant", "upgrade"), runtimeID)
 				return err
 			},
-			"a waking is no upgrade, so called or not": func() error {
+			"a wake-up, publicly UpgradeShoot, with the key of an upgrade": func() error {
 				_, err := b.service.WakeUp(b.Context(), caller("tenant", "upgrade"), runtimeID)
 				return err
 			},
-			"a reconnection is no upgrade": func() error {
+			"a reconnection with the key of an upgrade": func() error {
 				_, err := b.service.ReconnectAgent(b.Context(), caller("tenant", "upgrade"), runtimeID)
 
 				return err
 			},
-			"a creation is no removal": func() error {
+			"a creation with the key of a removal": func() error {
 				_, err := b.service.Provision(b.Context(), caller("tenant", "removal of another"), order("c-third"))
 
 				return err
 			},
-			"nor is it before it is looked at": func() error {
+			"the same for an order that is invalid": func() error {
 				_, err := b.service.Provision(b.Context(), caller("tenant", "upgrade"), order("c-first"))
 
 				return err
@@ -299,12 +299,12 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 		}
 
 		if now := b.count("operations"); now != operations {
-			b.Errorf("the refused requests made %d operations", now-operations)
+			b.Errorf("the refused requests added %d operations", now-operations)
 		}
 	})
 }
 
-func TestNameIsFreeOnceTheClusterIsGone(t *testing.T) {
+func TestNameIsFreeAfterRemoval(t *testing.T) {
 	each(t, func(b *bench) {
 		created, runtimeID := b.provision("tenant", "key-1", "c-first")
 		b.finish(created, process.Succeeded)
@@ -314,12 +314,12 @@ func TestNameIsFreeOnceTheClusterIsGone(t *testing.T) {
 		}
 
 		if _, again := b.provision("tenant", "key-2", "c-first"); again == runtimeID {
-			b.Error("the new runtime is the old one")
+			b.Error("the new runtime has the id of the removed one")
 		}
 	})
 }
 
-func TestDatabaseThatIsAway(t *testing.T) {
+func TestUnavailableDatabase(t *testing.T) {
 	each(t, func(b *bench) {
 		_, runtimeID := b.provision("tenant", "key", "c-first")
 		cursor, _, err := b.service.Changes(b.Context(), "", 0)
@@ -340,12 +340,12 @@ func TestDatabaseThatIsAway(t *testing.T) {
 			"known": known,
 		} {
 			if known := failure.Of(err); !failure.Is(err, failure.Transient) || known.Component != failure.ComponentProvisionerStorage {
-				b.Errorf("%s gives %v of %q", call, err, known.Component)
+				b.Errorf("%s: got %v of component %q", call, err, known.Component)
 			}
 		}
 
 		if next != cursor {
-			b.Errorf("the cursor moved on: %s", next)
+			b.Errorf("the cursor moved: %s", next)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// withAgent has the runtime be one that was ordered with an agent.
+// withAgent stores the order of a runtime with a runtime agent.
 func (b *bench) withAgent(runtimeID string) string {
 	b.Helper()
 
@@ -53,27 +53,27 @@ func TestReconnectAgent(t *testing.T) {
 
 		again, err := b.reconnect("key", runtimeID)
 		if err != nil || again != first {
-			b.Errorf("sent again it is %s, %v; want %s", again, err, first)
+			b.Errorf("the repeated call: got %s, %v; want %s", again, err, first)
 		}
 
 		if _, err := b.reconnect("another", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "is in progress") {
-			b.Errorf("one operation at a time: got %v", err)
+			b.Errorf("a second operation: got %v, want a conflict", err)
 		}
 
 		status, err := b.service.OperationStatus(b.Context(), caller("tenant", ""), first)
 		if err != nil || status.Kind != operation.KindReconnectRuntime {
-			b.Errorf("told as %s, %v; want the type that former clients know", status.Kind, err)
+			b.Errorf("the operation has type %s, %v; want one that clients of Kyma Provisioner know", status.Kind, err)
 		}
 
 		record := b.begin()[first]
 		if record.Kind != operation.KindReconnectRuntime || !strings.Contains(string(record.Payload), "compass-system") {
-			b.Errorf("carried as %s, with %s", record.Kind, record.Payload)
+			b.Errorf("the operation has kind %s and data %s", record.Kind, record.Payload)
 		}
 
 		b.end(record, process.Succeeded)
 
 		if second, err := b.reconnect("another", runtimeID); err != nil || second == first {
-			b.Errorf("it can be done again: got %s, %v", second, err)
+			b.Errorf("a later call: got %s, %v; want a new operation", second, err)
 		}
 	})
 }
@@ -89,41 +89,41 @@ func TestReconnectionIsRefused(t *testing.T) {
 		want    string
 	}{
 		"without Director": {
-			"nobody has a token for the agent", func(b *bench) string {
+			"without Director there is no token for the agent", func(b *bench) string {
 				b.service.Agents = nil
 
 				return b.withAgent(b.made("c-first"))
 			}, failure.Permanent, "this Provisioner runs without it: its operators enable it with APP_DIRECTOR_ENABLED",
 		},
 		"without an agent": {
-			"nobody would connect", func(b *bench) string { return b.made("c-first") },
+			"the runtime has no agent", func(b *bench) string { return b.made("c-first") },
 			failure.Conflict, "has no runtime agent: its order lacks the component compass-runtime-agent",
 		},
 		"asleep": {
-			"nobody answers in its cluster", func(b *bench) string {
+			"the API server of a hibernated cluster does not run", func(b *bench) string {
 				b.shoot = asleep
 
 				return b.withAgent(b.made("c-first"))
 			}, failure.Conflict, "is hibernated: wake it up first",
 		},
-		"Gardener is away": {
-			"nobody knows whether it sleeps", func(b *bench) string {
-				b.unread = failure.New(failure.Transient, "Gardener is away")
+		"Gardener is unavailable": {
+			"whether the cluster is hibernated is unknown", func(b *bench) string {
+				b.unread = failure.New(failure.Transient, "Gardener is unavailable")
 
 				return b.withAgent(b.made("c-first"))
-			}, failure.Transient, "Gardener is away",
+			}, failure.Transient, "Gardener is unavailable",
 		},
 		"being made": {
-			"there is no cluster yet", func(b *bench) string {
-				b.unread = failure.New(failure.NotFound, "there is no such Shoot")
+			"the cluster does not exist yet", func(b *bench) string {
+				b.unread = failure.New(failure.NotFound, "no such Shoot")
 				_, runtimeID := b.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, failure.Conflict, "(ProvisionNoInstall) is in progress for the runtime",
 		},
 		"of another tenant": {
-			"what is not the caller's does not exist", func(b *bench) string {
-				_, runtimeID := b.provision("stranger", "", "c-first")
+			"runtimes of other tenants are not found", func(b *bench) string {
+				_, runtimeID := b.provision("other", "", "c-first")
 
 				return runtimeID
 			}, failure.NotFound, "of this tenant",
@@ -140,7 +140,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 			}
 
 			if b.count("operations") != operations || b.count("idempotency_keys") != keys {
-				t.Errorf("%s: a refusal leaves something behind", c.reason)
+				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
 	}
@@ -160,24 +160,24 @@ func TestConnectionStatus(t *testing.T) {
 		looked  int
 	}{
 		"selected": {
-			"the cluster is asked", func(b *bench) string { return b.made("c-first") },
+			"the agent's status is read from the cluster", func(b *bench) string { return b.made("c-first") },
 			orders.RuntimeFields{ConnectionStatus: true},
 			broken, 1,
 		},
 		"not selected": {
-			"an answer that nobody wants costs nothing", func(b *bench) string { return b.made("c-first") },
+			"a query without the field reads nothing", func(b *bench) string { return b.made("c-first") },
 			orders.RuntimeFields{Kubeconfig: true},
 			pending, 0,
 		},
 		"being made": {
-			"there is nobody to ask yet", func(b *bench) string {
+			"the cluster does not exist yet", func(b *bench) string {
 				_, runtimeID := b.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, orders.RuntimeFields{ConnectionStatus: true}, pending, 0,
 		},
 		"without Director": {
-			"no agent is connected, and none ever was", func(b *bench) string {
+			"without Director no agent connects", func(b *bench) string {
 				b.service.Agents = nil
 
 				return b.made("c-first")
@@ -191,7 +191,7 @@ func TestConnectionStatus(t *testing.T) {
 
 			status, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
 			if err != nil || b.looked != c.looked {
-				t.Fatalf("%s: asked %d times, %v", c.reason, b.looked, err)
+				t.Fatalf("%s: read %d times, %v", c.reason, b.looked, err)
 			}
 
 			if diff := cmp.Diff(c.told, status.Connection); diff != "" {

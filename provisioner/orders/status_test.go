@@ -19,7 +19,7 @@ import (
 
 var everything = orders.RuntimeFields{ClusterConfig: true, Kubeconfig: true, ConnectionStatus: true, Hibernation: true}
 
-// force has the operation stand as a test wants it.
+// force sets the state and the problem of an operation.
 func (b *bench) force(operationID string, state process.State, problem process.Problem) {
 	b.Helper()
 
@@ -34,7 +34,7 @@ func (b *bench) force(operationID string, state process.State, problem process.P
 	}
 }
 
-func TestStatesInTheWordsOfTheAPI(t *testing.T) {
+func TestPublicStates(t *testing.T) {
 	quota := process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
 	canceled := "canceled: the runtime is being deprovisioned"
 
@@ -46,26 +46,26 @@ func TestStatesInTheWordsOfTheAPI(t *testing.T) {
 		wantMessage string
 		wantError   process.Problem
 	}{
-		"pending":     {"its turn has not come", process.Pending, process.Problem{}, process.Pending, "Operation accepted", process.Problem{}},
-		"in progress": {"the stage tells how far it is", process.InProgress, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
+		"pending":     {"the operation has not started", process.Pending, process.Problem{}, process.Pending, "Operation accepted", process.Problem{}},
+		"in progress": {"the message names the stage", process.InProgress, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
 		"in trouble": {
-			"what holds it up is told while it is tried again", process.InProgress, quota, process.InProgress, "no quota",
+			"the message is the problem that is being retried", process.InProgress, quota, process.InProgress, "no quota",
 			process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
 		},
-		"canceling": {"it still works", process.Canceling, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
-		"succeeded": {"it is done", process.Succeeded, process.Problem{}, process.Succeeded, "Operation succeeded", process.Problem{}},
+		"canceling": {"a canceling operation is in progress", process.Canceling, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
+		"succeeded": {"the operation has succeeded", process.Succeeded, process.Problem{}, process.Succeeded, "Operation succeeded", process.Problem{}},
 		"failed": {
-			"clients show why", process.Failed, quota, process.Failed, "no quota",
+			"the message is the cause of the failure", process.Failed, quota, process.Failed, "no quota",
 			process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
 		},
 		"canceled": {
-			"the API has no word for it, so the reason has to tell", process.Canceled,
+			"the API has no state for it: the reason says so", process.Canceled,
 			process.Problem{},
 			process.Failed, canceled,
 			process.Problem{Message: canceled, Reason: "canceled", Component: failure.ComponentProvisioner},
 		},
 		"canceled in trouble": {
-			"that it was canceled counts more", process.Canceled, quota, process.Failed, canceled,
+			"the cancellation replaces the earlier problem", process.Canceled, quota, process.Failed, canceled,
 			process.Problem{Message: canceled, Reason: "canceled", Component: failure.ComponentProvisioner},
 		},
 	}
@@ -99,12 +99,12 @@ func TestStatesInTheWordsOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestStatusOfOthersDoesNotExist(t *testing.T) {
+func TestStatusOfOtherTenantsIsNotFound(t *testing.T) {
 	each(t, func(b *bench) {
 		operationID, runtimeID := b.provision("tenant", "", "c-first")
 
 		for reason, call := range map[string]struct{ tenant, operationID, runtimeID string }{
-			"others": {"stranger", operationID, runtimeID}, "unknown": {"tenant", "unknown", "unknown"},
+			"others": {"other", operationID, runtimeID}, "unknown": {"tenant", "unknown", "unknown"},
 		} {
 			_, operation := b.service.OperationStatus(b.Context(), caller(call.tenant, ""), call.operationID)
 			_, runtime := b.service.RuntimeStatus(b.Context(), caller(call.tenant, ""), call.runtimeID, everything)
@@ -112,7 +112,7 @@ func TestStatusOfOthersDoesNotExist(t *testing.T) {
 			for what, err := range map[string]error{"operation": operation, "runtime": runtime} {
 				want := fmt.Sprintf("there is no %s %q of this tenant", what, map[string]string{"operation": call.operationID, "runtime": call.runtimeID}[what])
 				if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Text != want || known.Reason != failure.ReasonNotFound {
-					b.Errorf("%s of %s: got %v", what, reason, err)
+					b.Errorf("status of %s, %s: got %v", what, reason, err)
 				}
 			}
 		}
@@ -120,7 +120,7 @@ func TestStatusOfOthersDoesNotExist(t *testing.T) {
 }
 
 func TestRuntimeStatus(t *testing.T) {
-	var away error = failure.New(failure.Transient, "Gardener is away")
+	var away error = failure.New(failure.Transient, "Gardener is unavailable")
 
 	cases := map[string]struct {
 		reason   string
@@ -130,24 +130,24 @@ func TestRuntimeStatus(t *testing.T) {
 		wantAsks int
 	}{
 		"made": {
-			"a kubeconfig is made when it is wanted", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, nil, 1,
+			"a selected kubeconfig is created", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, nil, 1,
 		},
 		"not wanted": {
-			"making one costs a call to Gardener",
+			"a kubeconfig that is not selected is not created",
 			func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) },
 			orders.RuntimeFields{ClusterConfig: true},
 			nil, 0,
 		},
-		"being made": {"there is nothing to reach yet", func(*bench, string, string) {}, everything, nil, 0},
-		"failed":     {"there may be nothing to reach", func(b *bench, creation, _ string) { b.finish(creation, process.Failed) }, everything, nil, 0},
+		"being made": {"the cluster does not exist yet", func(*bench, string, string) {}, everything, nil, 0},
+		"failed":     {"the cluster may not exist", func(b *bench, creation, _ string) { b.finish(creation, process.Failed) }, everything, nil, 0},
 		"being removed": {
-			"until it is gone it can be reached", func(b *bench, creation, runtimeID string) {
+			"the cluster is reachable until it is deleted", func(b *bench, creation, runtimeID string) {
 				b.finish(creation, process.Succeeded)
 				b.deprovision("tenant", "", runtimeID)
 			}, everything, nil, 1,
 		},
 		"removed": {
-			"there is nothing to reach any more", func(b *bench, creation, runtimeID string) {
+			"the cluster is deleted", func(b *bench, creation, runtimeID string) {
 				b.finish(creation, process.Succeeded)
 
 				if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
@@ -156,7 +156,7 @@ func TestRuntimeStatus(t *testing.T) {
 			}, everything, nil, 0,
 		},
 		"Gardener away": {
-			"the rest is told beside the error", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, away, 1,
+			"the other fields are returned with the error", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, away, 1,
 		},
 	}
 
@@ -177,19 +177,19 @@ func TestRuntimeStatus(t *testing.T) {
 			}
 
 			if config := got.Cluster; config.Name != "c-first" {
-				t.Errorf("%s: the configuration is of %s", c.reason, config.Name)
+				t.Errorf("%s: the configuration has the name %s", c.reason, config.Name)
 			}
 
 			if got.Connection.State != agent.StatusPending {
-				t.Errorf("%s: the connection is %s", c.reason, got.Connection.State)
+				t.Errorf("%s: the connection's state is %s", c.reason, got.Connection.State)
 			}
 
 			if kubeconfig := got.Kubeconfig; (kubeconfig != nil) != (c.wantAsks == 1 && c.fails == nil) {
-				t.Errorf("%s: the kubeconfig is %v", c.reason, kubeconfig)
+				t.Errorf("%s: the kubeconfig: %v", c.reason, kubeconfig)
 			}
 
 			if len(b.asked) != c.wantAsks || (c.wantAsks == 1 && b.asked[0] != "c-first "+validity.String()) {
-				t.Errorf("%s: asked for kubeconfigs %v", c.reason, b.asked)
+				t.Errorf("%s: requested kubeconfigs %v", c.reason, b.asked)
 			}
 		})
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestDatabaseWithoutAnswerIsReportedSoon: requests over GraphQL have no deadline of their own. Transient errors have error_code 503.
-func TestDatabaseWithoutAnswerIsReportedSoon(t *testing.T) {
+// TestUnavailableDatabaseIsReportedSoon: GraphQL requests have no deadline of their own, so the service must bound its waits. Transient
+// errors have error_code 503.
+func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 	const patience = 40 * time.Second
 
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
@@ -49,11 +50,11 @@ func TestDatabaseWithoutAnswerIsReportedSoon(t *testing.T) {
 
 			err := call()
 			if mapping := failure.MappingOf(failure.KindOf(err)); mapping.GraphQL != 503 {
-				b.Errorf("%s: code %d for %v, want one that is worth a retry", name, mapping.GraphQL, err)
+				b.Errorf("%s: code %d for %v, want a code that clients retry", name, mapping.GraphQL, err)
 			}
 
 			if took := time.Since(began); took > patience {
-				b.Errorf("%s takes %s", name, took)
+				b.Errorf("%s took %s", name, took)
 			}
 		})
 	}
@@ -63,7 +64,7 @@ func TestDatabaseWithoutAnswerIsReportedSoon(t *testing.T) {
 
 	for _, name := range []string{"operation", "runtime", "provision"} {
 		if err := calls[name](); err != nil {
-			b.Errorf("%s: once the database answers again it gives %v", name, err)
+			b.Errorf("%s: after the database recovered: %v", name, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// kyma is an order of Kyma.
+// kyma returns the Kyma part of an order.
 func kyma(version string) *spec.Kyma {
 	return &spec.Kyma{
 		Version: version,
@@ -35,7 +35,7 @@ func orderWithKyma(name, version string) spec.Runtime {
 	return input
 }
 
-// installed has a runtime on which that version of Kyma is installed.
+// installed returns a runtime on which the version of Kyma is installed.
 func (b *bench) installed(name, version string) string {
 	b.Helper()
 
@@ -57,7 +57,7 @@ func (b *bench) rollBack(key, runtimeID string) (operation.Status, error) {
 	return b.service.RollBackUpgrade(b.Context(), caller("tenant", key), runtimeID)
 }
 
-// carry lets the newest operation run to its end, and records what it did if it succeeds. It returns what the operation knew.
+// carry runs the newest operation to its end and, if it succeeds, records its configuration. It returns the operation's data.
 func (b *bench) carry(status operation.Status, err error, end process.State) operation.Data {
 	b.Helper()
 
@@ -99,7 +99,7 @@ func TestRuntimeWithKyma(t *testing.T) {
 	each(t, func(b *bench) {
 		made, err := b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
 		if err != nil || made.Kind != operation.KindProvision {
-			b.Fatalf("provisioned as %+v, %v", made, err)
+			b.Fatalf("the provisioning is accepted as %+v, %v", made, err)
 		}
 
 		b.finish(made.ID, process.Succeeded)
@@ -111,63 +111,63 @@ func TestRuntimeWithKyma(t *testing.T) {
 
 		want := kyma("1.24.0").WithoutSecrets()
 		if diff := cmp.Diff(want, status.Kyma); diff != "" || want.Components[0].Configuration[0].Value != "" {
-			b.Errorf("told without the secret, -want +got:\n%s", diff)
+			b.Errorf("the status must omit the secret, -want +got:\n%s", diff)
 		}
 
 		upgraded, err := b.upgrade("", made.RuntimeID)
 		if err != nil {
-			b.Fatalf("its cluster cannot be changed: %v", err)
+			b.Fatalf("upgrading its cluster: %v", err)
 		}
 
 		b.finish(upgraded.ID, process.Succeeded)
 
 		removal := b.deprovision("tenant", "", made.RuntimeID)
 		if record := b.begin()[removal]; record.Kind != operation.KindDeprovision {
-			b.Errorf("removed by %s, want %s", record.Kind, operation.KindDeprovision)
+			b.Errorf("the removal has kind %s, want %s", record.Kind, operation.KindDeprovision)
 		}
 
 		if again := b.deprovision("tenant", "", made.RuntimeID); again != removal {
-			b.Errorf("asked again it is operation %s, want %s", again, removal)
+			b.Errorf("the repeated removal is operation %s, want %s", again, removal)
 		}
 	})
 }
 
-func TestFailedOrderIsCarriedOutAsItIsOrderedNow(t *testing.T) {
+func TestRepeatAfterFailureUsesTheNewOrder(t *testing.T) {
 	each(t, func(b *bench) {
 		first, err := b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
 		b.carry(first, err, process.Failed)
 
 		again, err := b.service.Provision(b.Context(), caller("tenant", ""), order("c-first"))
 		if err != nil || again.RuntimeID != first.RuntimeID || again.Kind != operation.KindProvisionNoInstall {
-			b.Errorf("without Kyma it is %+v, %v", again, err)
+			b.Errorf("without Kyma: got %+v, %v", again, err)
 		}
 
 		b.carry(again, err, process.Failed)
 
 		again, err = b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.1"))
 		if err != nil || again.RuntimeID != first.RuntimeID || again.Kind != operation.KindProvision {
-			b.Errorf("with Kyma it is %+v, %v", again, err)
+			b.Errorf("with Kyma: got %+v, %v", again, err)
 		}
 	})
 }
 
-func TestUpgradeOfKymaAndItsRollBack(t *testing.T) {
+func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.installed("c-first", "1.24.0")
 
 		accepted, err := b.upgradeKyma("up", runtimeID, "2.0.0")
 		if err != nil || accepted.Kind != operation.KindUpgrade || b.version(runtimeID) != "1.24.0" {
-			b.Fatalf("upgraded as %+v, %v, before that is done the runtime has %s", accepted, err, b.version(runtimeID))
+			b.Fatalf("the upgrade is accepted as %+v, %v; until it has succeeded the runtime shows version %s", accepted, err, b.version(runtimeID))
 		}
 
 		if again, err := b.upgradeKyma("up", runtimeID, "2.0.0"); err != nil || again.ID != accepted.ID {
-			b.Errorf("sent again it is %+v, %v", again, err)
+			b.Errorf("the repeated call: got %+v, %v", again, err)
 		}
 
 		b.carry(accepted, err, process.Succeeded)
 
 		if got := b.version(runtimeID); got != "2.0.0" {
-			b.Errorf("once that is done the runtime has %s", got)
+			b.Errorf("after the upgrade the runtime shows version %s", got)
 		}
 
 		cluster, err := b.upgrade("", runtimeID)
@@ -175,11 +175,11 @@ func TestUpgradeOfKymaAndItsRollBack(t *testing.T) {
 
 		back, err := b.rollBack("back", runtimeID)
 		if err != nil || back.Kind != operation.KindUpgrade {
-			b.Fatalf("rolled back as %+v, %v; want a type that former clients know", back, err)
+			b.Fatalf("the roll back is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", back, err)
 		}
 
 		if again, err := b.rollBack("back", runtimeID); err != nil || again.ID != back.ID {
-			b.Errorf("sent again it is %+v, %v", again, err)
+			b.Errorf("the repeated call: got %+v, %v", again, err)
 		}
 
 		order, err := b.carry(back, err, process.Succeeded).Order()
@@ -188,21 +188,21 @@ func TestUpgradeOfKymaAndItsRollBack(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(kyma("1.24.0"), order.KymaConfig); diff != "" {
-			b.Errorf("what was installed before comes back with its secrets, -want +got:\n%s", diff)
+			b.Errorf("the roll back restores the earlier order with its secrets, -want +got:\n%s", diff)
 		}
 
 		if order.ClusterConfig.GardenerConfig.AutoScalerMax != 7 {
-			b.Error("the change of the cluster is rolled back too")
+			b.Error("the roll back reverted the change of the cluster")
 		}
 
 		if _, err := b.rollBack("twice", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "nothing to roll back") {
-			b.Errorf("what is rolled back already gives %v", err)
+			b.Errorf("a second roll back: got %v", err)
 		}
 	})
 }
 
-// TestRollBackOf checks what a roll back restores after a series of operations.
-func TestRollBackOf(t *testing.T) {
+// TestRollBackTarget checks which version a roll back restores after a series of operations.
+func TestRollBackTarget(t *testing.T) {
 	upgrade := func(version string, end process.State) func(b *bench, runtimeID string) {
 		return func(b *bench, runtimeID string) {
 			status, err := b.upgradeKyma("", runtimeID, version)
@@ -221,12 +221,12 @@ func TestRollBackOf(t *testing.T) {
 		past   []func(b *bench, runtimeID string)
 		want   string
 	}{
-		"failed":          {"a failed upgrade may have left anything", []func(*bench, string){upgrade("2", process.Failed)}, "1"},
+		"failed":          {"a failed upgrade may have changed the cluster", []func(*bench, string){upgrade("2", process.Failed)}, "1"},
 		"second":          {"the last upgrade counts", []func(*bench, string){upgrade("2", process.Succeeded), upgrade("3", process.Succeeded)}, "2"},
 		"second failed":   {"the last upgrade counts", []func(*bench, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
-		"roll back again": {"one that failed may be tried again", []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
+		"roll back again": {"a failed roll back can be repeated", []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
 		"upgrade after a roll back": {
-			reason: "it found what was rolled back to",
+			reason: "the upgrade started from the restored version",
 			past:   []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)},
 			want:   "1",
 		},
@@ -243,21 +243,21 @@ func TestRollBackOf(t *testing.T) {
 
 			order, err := b.carry(status, err, process.Succeeded).Order()
 			if err != nil || order.KymaConfig.Version != c.want {
-				t.Errorf("%s: back to %s, want %s, %v", c.reason, order.KymaConfig.Version, c.want, err)
+				t.Errorf("%s: rolled back to %s, want %s, %v", c.reason, order.KymaConfig.Version, c.want, err)
 			}
 		})
 	}
 }
 
-func TestChangeOfKymaIsRefused(t *testing.T) {
+func TestKymaChangeIsRefused(t *testing.T) {
 	asleep := gardencorev1beta1.Shoot{}
 	asleep.Status.IsHibernated = true
 
 	fallingAsleep := gardencorev1beta1.Shoot{}
 	fallingAsleep.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 
-	away := failure.New(failure.Transient, "Gardener is away")
-	unplanned := failure.New(failure.Invalid, "there is no release 2.0.0")
+	away := failure.New(failure.Transient, "Gardener is unavailable")
+	unplanned := failure.New(failure.Invalid, "no release 2.0.0")
 
 	withKyma := func(b *bench) string { return b.installed("c-first", "1.24.0") }
 	upgraded := func(b *bench) string {
@@ -278,12 +278,12 @@ func TestChangeOfKymaIsRefused(t *testing.T) {
 		kind      failure.Kind
 		want      string
 	}{
-		"no Kyma":        {reason: "there is nothing to upgrade", prepare: func(b *bench) string { return b.made("c-first") }, kind: failure.Conflict, want: "was ordered without Kyma"},
-		"asleep":         {reason: "nobody answers in it", prepare: withKyma, shoot: asleep, kind: failure.Conflict, want: "is hibernated: wake it up first"},
-		"falling asleep": {reason: "soon nobody answers in it", prepare: withKyma, shoot: fallingAsleep, kind: failure.Conflict, want: "is hibernated"},
-		"away":           {reason: "nobody knows whether it sleeps", prepare: withKyma, unread: away, kind: failure.Transient, want: "Gardener is away"},
-		"no plan":        {reason: "what nobody can install is refused at once", prepare: withKyma, unplanned: unplanned, kind: failure.Invalid, want: "there is no release"},
-		"unknown":        {reason: "there is nothing to upgrade", prepare: func(*bench) string { return "unknown" }, kind: failure.NotFound, want: `no runtime "unknown"`},
+		"no Kyma":     {reason: "the runtime has no Kyma", prepare: func(b *bench) string { return b.made("c-first") }, kind: failure.Conflict, want: "was ordered without Kyma"},
+		"hibernated":  {reason: "the API server does not run", prepare: withKyma, shoot: asleep, kind: failure.Conflict, want: "is hibernated: wake it up first"},
+		"hibernating": {reason: "the API server is about to stop", prepare: withKyma, shoot: fallingAsleep, kind: failure.Conflict, want: "is hibernated"},
+		"unavailable": {reason: "whether the cluster is hibernated is unknown", prepare: withKyma, unread: away, kind: failure.Transient, want: "Gardener is unavailable"},
+		"no plan":     {reason: "an upgrade without a plan is refused at once", prepare: withKyma, unplanned: unplanned, kind: failure.Invalid, want: "no release"},
+		"unknown":     {reason: "the runtime does not exist", prepare: func(*bench) string { return "unknown" }, kind: failure.NotFound, want: `no runtime "unknown"`},
 		"busy": {
 			reason: "one operation at a time", kind: failure.Conflict, want: "(UpgradeShoot) is in progress", prepare: func(b *bench) string {
 				runtimeID := withKyma(b)
@@ -292,9 +292,9 @@ func TestChangeOfKymaIsRefused(t *testing.T) {
 				return runtimeID
 			},
 		},
-		"never upgraded": {reason: "there is nothing to put back", prepare: withKyma, rollBack: true, kind: failure.Conflict, want: "there is nothing to roll back"},
+		"never upgraded": {reason: "Kyma was never upgraded", prepare: withKyma, rollBack: true, kind: failure.Conflict, want: "there is nothing to roll back"},
 		"busy upgrading": {
-			reason: "what runs has to end first", rollBack: true, kind: failure.Conflict, want: "(Upgrade) is in progress", prepare: func(b *bench) string {
+			reason: "the upgrade has not ended", rollBack: true, kind: failure.Conflict, want: "(Upgrade) is in progress", prepare: func(b *bench) string {
 				runtimeID := withKyma(b)
 				if _, err := b.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
 					b.Fatal(err)
@@ -303,13 +303,13 @@ func TestChangeOfKymaIsRefused(t *testing.T) {
 				return runtimeID
 			},
 		},
-		"rolled back asleep": {reason: "nobody answers in it", prepare: upgraded, shoot: asleep, rollBack: true, kind: failure.Conflict, want: "is hibernated"},
-		"no former release":  {reason: "the release has gone meanwhile", prepare: upgraded, unplanned: unplanned, rollBack: true, kind: failure.Invalid, want: "there is no release"},
+		"hibernated before the roll back": {reason: "the API server does not run", prepare: upgraded, shoot: asleep, rollBack: true, kind: failure.Conflict, want: "is hibernated"},
+		"earlier release removed":         {reason: "the release was removed meanwhile", prepare: upgraded, unplanned: unplanned, rollBack: true, kind: failure.Invalid, want: "no release"},
 		"roll back of nothing": {
-			reason: "what is not the caller's does not exist", prepare: func(*bench) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
+			reason: "the runtime does not exist", prepare: func(*bench) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
 		},
 		"removed": {
-			reason: "a runtime that is gone stays so", rollBack: true, kind: failure.Conflict, want: "is removed", prepare: func(b *bench) string {
+			reason: "the runtime is removed", rollBack: true, kind: failure.Conflict, want: "is removed", prepare: func(b *bench) string {
 				runtimeID := withKyma(b)
 				b.finish(b.deprovision("tenant", "", runtimeID), process.Succeeded)
 
@@ -339,14 +339,14 @@ func TestChangeOfKymaIsRefused(t *testing.T) {
 			}
 
 			if b.count("operations")+b.count("idempotency_keys") != before {
-				t.Errorf("%s: something is left behind", c.reason)
+				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
 	}
 }
 
-// TestUpgradeIsLaidOverWhatIsThere: a client need not send again what it does not know any more.
-func TestUpgradeIsLaidOverWhatIsThere(t *testing.T) {
+// TestUpgradeMergesComponents: a client need not resend secrets that it no longer knows.
+func TestUpgradeMergesComponents(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	runtimeID := b.installed("c-first", "1.24.0")
 
@@ -361,21 +361,21 @@ func TestUpgradeIsLaidOverWhatIsThere(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(kyma("2.0.0"), order.KymaConfig); diff != "" {
-		t.Errorf("the secret of before stays, -want +got:\n%s", diff)
+		t.Errorf("the upgrade must keep the earlier secret, -want +got:\n%s", diff)
 	}
 }
 
-func TestUpgradeOfAClusterThatIsGone(t *testing.T) {
+func TestKymaUpgradeOfAMissingCluster(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	runtimeID := b.installed("c-first", "1.24.0")
-	b.unread = failure.New(failure.NotFound, "there is no Shoot")
+	b.unread = failure.New(failure.NotFound, "no such Shoot")
 
 	if _, err := b.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
-		t.Errorf("what is wrong with it the operation tells: %v", err)
+		t.Errorf("the operation reports the missing cluster, the call must not: %v", err)
 	}
 
 	input := spec.KymaUpgrade{KymaConfig: &spec.Kyma{}}
 	if _, err := b.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, input); !failure.Is(err, failure.Invalid) {
-		t.Errorf("an order that is wrong gives %v", err)
+		t.Errorf("an invalid order: got %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// wider asks for more machines.
+// wider returns an upgrade to more machines.
 func wider() spec.Upgrade {
 	return spec.Upgrade{
 		GardenerConfig: &spec.ClusterUpgrade{
@@ -24,7 +24,7 @@ func wider() spec.Upgrade {
 	}
 }
 
-// made has a runtime whose cluster is made.
+// made returns a runtime whose cluster was created.
 func (b *bench) made(name string) string {
 	b.Helper()
 
@@ -49,7 +49,7 @@ func (b *bench) mustUpgrade(key, runtimeID string) string {
 	return status.ID
 }
 
-func TestUpgradeIsAnOperation(t *testing.T) {
+func TestUpgradeShoot(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.made("c-first")
 		woken := b.woken.Load()
@@ -79,7 +79,7 @@ func TestUpgradeIsAnOperation(t *testing.T) {
 
 		if config := wanted.ClusterConfig; config.GardenerConfig.AutoScalerMax != 7 || config.GardenerConfig.TargetSecret != "hush" ||
 			config.Administrators[0] != "joe@example.com" {
-			b.Errorf("the operation wants %+v", config)
+			b.Errorf("the operation has the order %+v", config)
 		}
 
 		if shown := b.shown(runtimeID); shown.AutoScalerMax != 0 {
@@ -91,7 +91,7 @@ func TestUpgradeIsAnOperation(t *testing.T) {
 		}
 
 		if shown := b.shown(runtimeID); shown.AutoScalerMax != 7 {
-			b.Errorf("the runtime shows %d machines once that is recorded", shown.AutoScalerMax)
+			b.Errorf("the runtime shows %d machines after the operation recorded its order", shown.AutoScalerMax)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func (b *bench) shown(runtimeID string) *spec.Cluster {
 	return status.Cluster
 }
 
-func TestUpgradeThatIsSentAgain(t *testing.T) {
+func TestRepeatedUpgrade(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.made("c-first")
 		first := b.mustUpgrade("key", runtimeID)
@@ -123,19 +123,19 @@ func TestUpgradeThatIsSentAgain(t *testing.T) {
 		})
 		for i := range results {
 			if errs[i] != nil || results[i] != first {
-				b.Errorf("sent again it is operation %s, %v; want %s", results[i], errs[i], first)
+				b.Errorf("the repeated call: got operation %s, %v; want %s", results[i], errs[i], first)
 			}
 		}
 
 		b.finish(first, process.Succeeded)
 
 		if again := b.mustUpgrade("key", runtimeID); again != first {
-			b.Errorf("after its end it is operation %s, want %s", again, first)
+			b.Errorf("after the end: got operation %s, want %s", again, first)
 		}
 	})
 }
 
-func TestOnlyOneOfManyUpgradesIsAccepted(t *testing.T) {
+func TestConcurrentUpgrades(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.made("c-first")
 		accepted := 0
@@ -155,7 +155,7 @@ func TestOnlyOneOfManyUpgradesIsAccepted(t *testing.T) {
 		}
 
 		if accepted != 1 {
-			b.Errorf("%d upgrades at the same time are accepted", accepted)
+			b.Errorf("%d concurrent upgrades were accepted, want 1", accepted)
 		}
 	})
 }
@@ -168,24 +168,24 @@ func TestUpgradeIsRefused(t *testing.T) {
 		want    string
 	}{
 		"unknown": {
-			"there is nothing to change", func(*bench) string { return "unknown" }, failure.NotFound, `there is no runtime "unknown" of this tenant`,
+			"the runtime does not exist", func(*bench) string { return "unknown" }, failure.NotFound, `there is no runtime "unknown" of this tenant`,
 		},
 		"of another tenant": {
-			"what is not the caller's does not exist", func(b *bench) string {
-				_, runtimeID := b.provision("stranger", "", "c-first")
+			"runtimes of other tenants are not found", func(b *bench) string {
+				_, runtimeID := b.provision("other", "", "c-first")
 
 				return runtimeID
 			}, failure.NotFound, "of this tenant",
 		},
 		"being made": {
-			"one operation at a time", func(b *bench) string {
+			"another operation is in progress", func(b *bench) string {
 				_, runtimeID := b.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, failure.Conflict, "(ProvisionNoInstall) is in progress for the runtime",
 		},
 		"failed": {
-			"there is no cluster to change", func(b *bench) string {
+			"the creation failed", func(b *bench) string {
 				creation, runtimeID := b.provision("tenant", "", "c-first")
 				b.finish(creation, process.Failed)
 
@@ -193,7 +193,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 			}, failure.Conflict, "has no cluster, because its creation failed: provision it again",
 		},
 		"half removed": {
-			"what is left of the cluster has to go", func(b *bench) string {
+			"the removal failed halfway", func(b *bench) string {
 				runtimeID := b.made("c-first")
 				b.finish(b.deprovision("tenant", "", runtimeID), process.Failed)
 
@@ -201,7 +201,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 			}, failure.Conflict, "has started and failed: deprovision it again",
 		},
 		"removed": {
-			"a runtime that is gone stays so", func(b *bench) string {
+			"the runtime is removed", func(b *bench) string {
 				runtimeID := b.made("c-first")
 				b.finish(b.deprovision("tenant", "", runtimeID), process.Succeeded)
 
@@ -213,12 +213,12 @@ func TestUpgradeIsRefused(t *testing.T) {
 			}, failure.Conflict, "is removed",
 		},
 		"not possible": {
-			"what no cluster can be made of is refused now", func(b *bench) string {
+			"no Shoot can be built for the upgrade", func(b *bench) string {
 				runtimeID := b.made("c-first")
-				b.refused.Store(failure.New(failure.Invalid, "there is no such machine"))
+				b.refused.Store(failure.New(failure.Invalid, "no such machine type"))
 
 				return runtimeID
-			}, failure.Invalid, "there is no such machine",
+			}, failure.Invalid, "no such machine type",
 		},
 	}
 
@@ -234,15 +234,14 @@ func TestUpgradeIsRefused(t *testing.T) {
 			}
 
 			if b.count("operations") != operations || b.count("idempotency_keys") != keys {
-				t.Errorf("%s: a refusal leaves something behind", c.reason)
+				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
 	}
 }
 
-// TestOperationsOfOtherRuntimesAreNotInTheWay: only its own operations decide whether a runtime can be changed, also where a newer one of
-// another runtime runs.
-func TestOperationsOfOtherRuntimesAreNotInTheWay(t *testing.T) {
+// TestOperationsOfOtherRuntimesDoNotConflict: a newer operation of another runtime must not refuse a change.
+func TestOperationsOfOtherRuntimesDoNotConflict(t *testing.T) {
 	each(t, func(b *bench) {
 		first := b.made("c-first")
 		second := b.made("c-second")
@@ -251,7 +250,7 @@ func TestOperationsOfOtherRuntimesAreNotInTheWay(t *testing.T) {
 		running := b.mustUpgrade("", second)
 
 		if status, err := b.upgrade("", first); err != nil || status.RuntimeID != first || status.ID == running {
-			b.Errorf("the change of another runtime gives %+v, %v", status, err)
+			b.Errorf("the change of another runtime: got %+v, %v", status, err)
 		}
 	})
 }
@@ -264,7 +263,7 @@ func TestRemovalCancelsAnUpgrade(t *testing.T) {
 		removal := b.deprovision("tenant", "", runtimeID)
 
 		if got := b.state(upgrade); got != process.Canceling {
-			b.Errorf("the upgrade is %s", got)
+			b.Errorf("the upgrade's state is %s", got)
 		}
 
 		b.end(running, process.Succeeded)
@@ -272,7 +271,7 @@ func TestRemovalCancelsAnUpgrade(t *testing.T) {
 	})
 }
 
-func TestFailedUpgradeCanBeFollowedByAnother(t *testing.T) {
+func TestUpgradeAfterAFailedOne(t *testing.T) {
 	each(t, func(b *bench) {
 		runtimeID := b.made("c-first")
 		b.finish(b.mustUpgrade("first", runtimeID), process.Failed)

@@ -24,32 +24,32 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// removalFixture is a garden with at most one Shoot, and the row of the runtime. One of the calls to it can go wrong.
+// removalFixture is a garden with at most one Shoot, its cluster, and the row of the runtime. One of the calls to it can fail.
 type removalFixture struct {
 	Shoots
 	Clusters
 	Runtimes
 
 	shoot     *gardencorev1beta1.Shoot
-	looks     int // how often the Shoot is still there after its deletion was asked for
+	looks     int // the number of reads that still find the Shoot after its deletion started
 	deleting  bool
 	retried   int
 	deletedAt time.Time // in the row
 
-	services  int   // how many the cluster has from outside; the cleanup has one go with each call
-	held      bool  // something keeps the service brokers from going
-	parts     int   // how many parts of Kyma are installed; the same
-	connected int   // connections to the cluster that are open
-	inside    error // what calls to the cluster end with
+	services  int   // services that service brokers made; each cleanup call removes one
+	held      bool  // service brokers have finalizers
+	parts     int   // installed parts of Kyma; each call removes one
+	connected int   // open connections to the cluster
+	inside    error // the error of calls to the cluster
 
 	calls []string
-	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
+	// broken is the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself.
 	broken int
 	unsent bool
 	err    error
 }
 
-// newRemoval has the cluster of the runtime with the id; an empty one is nobody's.
+// newRemoval returns a fixture whose Shoot belongs to the runtime. Without an id the Shoot has no owner.
 func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixture {
 	w := &removalFixture{shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: shootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: id},
@@ -62,7 +62,7 @@ func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixtur
 	return w
 }
 
-// call does what a call does, unless it goes wrong.
+// call carries out the effect of a call, unless the call fails.
 func (w *removalFixture) call(name string, effect func() error) error {
 	w.calls = append(w.calls, name)
 
@@ -75,13 +75,13 @@ func (w *removalFixture) call(name string, effect func() error) error {
 	}
 
 	if !w.unsent {
-		_ = effect() // its answer is lost
+		_ = effect() // the answer is lost
 	}
 
 	return errLost
 }
 
-// Tidy finds nothing beside the Shoot.
+// Tidy finds nothing to remove.
 func (w *removalFixture) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
 	return w.call("tidy", func() error { return nil })
 }
@@ -96,7 +96,7 @@ func (w *removalFixture) Delete(_ context.Context, _, id string) error {
 	})
 }
 
-// Get lets the Shoot go when it was looked at often enough.
+// Get returns the Shoot, until it was read often enough after its deletion.
 func (w *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 
@@ -109,7 +109,7 @@ func (w *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot,
 		}
 
 		if w.shoot == nil {
-			return failure.New(failure.NotFound, "there is no Shoot")
+			return failure.New(failure.NotFound, "no such Shoot")
 		}
 
 		found = w.shoot.DeepCopy()
@@ -173,7 +173,7 @@ func (w *removalFixture) Connect(_ context.Context, shootName string) (*rest.Con
 	return &rest.Config{Host: shootName}, func() { w.connected-- }, nil
 }
 
-// Install implements installation.Installer. Nothing here does that.
+// Install implements installation.Installer. The tests do not call it.
 func (w *removalFixture) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
 	return installation.Progress{}, w.call("install", func() error { return nil })
 }
@@ -222,7 +222,7 @@ func newRemovalOperation(t *testing.T) operation.Operation {
 	return process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID}, stored, now)
 }
 
-// runWhole has an engine carry a removal to its end, on the time of a synctest bubble.
+// runWhole runs a removal in an engine, in a synctest bubble.
 func runWhole(t *testing.T, whole process.Process[operation.Data]) process.Record {
 	t.Helper()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// standing is a cluster that Gardener has made.
+// standing makes the Shoot a finished cluster.
 func standing(s *gardencorev1beta1.Shoot) {
 	s.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStateSucceeded,
@@ -29,12 +29,12 @@ func TestDeprovisionStagesWithKyma(t *testing.T) {
 
 	want := append([]string{"CleanupCluster", "ReleasingServiceBrokers", "TriggerKymaUninstall"}, newRemoval(runtimeID, nil).process().StageNames()...)
 	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
-		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations store the names of stages, -want +got:\n%s", diff)
 	}
 }
 
-// TestNoCrashLeavesAServiceOrACluster has each call of a removal go wrong in turn: before it arrives, or with its answer lost.
-func TestNoCrashLeavesAServiceOrACluster(t *testing.T) {
+// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: the call or its answer is lost.
+func TestNoFaultLeavesAServiceOrACluster(t *testing.T) {
 	begin := func() *removalFixture {
 		w := newRemoval(runtimeID, standing)
 		w.looks, w.services, w.held, w.parts = 2, 3, true, 3
@@ -52,52 +52,52 @@ func TestNoCrashLeavesAServiceOrACluster(t *testing.T) {
 			carryRemoval(t, w, w.withKyma())
 
 			if w.services+w.parts+w.connected != 0 || w.held || w.shoot != nil || !w.deletedAt.Equal(now) {
-				t.Errorf("call %d of %v goes wrong, unsent %t: %d services, %d parts of Kyma, %d connections are left, brokers are held %t, cluster %v, deleted at %s",
+				t.Errorf("call %d of %v fails, unsent %t: left are %d services, %d parts of Kyma, %d connections; brokers held %t, cluster %v, deleted at %s",
 					broken, whole.calls, unsent, w.services, w.parts, w.connected, w.held, w.shoot, w.deletedAt)
 			}
 		}
 	}
 }
 
-func TestClusterInWhichNothingIsCleanedUp(t *testing.T) {
+func TestCleanupSkipsUnreachableClusters(t *testing.T) {
 	for name, c := range map[string]struct {
-		reason string
-		world  *removalFixture
+		reason  string
+		fixture *removalFixture
 	}{
-		"gone":        {"there is none", &removalFixture{}},
-		"foreign":     {"the name was given to another runtime's cluster", newRemoval("runtime-2", standing)},
-		"leaving":     {"it goes already", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.DeletionTimestamp = new(metav1.Now()) })},
-		"asleep":      {"nobody answers in it", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.Status.IsHibernated = true })},
-		"not noticed": {"Gardener has not begun to make it", newRemoval(runtimeID, nil)},
+		"gone":        {"the cluster does not exist", &removalFixture{}},
+		"foreign":     {"the Shoot belongs to another runtime", newRemoval("runtime-2", standing)},
+		"leaving":     {"the Shoot is being deleted", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.DeletionTimestamp = new(metav1.Now()) })},
+		"hibernated":  {"the API server does not run", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.Status.IsHibernated = true })},
+		"not noticed": {"Gardener has not started the creation", newRemoval(runtimeID, nil)},
 		"falling asleep": {
-			"soon nobody answers in it", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
+			"the API server is about to stop", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
 				standing(s)
 				s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 			}),
 		},
 		"half made": {
-			"its creation was canceled, nothing is in it", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
+			"the creation was canceled before anything was installed", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
 				standing(s)
 				s.Status.LastOperation.State = gardencorev1beta1.LastOperationStateProcessing
 			}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, stage := range c.world.withKyma().Stages[:3] {
+			for _, stage := range c.fixture.withKyma().Stages[:3] {
 				if _, wait, err := run(t, stage.Steps[0].Step.Run, newRemovalOperation(t)); err != nil || wait != 0 {
-					t.Errorf("%s: %s comes back after %s, %v", c.reason, stage.Name, wait, err)
+					t.Errorf("%s: %s: got wait %s, %v", c.reason, stage.Name, wait, err)
 				}
 			}
 
-			if diff := cmp.Diff([]string{"get", "get", "get"}, c.world.calls); diff != "" {
+			if diff := cmp.Diff([]string{"get", "get", "get"}, c.fixture.calls); diff != "" {
 				t.Errorf("%s: calls -want +got:\n%s", c.reason, diff)
 			}
 		})
 	}
 }
 
-// TestCleanupIsNotWaitedForForEver lets the engine carry removals of clusters that do not come to rest.
-func TestCleanupIsNotWaitedForForEver(t *testing.T) {
+// TestCleanupIsBounded runs removals whose clean-up does not finish.
+func TestCleanupIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason   string
 		services int
@@ -106,17 +106,17 @@ func TestCleanupIsNotWaitedForForEver(t *testing.T) {
 		takes    time.Duration
 		skipped  []string
 	}{
-		"clean": {reason: "nothing is in the cluster"},
+		"clean": {reason: "the cluster is empty"},
 		"services stay": {
-			reason: "their broker does not answer", services: 1 << 30, takes: 20 * time.Minute, skipped: []string{"Clean_Up_Cluster"},
+			reason: "the service broker does not answer", services: 1 << 30, takes: 20 * time.Minute, skipped: []string{"Clean_Up_Cluster"},
 		},
-		"Kyma stays": {reason: "something keeps it from going", parts: 1 << 30, takes: 5 * time.Minute, skipped: []string{"Uninstall_Kyma"}},
+		"Kyma stays": {reason: "parts of Kyma have finalizers", parts: 1 << 30, takes: 5 * time.Minute, skipped: []string{"Uninstall_Kyma"}},
 		"does not answer": {
-			reason: "the cluster is broken and goes anyway", err: errLost, takes: 27 * time.Minute,
+			reason: "a broken cluster is deleted anyway", err: errLost, takes: 27 * time.Minute,
 			skipped: []string{"Clean_Up_Cluster", "Release_Service_Brokers", "Uninstall_Kyma"},
 		},
 		"refuses": {
-			reason: "what would fail another operation does not keep a cluster from going", err: failure.New(failure.Permanent, "no"), takes: 27 * time.Minute,
+			reason: "a permanent error does not prevent the deletion", err: failure.New(failure.Permanent, "no"), takes: 27 * time.Minute,
 			skipped: []string{"Clean_Up_Cluster", "Release_Service_Brokers", "Uninstall_Kyma"},
 		},
 	} {
@@ -129,11 +129,11 @@ func TestCleanupIsNotWaitedForForEver(t *testing.T) {
 
 				ended := runWhole(t, w.withKyma())
 				if ended.State != process.Succeeded || !slices.Equal(ended.SkippedSteps, c.skipped) {
-					t.Errorf("%s: ended %s %v, not completed are %v, want %v", c.reason, ended.State, ended.Problem, ended.SkippedSteps, c.skipped)
+					t.Errorf("%s: ended in state %s %v with skipped steps %v, want %v", c.reason, ended.State, ended.Problem, ended.SkippedSteps, c.skipped)
 				}
 
 				if w.held != (c.err != nil) {
-					t.Errorf("%s: service brokers are held %t", c.reason, w.held)
+					t.Errorf("%s: service brokers held: %t", c.reason, w.held)
 				}
 
 				if took := time.Since(began); took < c.takes || took > c.takes+2*time.Minute {

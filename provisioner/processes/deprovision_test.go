@@ -23,7 +23,7 @@ func TestDeprovisionStages(t *testing.T) {
 
 	want := []string{"DeprovisionCluster", "WaitForClusterDeletion", "RecordingDeletion", "VerifyClusterDeletion"}
 	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
-		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations store the names of stages, -want +got:\n%s", diff)
 	}
 }
 
@@ -33,13 +33,13 @@ func TestDeleteShoot(t *testing.T) {
 	for range 2 {
 		got, wait, err := run(t, w.options().deleteShoot, newRemovalOperation(t))
 		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) || !w.deleting {
-			t.Fatalf("comes back after %s, is woken by %q, %v", wait, got.WaitingFor, err)
+			t.Fatalf("got wait %s, event %q, %v", wait, got.WaitingFor, err)
 		}
 	}
 
 	w.err = errLost
 	if _, wait, err := run(t, w.options().deleteShoot, newRemovalOperation(t)); !failure.Is(err, failure.Transient) || wait != 0 {
-		t.Errorf("a Gardener that is away: comes back after %s, %v", wait, err)
+		t.Errorf("Gardener is unavailable: got wait %s, %v", wait, err)
 	}
 }
 
@@ -61,38 +61,38 @@ func TestWaitForDeletion(t *testing.T) {
 
 	cases := map[string]struct {
 		reason      string
-		world       *removalFixture
+		fixture     *removalFixture
 		overdue     bool
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // for two runs
+		wantRetries int // in two runs
 	}{
-		"gone":        {reason: "nothing is left", world: &removalFixture{}},
-		"foreign":     {reason: "the name was given to another runtime's cluster: ours is gone", world: newRemoval("runtime-2", nil)},
-		"not noticed": {reason: "it still stands as it was made", world: newRemoval(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
-		"in progress": {reason: "it takes its time", world: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
-		"in error":    {reason: "Gardener goes on by itself", world: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
-		"given up for now": {
-			reason: "what passes is tried again", world: newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
+		"gone":        {reason: "the Shoot does not exist", fixture: &removalFixture{}},
+		"foreign":     {reason: "the Shoot belongs to another runtime, so ours is gone", fixture: newRemoval("runtime-2", nil)},
+		"not noticed": {reason: "the deletion has not started", fixture: newRemoval(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
+		"in progress": {reason: "the deletion takes time", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
+		"in error":    {reason: "Gardener retries on its own", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
+		"temporary failure": {
+			reason: "Gardener is asked to retry", fixture: newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
 			wantWait: poll, wantRetries: 2,
 		},
-		"given up for good": {
-			reason: "a cluster that is left behind costs money, so it is tried again all the same",
-			world:  newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)), wantWait: poll, wantRetries: 2,
+		"permanent failure": {
+			reason:  "a leaked cluster costs money, so Gardener is asked to retry anyway",
+			fixture: newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)), wantWait: poll, wantRetries: 2,
 		},
 		"not gone in time": {
-			reason: "somebody has to look, and reads at what it stands", overdue: true, wantRetries: 2,
-			world:    newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
+			reason: "the error names the cause and the advice for operators", overdue: true, wantRetries: 2,
+			fixture:  newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
 			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not deleted",
 		},
-		"gone at the last moment": {reason: "what is done has not taken too long", overdue: true, world: &removalFixture{}},
-		"away":                    {reason: "what cannot be read is not gone", world: &removalFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+		"gone at the last moment": {reason: "a finished deletion is never overdue", overdue: true, fixture: &removalFixture{}},
+		"unavailable":             {reason: "a Shoot that cannot be read is not gone", fixture: &removalFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			options := c.world.options()
+			options := c.fixture.options()
 			if c.overdue {
 				options.Timeouts.Deletion = 0
 			}
@@ -103,7 +103,7 @@ func TestWaitForDeletion(t *testing.T) {
 
 				got, wait, err := run(t, options.waitForDeletion, op)
 				if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
-					t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+					t.Fatalf("%s: got wait %s, %v", c.reason, wait, err)
 				}
 
 				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
@@ -111,35 +111,35 @@ func TestWaitForDeletion(t *testing.T) {
 				}
 
 				if wait > 0 && got.WaitingFor == "" {
-					t.Errorf("%s: no change of the Shoot wakes it", c.reason)
+					t.Errorf("%s: changes of the Shoot do not wake the step", c.reason)
 				}
 			}
 
-			if c.world.retried != c.wantRetries {
-				t.Errorf("%s: Gardener was asked to go on %d times, want %d", c.reason, c.world.retried, c.wantRetries)
+			if c.fixture.retried != c.wantRetries {
+				t.Errorf("%s: Gardener was asked to retry %d times, want %d", c.reason, c.fixture.retried, c.wantRetries)
 			}
 		})
 	}
 }
 
-// TestClusterThatAppearsDuringTheWaitIsRemoved has a replica that was frozen order the cluster when the first one was gone already.
-func TestClusterThatAppearsDuringTheWaitIsRemoved(t *testing.T) {
+// TestShootThatAppearsDuringTheWaitIsDeleted: a frozen replica creates the Shoot again after the first one is gone.
+func TestShootThatAppearsDuringTheWaitIsDeleted(t *testing.T) {
 	w := newRemoval(runtimeID, nil)
 	step := w.options().waitForDeletion
 
 	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != poll || !w.deleting {
-		t.Errorf("comes back after %s, deleting %t, %v", wait, w.deleting, err)
+		t.Errorf("got wait %s, deleting %t, %v", wait, w.deleting, err)
 	}
 
 	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != 0 || w.shoot != nil {
-		t.Errorf("then comes back after %s, %v", wait, err)
+		t.Errorf("then got wait %s, %v", wait, err)
 	}
 
 	w = newRemoval(runtimeID, nil)
 	w.broken, w.unsent = 2, true
 
 	if _, _, err := run(t, w.options().waitForDeletion, newRemovalOperation(t)); !failure.Is(err, failure.Transient) {
-		t.Errorf("a removal that did not arrive ends the step with %v", err)
+		t.Errorf("a lost deletion: the step ends with %v", err)
 	}
 }
 
@@ -151,29 +151,29 @@ func TestMarkDeleted(t *testing.T) {
 		options.Now = func() time.Time { return now.Add(time.Duration(later) * time.Hour) }
 
 		if _, wait, err := run(t, options.markDeleted, newRemovalOperation(t)); err != nil || wait != 0 || !w.deletedAt.Equal(now) {
-			t.Errorf("comes back after %s, deleted at %s, %v", wait, w.deletedAt, err)
+			t.Errorf("got wait %s, deleted at %s, %v", wait, w.deletedAt, err)
 		}
 	}
 
-	w.err = fmt.Errorf("the database is away")
+	w.err = fmt.Errorf("the database is unavailable")
 
 	_, _, err := run(t, w.options().markDeleted, newRemovalOperation(t))
 	if !failure.Is(err, failure.Transient) || failure.Of(err).Component != failure.ComponentProvisionerStorage {
-		t.Errorf("a database that is away gives %v", err)
+		t.Errorf("the database is unavailable: got %v", err)
 	}
 }
 
-func TestClusterThatAppearsLateIsRemoved(t *testing.T) {
+func TestShootThatAppearsLateIsDeleted(t *testing.T) {
 	late := newRemoval(runtimeID, nil)
 	step := late.options().verifyGone
 
 	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != poll || !late.deleting {
-		t.Errorf("comes back after %s, deleting %t, %v", wait, late.deleting, err)
+		t.Errorf("got wait %s, deleting %t, %v", wait, late.deleting, err)
 	}
 
 	for name, w := range map[string]*removalFixture{"gone": {}, "another runtime's": newRemoval("another", nil)} {
 		if _, wait, err := run(t, w.options().verifyGone, newRemovalOperation(t)); err != nil || wait != 0 || w.deleting {
-			t.Errorf("%s: comes back after %s, deleting %t, %v", name, wait, w.deleting, err)
+			t.Errorf("%s: got wait %s, deleting %t, %v", name, wait, w.deleting, err)
 		}
 	}
 }
@@ -202,8 +202,8 @@ func carryRemoval(t *testing.T, w *removalFixture, whole process.Process[operati
 	}
 }
 
-// TestNoCrashLeavesACluster has each call of a removal go wrong in turn: before it arrives, or with its answer lost.
-func TestNoCrashLeavesACluster(t *testing.T) {
+// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: the call or its answer is lost.
+func TestNoFaultLeavesACluster(t *testing.T) {
 	begin := func(owner string) *removalFixture {
 		w := newRemoval(owner, func(s *gardencorev1beta1.Shoot) {
 			s.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateFailed}
@@ -224,14 +224,14 @@ func TestNoCrashLeavesACluster(t *testing.T) {
 
 				carryRemoval(t, w, w.process())
 
-				story := fmt.Sprintf("cluster of %s, call %d of %v goes wrong, unsent %t: %v", owner, broken, whole.calls, unsent, w.calls)
+				scenario := fmt.Sprintf("cluster of %q, call %d of %v fails, unsent %t: %v", owner, broken, whole.calls, unsent, w.calls)
 
 				if left := w.shoot != nil; left != wantLeft {
-					t.Errorf("%s: left is %t", story, left)
+					t.Errorf("%s: left: %t", scenario, left)
 				}
 
 				if !w.deletedAt.Equal(now) {
-					t.Errorf("%s: the name is not free: deleted at %s", story, w.deletedAt)
+					t.Errorf("%s: the name is not free: deleted at %s", scenario, w.deletedAt)
 				}
 			}
 		}

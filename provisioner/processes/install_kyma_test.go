@@ -25,17 +25,17 @@ const (
 	orderedKyma = `{"clusterConfig": {}, "kymaConfig": {"version": "2.0.0", "components": [{"component": "a"}, {"component": "b"}, {"component": "c"}]}}`
 )
 
-// kymaFixture has one more component installed with each call. One of the calls can go wrong.
+// kymaFixture is a cluster in which each call installs one more component. One of the calls to it can fail.
 type kymaFixture struct {
 	Clusters
 
 	installed []string
-	connected int // connections that are open
+	connected int // open connections
 
 	calls  []string
-	broken int // the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself
+	broken int // the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself
 	unsent bool
-	errs   map[string]error // what calls of a name always end with
+	errs   map[string]error // permanent errors, by the name of the call
 }
 
 func (c *kymaFixture) call(name string, effect func()) error {
@@ -52,7 +52,7 @@ func (c *kymaFixture) call(name string, effect func()) error {
 	}
 
 	if !c.unsent {
-		effect() // its answer is lost
+		effect() // the answer is lost
 	}
 
 	return errLost
@@ -93,7 +93,7 @@ func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID
 	}, err
 }
 
-// Uninstall implements installation.Installer. No stage here does that.
+// Uninstall implements installation.Installer. The tests do not call it.
 func (c *kymaFixture) Uninstall(context.Context, *rest.Config, string) (installation.Progress, error) {
 	return installation.Progress{}, c.call("uninstall", func() {})
 }
@@ -108,7 +108,7 @@ func newInstallation(configuration string) operation.Operation {
 	}, now)
 }
 
-// carry carries the stages to their end as the engine does, and returns how often a step asked to come back.
+// carry runs the stages as the engine does, and returns how often a step waited.
 func (c *kymaFixture) carry(t *testing.T) (waits int) {
 	t.Helper()
 
@@ -145,21 +145,21 @@ func TestInstallationStages(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{"StartingInstallation", "WaitingForInstallation"}, whole.StageNames()); diff != "" {
-		t.Errorf("clients know the stages by name, -want +got:\n%s", diff)
+		t.Errorf("clients read the names of stages, -want +got:\n%s", diff)
 	}
 
 	if stages[0].Retry.Window != time.Minute || stages[1].Retry.Window != time.Hour {
-		t.Errorf("a cluster that does not answer is waited for %s, then %s", stages[0].Retry.Window, stages[1].Retry.Window)
+		t.Errorf("a cluster that does not answer is retried for %s, then %s", stages[0].Retry.Window, stages[1].Retry.Window)
 	}
 }
 
-// TestInstallation has each call go wrong in turn: before it arrives, or with its answer lost.
+// TestInstallation injects a fault into each call in turn: the call or its answer is lost.
 func TestInstallation(t *testing.T) {
 	want := []string{"c-first rt-1 a 2.0.0", "c-first rt-1 b 2.0.0", "c-first rt-1 c 2.0.0"}
 	whole := &kymaFixture{}
 
 	if waits := whole.carry(t); waits != 1 {
-		t.Errorf("three components, the first of them at the start, take %d waits", waits)
+		t.Errorf("installing three components, the first one at once, takes %d waits", waits)
 	}
 
 	for broken := range len(whole.calls) + 1 {
@@ -168,13 +168,13 @@ func TestInstallation(t *testing.T) {
 			c.carry(t)
 
 			if diff := cmp.Diff(want, c.installed); diff != "" || c.connected != 0 {
-				t.Errorf("call %d goes wrong, unsent %t: %v: %d connections are left, -want +got:\n%s", broken, unsent, c.calls, c.connected, diff)
+				t.Errorf("call %d fails, unsent %t: %v: %d open connections, -want +got:\n%s", broken, unsent, c.calls, c.connected, diff)
 			}
 		}
 	}
 }
 
-func TestInstallationThatDoesNotGoOn(t *testing.T) {
+func TestInstallationWaitsAndFailures(t *testing.T) {
 	broken := failure.New(failure.Permanent, "a Deployment cannot be changed")
 
 	cases := map[string]struct {
@@ -187,28 +187,28 @@ func TestInstallationThatDoesNotGoOn(t *testing.T) {
 		wantText      string
 		wantCalls     []string
 	}{
-		"under way": {reason: "it takes its time", limit: time.Hour, wantWait: workPoll, wantCalls: []string{"plan", "connect", "install"}},
+		"in progress": {reason: "the installation takes time", limit: time.Hour, wantWait: workPoll, wantCalls: []string{"plan", "connect", "install"}},
 		"too long": {
-			reason: "nobody waits for ever, and the last word tells where it stands", wantKind: failure.Permanent,
+			reason: "the wait is bounded, and the error names the progress", wantKind: failure.Permanent,
 			wantText: "1 of 3 components: not done within 0s", wantCalls: []string{"plan", "connect", "install"},
 		},
 		"no release": {
-			reason: "a release that has gone is told, and nothing is installed", limit: time.Hour, errs: map[string]error{"plan": failure.New(failure.Invalid, "there is no release")},
-			wantKind: failure.Invalid, wantText: "there is no release", wantCalls: []string{"plan"},
+			reason: "without the release nothing is installed", limit: time.Hour, errs: map[string]error{"plan": failure.New(failure.Invalid, "no such release")},
+			wantKind: failure.Invalid, wantText: "no such release", wantCalls: []string{"plan"},
 		},
 		"no cluster": {
-			reason: "an error is the retry policy's business", limit: time.Hour, errs: map[string]error{"connect": errLost},
+			reason: "errors are left to the retry policy", limit: time.Hour, errs: map[string]error{"connect": errLost},
 			wantKind: failure.Transient, wantText: "lost", wantCalls: []string{"plan", "connect"},
 		},
 		"refused": {
-			reason: "what is wrong for good is told at once", limit: time.Hour, errs: map[string]error{"install": broken},
+			reason: "a permanent error is returned at once", limit: time.Hour, errs: map[string]error{"install": broken},
 			wantKind: failure.Permanent, wantText: "cannot be changed", wantCalls: []string{"plan", "connect", "install"},
 		},
 		"no Kyma": {
-			reason: "an operation of this kind has some, else it is a fault of ours", limit: time.Hour, configuration: `{}`, wantKind: failure.Internal,
+			reason: "operations of this kind have an order of Kyma", limit: time.Hour, configuration: `{}`, wantKind: failure.Internal,
 			wantText: "without Kyma",
 		},
-		"garbled": {reason: "a fault of ours", limit: time.Hour, configuration: `[]`, wantKind: failure.Internal, wantText: "cannot be read"},
+		"garbled": {reason: "stored orders are valid", limit: time.Hour, configuration: `[]`, wantKind: failure.Internal, wantText: "cannot be read"},
 	}
 
 	for name, tc := range cases {
@@ -220,7 +220,7 @@ func TestInstallationThatDoesNotGoOn(t *testing.T) {
 
 			_, wait, err := c.stages(tc.limit)[1].Steps[0].Step.Run(t.Context(), newInstallation(tc.configuration), logging.Discard())
 			if wait != tc.wantWait || (err == nil) != (tc.wantKind == "") {
-				t.Fatalf("%s: comes back after %s, %v", tc.reason, wait, err)
+				t.Fatalf("%s: got wait %s, %v", tc.reason, wait, err)
 			}
 
 			if err != nil && (!failure.Is(err, tc.wantKind) || !strings.Contains(failure.Of(err).Text, tc.wantText)) {
@@ -228,7 +228,7 @@ func TestInstallationThatDoesNotGoOn(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(tc.wantCalls, c.calls); diff != "" || c.connected != 0 {
-				t.Errorf("%s: %d connections are left, calls -want +got:\n%s", tc.reason, c.connected, diff)
+				t.Errorf("%s: %d open connections, calls -want +got:\n%s", tc.reason, c.connected, diff)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package processes
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,8 +48,8 @@ func carryCreation(t *testing.T, g *creationFixture) {
 	}
 }
 
-// TestNoCrashMakesASecondCluster has each call of a creation go wrong in turn: before it arrives, or with its answer lost.
-func TestNoCrashMakesASecondCluster(t *testing.T) {
+// TestNoFaultMakesASecondCluster injects a fault into each call of a creation in turn: the call or its answer is lost.
+func TestNoFaultMakesASecondCluster(t *testing.T) {
 	begin := func() *creationFixture {
 		g, looks := newGarden(), 0
 		g.work = func(s *gardencorev1beta1.Shoot) {
@@ -80,14 +79,15 @@ func TestNoCrashMakesASecondCluster(t *testing.T) {
 
 			carryCreation(t, g)
 
-			if story := fmt.Sprintf("call %d of %v goes wrong, unsent %t: %v", broken, whole.calls, unsent, g.calls); g.applied != 1 || len(g.shoots) != 1 {
-				t.Errorf("%s: made %d clusters, %d are there", story, g.applied, len(g.shoots))
+			if g.applied != 1 || len(g.shoots) != 1 {
+				t.Errorf("call %d of %v fails, unsent %t: %v: made %d clusters, left %d",
+					broken, whole.calls, unsent, g.calls, g.applied, len(g.shoots))
 			}
 		}
 	}
 }
 
-// losing is a store in which another replica has the lease.
+// losing is a store in which another replica holds the lease.
 type losing struct {
 	*operations.Store
 
@@ -139,11 +139,11 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 
 		go func() { ended <- engine.Run(ctx) }()
 
-		time.Sleep(time.Minute) // fake time: it is claimed again and again
+		time.Sleep(time.Minute) // fake time: the operation is claimed again and again
 		synctest.Wait()
 
 		if len(g.calls) != 0 {
-			t.Errorf("a replica whose intent was not stored calls Gardener: %v", g.calls)
+			t.Errorf("Gardener was called before the intent was stored: %v", g.calls)
 		}
 
 		store.lost.Store(false)
@@ -155,7 +155,7 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 		}
 
 		if g.applied != 1 {
-			t.Errorf("made %d clusters once its intent is stored: %v", g.applied, g.calls)
+			t.Errorf("made %d clusters after the intent was stored: %v", g.applied, g.calls)
 		}
 	})
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// creationFixture keeps Shoots. One of the calls to it can go wrong.
+// creationFixture is a garden. One of the calls to it can fail.
 type creationFixture struct {
 	Shoots
 	Clusters
 
 	shoots  map[string]*gardencorev1beta1.Shoot
-	applied int // how many Shoots were made
+	applied int // created Shoots
 	retried int // calls of Retry
 
 	administrators []string
 
 	calls []string
-	// broken is the number of the call that goes wrong, counted from 1: its answer is lost, or, if unsent, the call itself.
+	// broken is the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself.
 	broken int
 	unsent bool
-	// work, if set, is done to a Shoot before it is read: what Gardener does meanwhile.
+	// work, if set, changes a Shoot before it is read, as Gardener does meanwhile.
 	work func(shoot *gardencorev1beta1.Shoot)
 	err  error
 }
@@ -40,7 +40,7 @@ func newGarden() *creationFixture {
 	return &creationFixture{shoots: map[string]*gardencorev1beta1.Shoot{}}
 }
 
-// call does what a call does, unless it goes wrong.
+// call carries out the effect of a call, unless the call fails.
 func (g *creationFixture) call(name string, effect func() error) error {
 	g.calls = append(g.calls, name)
 
@@ -53,7 +53,7 @@ func (g *creationFixture) call(name string, effect func() error) error {
 	}
 
 	if !g.unsent {
-		_ = effect() // its answer is lost
+		_ = effect() // the answer is lost
 	}
 
 	return errLost
@@ -65,7 +65,7 @@ func (g *creationFixture) Apply(_ context.Context, objects *shoot.Objects) error
 	return g.call("apply", func() error {
 		existing, exists := g.shoots[wanted.Name]
 		if exists && existing.Annotations[shoot.AnnotationRuntimeID] != wanted.Annotations[shoot.AnnotationRuntimeID] {
-			return failure.New(failure.Conflict, "a cluster of another runtime")
+			return failure.New(failure.Conflict, "the cluster belongs to another runtime")
 		}
 
 		if !exists {
@@ -83,7 +83,7 @@ func (g *creationFixture) Get(_ context.Context, name string) (*gardencorev1beta
 	err := g.call("get", func() error {
 		existing, exists := g.shoots[name]
 		if !exists {
-			return failure.New(failure.NotFound, "there is no Shoot %q", name)
+			return failure.New(failure.NotFound, "no Shoot %q", name)
 		}
 
 		if g.work != nil {
@@ -106,7 +106,7 @@ func (g *creationFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error
 	})
 }
 
-// buildShoot makes the Shoot of a runtime.
+// buildShoot returns the smallest Shoot of a runtime.
 func buildShoot(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
 	return &shoot.Objects{Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: runtime.ShootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: runtime.ID},
@@ -137,7 +137,7 @@ func (g *creationFixture) options() Options {
 	}
 }
 
-// with has the Shoot of the runtime in the creationFixture, changed.
+// with adds the Shoot of the runtime, changed.
 func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *creationFixture {
 	existing, _ := buildShoot(creationData().Runtime, "")
 	if change != nil {
@@ -149,7 +149,7 @@ func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *cre
 	return g
 }
 
-// at is a Shoot whose last operation is in the state.
+// lastOperation sets the last operation of a Shoot to the state.
 func lastOperation(state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) func(*gardencorev1beta1.Shoot) {
 	return func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{State: state, Progress: 42, Description: "creating DNS"}

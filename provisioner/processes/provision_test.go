@@ -22,19 +22,19 @@ func TestProvisionStages(t *testing.T) {
 
 	want := []string{"CreatingCluster", "WaitingForClusterDomain", "WaitingForClusterCreation", "CreatingBindingsForOperators"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
-		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations store the names of stages, -want +got:\n%s", diff)
 	}
 }
 
 func TestProvisionStagesWithKyma(t *testing.T) {
 	whole := newGarden().options().provisionWithKyma()
 	if err := whole.Validate(); err != nil || whole.Kind != operation.KindProvision {
-		t.Errorf("kind %s, %v", whole.Kind, err)
+		t.Errorf("got kind %s, %v", whole.Kind, err)
 	}
 
 	want := append(newGarden().process().StageNames(), "StartingInstallation", "WaitingForInstallation")
 	if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
-		t.Errorf("Kyma is installed on a cluster like any other, -want +got:\n%s", diff)
+		t.Errorf("with Kyma the stages differ only at the end, -want +got:\n%s", diff)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestCreateShoot(t *testing.T) {
 	for range 2 {
 		got, wait, err := run(t, step, newCreation(stored(t, creationData())))
 		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) {
-			t.Fatalf("comes back after %s, is woken by %q, %v", wait, got.WaitingFor, err)
+			t.Fatalf("got wait %s, event %q, %v", wait, got.WaitingFor, err)
 		}
 	}
 
@@ -66,15 +66,15 @@ func TestCreateShootFailures(t *testing.T) {
 		want      failure.Kind
 		wantCalls []string
 	}{
-		"no Shoot of it": {"what cannot be built is not ordered", newGarden(), refuse, failure.Invalid, nil},
+		"unbuildable": {"an order without a Shoot is not applied", newGarden(), refuse, failure.Invalid, nil},
 		"away": {
-			"an error is the retry policy's business",
+			"errors are left to the retry policy",
 			&creationFixture{err: failure.New(failure.Transient, "away")}, buildShoot,
 			failure.Transient,
 			[]string{"apply"},
 		},
 		"taken": {
-			"another runtime's cluster is not taken over",
+			"a Shoot of another runtime is not taken over",
 			newGarden().with(func(s *gardencorev1beta1.Shoot) { s.Annotations = nil }), buildShoot,
 			failure.Conflict,
 			[]string{"apply"},
@@ -88,7 +88,7 @@ func TestCreateShootFailures(t *testing.T) {
 
 			_, wait, err := run(t, options.createShoot, newCreation(creationData()))
 			if !failure.Is(err, c.want) || wait != 0 {
-				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+				t.Errorf("%s: got wait %s, %v", c.reason, wait, err)
 			}
 
 			if !cmp.Equal(c.wantCalls, c.garden.calls) {
@@ -110,45 +110,45 @@ func TestWaitingSteps(t *testing.T) {
 
 	cases := map[string]struct {
 		reason      string
-		creation    bool // else it is the wait for the domain
+		creation    bool // waits for the creation, not for the domain
 		garden      *creationFixture
 		overdue     bool
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // for two runs
+		wantRetries int // in two runs
 	}{
 		"no DNS":       {reason: "the Shoot is new", garden: newGarden().with(nil), wantWait: poll},
 		"no domain":    {reason: "the Shoot is new", garden: newGarden().with(domain(nil)), wantWait: poll},
 		"empty domain": {reason: "the Shoot is new", garden: newGarden().with(domain(new(""))), wantWait: poll},
-		"domain":       {reason: "it has a place", garden: newGarden().with(domain(new("c-first.example.com")))},
+		"domain":       {reason: "the domain is set", garden: newGarden().with(domain(new("c-first.example.com")))},
 		"no Shoot": {
-			reason: "one that was removed behind our back does not come", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
+			reason: "the Shoot was deleted by someone else", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"no domain in time": {
-			reason: "no seed takes it", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started with the cluster yet: not done within",
+			reason: "Gardener found no seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started with the cluster yet: not done within",
 		},
-		"new":         {reason: "Gardener takes a while to notice", creation: true, garden: newGarden().with(nil), wantWait: poll},
-		"in progress": {reason: "it takes its time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
-		"in error":    {reason: "Gardener goes on by itself", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
-		"made":        {reason: "the cluster is there", creation: true, garden: newGarden().with(lastOperation(succeeded))},
+		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
+		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
+		"in error":    {reason: "Gardener retries on its own", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
+		"made":        {reason: "the cluster is created", creation: true, garden: newGarden().with(lastOperation(succeeded))},
 		"failed": {
-			reason: "what nobody but a person can mend is told at once", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
+			reason: "an error that only a person can fix is returned at once", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
 			wantKind: failure.Quota, wantText: "out of luck",
 		},
 		"stopped": {
-			reason: "what passes is tried again", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
+			reason: "Gardener is asked to retry", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
 			wantWait: poll, wantRetries: 2,
 		},
 		"no cluster": {
-			reason: "one that was removed behind our back does not come", creation: true, garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
+			reason: "the Shoot was deleted by someone else", creation: true, garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"not made in time": {
-			reason: "nobody waits for ever", creation: true, overdue: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)),
+			reason: "the wait is bounded", creation: true, overdue: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)),
 			wantKind: failure.Permanent, wantText: "Gardener is at 42%: creating DNS: not done within",
 		},
-		"made at the last moment": {reason: "what is done has not taken too long", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
-		"away":                    {reason: "an error is the retry policy's business", creation: true, garden: &creationFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+		"made at the last moment": {reason: "a finished creation is never overdue", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
+		"unavailable":             {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
 	}
 
 	for name, c := range cases {
@@ -175,7 +175,7 @@ func TestWaitingSteps(t *testing.T) {
 
 				got, wait, err := run(op)
 				if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
-					t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+					t.Fatalf("%s: got wait %s, %v", c.reason, wait, err)
 				}
 
 				if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
@@ -183,22 +183,22 @@ func TestWaitingSteps(t *testing.T) {
 				}
 
 				if wait > 0 && got.WaitingFor == "" {
-					t.Errorf("%s: no change of the Shoot wakes it", c.reason)
+					t.Errorf("%s: changes of the Shoot do not wake the step", c.reason)
 				}
 			}
 
 			if c.garden.retried != c.wantRetries {
-				t.Errorf("%s: Gardener was asked to go on %d times, want %d", c.reason, c.garden.retried, c.wantRetries)
+				t.Errorf("%s: Gardener was asked to retry %d times, want %d", c.reason, c.garden.retried, c.wantRetries)
 			}
 		})
 	}
 }
 
-func TestRetryThatCannotBeAskedFor(t *testing.T) {
+func TestFailedRetryRequest(t *testing.T) {
 	g := newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded))
 	g.broken = 2
 
 	if _, wait, err := run(t, creationWait(g, time.Hour), newCreation(creationData())); !failure.Is(err, failure.Transient) || wait != 0 {
-		t.Errorf("comes back after %s, %v", wait, err)
+		t.Errorf("got wait %s, %v", wait, err)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-func TestChangeOfKyma(t *testing.T) {
+func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	w := newUpgrade(nil)
 	want := []string{"StartingUpgrade", "WaitingForInstallation", "UpdatingUpgradeState"}
 
 	upgrade, rollBack := w.options().upgradeKyma(operation.KindUpgrade), w.options().upgradeKyma(operation.KindRollBack)
 	if upgrade.Kind != operation.KindUpgrade || rollBack.Kind != operation.KindRollBack {
-		t.Errorf("they are of kinds %s and %s", upgrade.Kind, rollBack.Kind)
+		t.Errorf("got kinds %s and %s", upgrade.Kind, rollBack.Kind)
 	}
 
 	for _, whole := range []interface {
@@ -27,18 +27,18 @@ func TestChangeOfKyma(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, whole.StageNames()); diff != "" {
-			t.Errorf("clients know the stages by name, -want +got:\n%s", diff)
+			t.Errorf("clients read the names of stages, -want +got:\n%s", diff)
 		}
 	}
 
 	for range 2 {
 		if _, wait, err := w.runOf(t, rollBack, "UpdatingUpgradeState"); err != nil || wait != 0 || w.recorded != wanted || w.position != 7 {
-			t.Errorf("comes back after %s, recorded %q of position %d, %v", wait, w.recorded, w.position, err)
+			t.Errorf("got wait %s, recorded %q of position %d, %v", wait, w.recorded, w.position, err)
 		}
 	}
 
-	w.err = failure.New(failure.Transient, "the database is away")
+	w.err = failure.New(failure.Transient, "the database is unavailable")
 	if _, _, err := w.runOf(t, upgrade, "UpdatingUpgradeState"); !failure.Is(err, failure.Transient) {
-		t.Errorf("what is not recorded is recorded later: got %v", err)
+		t.Errorf("a failed write must be retried: got %v", err)
 	}
 }

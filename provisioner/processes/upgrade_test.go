@@ -133,7 +133,7 @@ func (w *upgradeFixture) runOf(t *testing.T, whole process.Process[operation.Dat
 		return op, wait, err
 	}
 
-	t.Fatalf("there is no stage %s", stage)
+	t.Fatalf("no stage %s", stage)
 
 	return op, wait, err
 }
@@ -148,7 +148,7 @@ func TestUpgradeStages(t *testing.T) {
 		"UpgradingShoot", "WaitingForShootNewVersion", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration",
 	}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
-		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations store the names of stages, -want +got:\n%s", diff)
 	}
 }
 
@@ -158,33 +158,33 @@ func TestChangeShoot(t *testing.T) {
 	for range 2 {
 		op, wait, err := w.run(t, "UpgradingShoot")
 		if err != nil || wait != 0 || op.WaitingFor != operation.ShootEvent(shootName) {
-			t.Fatalf("comes back after %s, is woken by %q, %v", wait, op.WaitingFor, err)
+			t.Fatalf("got wait %s, event %q, %v", wait, op.WaitingFor, err)
 		}
 
 		if version := w.changed.Shoot.Spec.Kubernetes.Version; version != "1.34.7" || w.changedFrom != "17" {
-			t.Errorf("version %s is written over %s of the Shoot, want the newer version, over what was read", version, w.changedFrom)
+			t.Errorf("wrote version %s over resource version %s, want 1.34.7 over 17", version, w.changedFrom)
 		}
 	}
 }
 
 func TestChangeShootFailures(t *testing.T) {
 	for name, c := range map[string]struct {
-		reason string
-		world  *upgradeFixture
-		want   failure.Kind
+		reason  string
+		fixture *upgradeFixture
+		want    failure.Kind
 	}{
 		"gone": {
-			"a cluster that is gone is not made anew by a change",
-			&upgradeFixture{err: failure.New(failure.NotFound, "there is no such Shoot")}, failure.NotFound,
+			"a change does not create a missing cluster",
+			&upgradeFixture{err: failure.New(failure.NotFound, "no such Shoot")}, failure.NotFound,
 		},
 		"of another runtime": {
-			"another runtime's cluster is not touched",
+			"a cluster of another runtime is not changed",
 			newUpgrade(func(present *gardencorev1beta1.Shoot) { present.Annotations[shoot.AnnotationRuntimeID] = "runtime-2" }), failure.Conflict,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := c.world.run(t, "UpgradingShoot"); !failure.Is(err, c.want) || c.world.changed != nil {
-				t.Errorf("%s: got %v, written was %v", c.reason, err, c.world.changed)
+			if _, _, err := c.fixture.run(t, "UpgradingShoot"); !failure.Is(err, c.want) || c.fixture.changed != nil {
+				t.Errorf("%s: got %v, wrote %v", c.reason, err, c.fixture.changed)
 			}
 		})
 	}
@@ -201,39 +201,39 @@ func TestUpgradeWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		present   func(*gardencorev1beta1.Shoot)
-		taken, ok bool // whether the two stages are done
+		taken, ok bool // whether the two stages are finished
 		fails     bool
 	}{
-		"former success": {"what Gardener did for the former generation says nothing of this one", at(1, "Succeeded"), false, false, false},
-		"former failure": {"nor does what it failed at", at(1, "Failed"), false, false, false},
-		"working":        {"it has taken up this generation", at(2, "Processing"), true, false, false},
-		"done":           {"it has done this generation", at(2, "Succeeded"), true, true, false},
-		"failed":         {"it has failed at this generation", at(2, "Failed"), true, false, true},
+		"earlier success": {"a success of the earlier generation does not count", at(1, "Succeeded"), false, false, false},
+		"earlier failure": {"a failure of the earlier generation does not count", at(1, "Failed"), false, false, false},
+		"working":         {"Gardener works on this generation", at(2, "Processing"), true, false, false},
+		"done":            {"Gardener has finished this generation", at(2, "Succeeded"), true, true, false},
+		"failed":          {"Gardener has failed to apply this generation", at(2, "Failed"), true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newUpgrade(c.present)
 
 			if _, wait, err := w.run(t, "WaitingForShootNewVersion"); err != nil || (wait == 0) != c.taken {
-				t.Errorf("%s: the first wait comes back after %s, %v", c.reason, wait, err)
+				t.Errorf("%s: the first stage: got wait %s, %v", c.reason, wait, err)
 			}
 
 			_, wait, err := w.run(t, "WaitingForShootUpgrade")
 			if (err != nil) != c.fails || (wait == 0 && err == nil) != c.ok {
-				t.Errorf("%s: the second wait comes back after %s, %v", c.reason, wait, err)
+				t.Errorf("%s: the second stage: got wait %s, %v", c.reason, wait, err)
 			}
 		})
 	}
 }
 
-func TestWhatFollowsTheChange(t *testing.T) {
+func TestStagesAfterTheChange(t *testing.T) {
 	w := newUpgrade(nil)
 
 	if _, wait, err := w.run(t, "CreatingBindingsForOperators"); err != nil || wait != 0 || len(w.administrators) != 1 {
-		t.Errorf("administrators are %v: comes back after %s, %v", w.administrators, wait, err)
+		t.Errorf("administrators %v: got wait %s, %v", w.administrators, wait, err)
 	}
 
 	if _, wait, err := w.run(t, "RecordingConfiguration"); err != nil || wait != 0 {
-		t.Errorf("comes back after %s, %v", wait, err)
+		t.Errorf("got wait %s, %v", wait, err)
 	}
 
 	if w.recorded != wanted || w.position != 7 || w.tidied == nil {
@@ -243,7 +243,7 @@ func TestWhatFollowsTheChange(t *testing.T) {
 	away := &upgradeFixture{err: failure.New(failure.Transient, "away")}
 	for _, stage := range []string{"UpgradingShoot", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration"} {
 		if _, wait, err := away.run(t, stage); !failure.Is(err, failure.Transient) || wait != 0 {
-			t.Errorf("%s, with everything away: comes back after %s, %v", stage, wait, err)
+			t.Errorf("%s, with everything unavailable: got wait %s, %v", stage, wait, err)
 		}
 	}
 }
@@ -263,10 +263,10 @@ func TestHibernation(t *testing.T) {
 		asleep, hibernated bool
 		done               bool
 	}{
-		"falling asleep": {"Gardener may be done before it says so", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
-		"asleep":         {"it sleeps", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
-		"waking":         {"it is not there yet", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
-		"awake":          {"it is there", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
+		"falling asleep": {"the status changes after the operation has ended", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
+		"hibernated":     {"the cluster is hibernated", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
+		"waking":         {"the cluster is still waking up", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
+		"awake":          {"the cluster is awake", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newUpgrade(settledAs(c.hibernated))
@@ -278,17 +278,17 @@ func TestHibernation(t *testing.T) {
 
 			op, _, err := w.runOf(t, whole, c.ordering)
 			if err != nil || *w.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
-				t.Errorf("%s: ordered %v, %v", c.reason, w.changed, err)
+				t.Errorf("%s: wrote %v, %v", c.reason, w.changed, err)
 			}
 
 			if _, wait, err := w.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
-				t.Errorf("%s: comes back after %s, %v", c.reason, wait, err)
+				t.Errorf("%s: got wait %s, %v", c.reason, wait, err)
 			}
 		})
 	}
 }
 
-func TestUpgradeOfAClusterThatSleeps(t *testing.T) {
+func TestUpgradeOfAHibernatedCluster(t *testing.T) {
 	w := newUpgrade(func(present *gardencorev1beta1.Shoot) {
 		present.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 	})
@@ -300,7 +300,7 @@ func TestUpgradeOfAClusterThatSleeps(t *testing.T) {
 
 	for _, stage := range w.upgrade().Stages {
 		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When(op) {
-			t.Error("nobody answers in a cluster that sleeps, so its administrators have to wait until it wakes up")
+			t.Error("the API server of a hibernated cluster does not run, so the administrators must be set after it wakes up")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waitFixture has one Shoot.
+// waitFixture is a garden with one Shoot.
 type waitFixture struct {
 	Shoots
 
@@ -34,7 +34,7 @@ func (g *waitFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
 	return nil
 }
 
-// waiting is a fixture whose Shoot has been in the state for the time.
+// waiting returns a fixture whose Shoot has been in the state for the time.
 func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *waitFixture {
 	shoot := &gardencorev1beta1.Shoot{}
 	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
@@ -48,7 +48,7 @@ func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, co
 	return &waitFixture{shoot: shoot}
 }
 
-// runWait runs a step that waits for the Shoot, with a limit.
+// runWait runs a step that waits for the Shoot with a limit.
 func runWait(t *testing.T, step func(Options) process.RunFunc[operation.Data], g *waitFixture, limit time.Duration) (time.Duration, error) {
 	t.Helper()
 
@@ -64,7 +64,7 @@ func creation(o Options) process.RunFunc[operation.Data] {
 	return o.waitForShoot(o.Timeouts.Creation, nil)
 }
 
-func TestGardenerIsAskedToGoOnWhenItHasRested(t *testing.T) {
+func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 	const failed, limit = gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded
 
 	cases := map[string]struct {
@@ -72,25 +72,25 @@ func TestGardenerIsAskedToGoOnWhenItHasRested(t *testing.T) {
 		garden *waitFixture
 		want   int
 	}{
-		"At once": {"Whoever is told that there were too many calls does not call again at once.", waiting(failed, time.Second, limit), 0},
-		"Later":   {"What passes has had time to.", waiting(failed, time.Minute, limit), 1},
+		"At once": {"A rate limit is not retried at once.", waiting(failed, time.Second, limit), 0},
+		"Later":   {"After a pause the rate limit may have passed.", waiting(failed, time.Minute, limit), 1},
 	}
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if wait, err := runWait(t, creation, tc.garden, time.Hour); wait != poll || err != nil {
-				t.Errorf("comes back after %s, %v", wait, err)
+				t.Errorf("got wait %s, %v", wait, err)
 			}
 
 			if tc.garden.retried != tc.want {
-				t.Errorf("%s\nGardener was asked %d times, want %d", tc.reason, tc.garden.retried, tc.want)
+				t.Errorf("%s\nGardener was asked to retry %d times, want %d", tc.reason, tc.garden.retried, tc.want)
 			}
 		})
 	}
 }
 
-// TestWaitThatTakesTooLongFailsBecauseOfTheCodes: that something took too long says little.
-func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
+// TestOverdueWaitReportsTheCodes: the codes of Gardener explain more than the timeout does.
+func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	type cause struct{ Reason, Component string }
 
 	cases := map[string]struct {
@@ -99,12 +99,12 @@ func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
 		want   cause
 	}{
 		"Codes": {
-			reason: "What Gardener has met is why it took too long.",
+			reason: "The codes of Gardener are the cause.",
 			garden: waiting(gardencorev1beta1.LastOperationStateError, 0, gardencorev1beta1.ErrorInfraResourcesDepleted),
 			want:   cause{"ERR_INFRA_RESOURCES_DEPLETED", failure.ComponentGardener},
 		},
 		"None": {
-			reason: "Without a code nobody knows why it took too long.",
+			reason: "Without a code the cause is unknown.",
 			garden: waiting(gardencorev1beta1.LastOperationStateProcessing, 0),
 			want:   cause{failure.ReasonTimeout, ""},
 		},
@@ -122,8 +122,8 @@ func TestWaitThatTakesTooLongFailsBecauseOfTheCodes(t *testing.T) {
 	}
 }
 
-// TestClusterThatIsRemovedMeanwhile: a succeeded deletion is not a success of the creation.
-func TestClusterThatIsRemovedMeanwhile(t *testing.T) {
+// TestShootDeletedDuringTheWait: a successful deletion is no success of the creation.
+func TestShootDeletedDuringTheWait(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,
 	} {
@@ -132,7 +132,7 @@ func TestClusterThatIsRemovedMeanwhile(t *testing.T) {
 			g.shoot.DeletionTimestamp = new(metav1.NewTime(now))
 
 			if wait, err := runWait(t, step, g, time.Hour); wait != 0 || !failure.Is(err, failure.Conflict) {
-				t.Errorf("comes back after %s, %v", wait, err)
+				t.Errorf("got wait %s, %v", wait, err)
 			}
 		})
 	}

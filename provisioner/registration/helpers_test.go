@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails when the tests leave goroutines behind.
+// leakless fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -46,7 +46,7 @@ func (l leakless) Run() int {
 
 const tenant = "tenant-1"
 
-// bench is the service of a Provisioner that registers its runtimes in a simulated Director.
+// bench is a service that registers its runtimes in a simulated Director.
 type bench struct {
 	*testing.T
 
@@ -59,7 +59,7 @@ type bench struct {
 	db        *storage.DB
 	rows      *runtimes.Store
 
-	refused error // what Check says
+	refused error // the error of Check
 }
 
 func newBench(t *testing.T, db *storage.DB) *bench {
@@ -102,12 +102,12 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 	return b
 }
 
-// Get implements runtimes.Shoots: there is no cluster.
+// Get implements shoot.Reader: no cluster exists.
 func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	return nil, errors.New("there is no cluster")
+	return nil, errors.New("no cluster")
 }
 
-// credentials are those that the simulated Director takes at the endpoint.
+// credentials are valid for the simulated Director at the token endpoint.
 type credentials string
 
 func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
@@ -126,7 +126,7 @@ func each(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// provision orders a cluster and returns the runtime's id.
+// provision orders a cluster and returns the id of its runtime.
 func (b *bench) provision(caller, key, name string) (string, error) {
 	b.Helper()
 
@@ -149,7 +149,7 @@ func (b *bench) care() {
 	}
 }
 
-// end has the operations of all runtimes end in the state.
+// end ends all operations in the state.
 func (b *bench) end(state string) {
 	b.Helper()
 
@@ -159,7 +159,7 @@ func (b *bench) end(state string) {
 	}
 }
 
-// registered are the ids of the runtimes in Director.
+// registered returns the ids of the runtimes in Director.
 func (b *bench) registered() []string {
 	ids := []string{}
 	for _, runtime := range b.director.Runtimes() {
@@ -169,7 +169,7 @@ func (b *bench) registered() []string {
 	return ids
 }
 
-// unsettled counts the registrations that are looked after.
+// unsettled counts the rows of registrations that are not settled.
 func (b *bench) unsettled() int {
 	b.Helper()
 
@@ -181,7 +181,7 @@ func (b *bench) unsettled() int {
 	return count
 }
 
-// registerAgain registers a runtime as a replica does whose call was late.
+// registerAgain registers a runtime in Director, as the late call of a replica does.
 func (b *bench) registerAgain(name string, labels map[string]any) error {
 	_, err := b.client.Register(b.Context(), tenant, director.Runtime{Name: name, Labels: labels})
 

@@ -12,7 +12,7 @@ import (
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-func TestRuntimeHasTheIDThatDirectorGives(t *testing.T) {
+func TestRuntimeIDComesFromDirector(t *testing.T) {
 	each(t, func(b *bench) {
 		id, err := b.provision(tenant, "key", "c-first")
 		if err != nil || !slices.Equal(b.registered(), []string{id}) {
@@ -32,7 +32,7 @@ func TestRuntimeHasTheIDThatDirectorGives(t *testing.T) {
 
 func TestRefusedOrdersRegisterNothing(t *testing.T) {
 	each(t, func(b *bench) {
-		b.refused = failure.New(failure.Invalid, "no cluster can be made of it")
+		b.refused = failure.New(failure.Invalid, "no such region")
 
 		if _, err := b.provision(tenant, "", "c-first"); !failure.Is(err, failure.Invalid) {
 			b.Errorf("got %v", err)
@@ -47,7 +47,7 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 		registered := b.registered()
 
 		if _, err := b.provision("tenant-2", "", "c-first"); !failure.Is(err, failure.Conflict) {
-			b.Errorf("a name that is taken: %v", err)
+			b.Errorf("a taken name: got %v", err)
 		}
 
 		if !slices.Equal(b.registered(), registered) || len(registered) != 1 {
@@ -56,8 +56,8 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 	})
 }
 
-// TestNoLossLeavesASecondRuntime has each call to Director go wrong in turn, and the order sent again as clients do.
-func TestNoLossLeavesASecondRuntime(t *testing.T) {
+// TestRetryAfterFaultMakesNoSecondRuntime injects a fault into each call to Director in turn, and sends the order again as clients do.
+func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(b *bench) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {
 			for _, operation := range []string{simulator.TokenOperation, "runtimes", "registerRuntime"} {
@@ -107,7 +107,7 @@ func (b *bench) start() {
 	}
 }
 
-func TestTriesAtTheSameTimeLeaveOneRuntime(t *testing.T) {
+func TestConcurrentAttemptsRegisterOneRuntime(t *testing.T) {
 	each(t, func(b *bench) {
 		for _, key := range []string{"key", ""} {
 			ids := make([]string, 8)
@@ -133,8 +133,8 @@ func TestTriesAtTheSameTimeLeaveOneRuntime(t *testing.T) {
 	})
 }
 
-// TestIDOfADeletedRuntimeIsNotUsedAgain has a runtime deprovisioned while Director was switched off, which therefore still knows it.
-func TestIDOfADeletedRuntimeIsNotUsedAgain(t *testing.T) {
+// TestIDOfADeletedRuntimeIsNotReused deprovisions a runtime without Director, which therefore still lists it.
+func TestIDOfADeletedRuntimeIsNotReused(t *testing.T) {
 	each(t, func(b *bench) {
 		first, err := b.provision(tenant, "", "c-first")
 		if err != nil {
@@ -157,12 +157,12 @@ func TestIDOfADeletedRuntimeIsNotUsedAgain(t *testing.T) {
 		b.care()
 
 		if got := b.registered(); !slices.Equal(got, []string{second}) {
-			b.Errorf("registered are %v, want %s alone", got, second)
+			b.Errorf("registered are %v, want only %s", got, second)
 		}
 	})
 }
 
-func TestWhatIsLeftIsRemoved(t *testing.T) {
+func TestCaretakerRemovesLeftovers(t *testing.T) {
 	each(t, func(b *bench) {
 		id, err := b.provision(tenant, "key", "c-first")
 		if err != nil {
@@ -171,7 +171,7 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 
 		labels := b.director.Runtimes()[0].Labels
 
-		// A replica that was frozen registers once more; another one dies before its order is accepted, and nobody sends that again.
+		// A frozen replica registers once more. Another replica dies before it accepts its order, and the order is not sent again.
 		for _, left := range []string{"late", "never-accepted"} {
 			if left == "never-accepted" {
 				b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -187,14 +187,14 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 		b.care()
 
 		if got := b.registered(); len(got) != 3 {
-			b.Errorf("what may still be tried is kept for a while; registered are %v", got)
+			b.Errorf("the caretaker must keep recent registrations, which may be retried; registered are %v", got)
 		}
 
 		b.clock.Step(time.Hour + time.Minute)
 		b.care()
 
 		if got := b.registered(); len(got) != 2 || b.unsettled() != 1 {
-			b.Errorf("what runs is not settled, what was never accepted is gone: registered are %v, %d unsettled", got, b.unsettled())
+			b.Errorf("the running order must stay, the order that was never accepted must go: registered are %v, %d unsettled", got, b.unsettled())
 		}
 
 		b.end("succeeded")
@@ -206,8 +206,8 @@ func TestWhatIsLeftIsRemoved(t *testing.T) {
 	})
 }
 
-// TestRemovalAndANewTryDoNotMeet makes Director unavailable during the removal of registrations, so that the removal is still in progress.
-func TestRemovalAndANewTryDoNotMeet(t *testing.T) {
+// TestAttemptDuringTheRemovalIsRefused makes Director unavailable while registrations are removed, so that the removal stays in progress.
+func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(b *bench) {
 		b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
 
@@ -219,23 +219,23 @@ func TestRemovalAndANewTryDoNotMeet(t *testing.T) {
 		b.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Status: 503})
 
 		if err := b.caretaker.Care(b.Context()); !failure.Is(err, failure.Transient) {
-			b.Fatalf("Director is away: %v", err)
+			b.Fatalf("Director is unavailable: got %v", err)
 		}
 
 		if _, err := b.provision(tenant, "key", "c-first"); failure.Of(err).Reason != failure.ReasonConflict || !failure.Is(err, failure.Transient) {
-			b.Errorf("a try while what is left is being removed: %v", err)
+			b.Errorf("an attempt during the removal: got %v", err)
 		}
 
 		b.clock.Step(3 * time.Minute)
 
 		id, err := b.provision(tenant, "key", "c-first")
 		if err != nil || !slices.Equal(b.registered(), []string{id}) {
-			b.Errorf("a try after that: %s, %v; registered are %v", id, err, b.registered())
+			b.Errorf("an attempt after the removal: %s, %v; registered are %v", id, err, b.registered())
 		}
 	})
 }
 
-func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
+func TestFailuresAreReportedUntilDirectorAccepts(t *testing.T) {
 	each(t, func(b *bench) {
 		if _, err := b.provision(tenant, "key", "c-first"); err != nil {
 			b.Fatal(err)
@@ -245,26 +245,26 @@ func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
 		b.director.Inject(simulator.Fault{Operation: "updateRuntime", Status: 503})
 
 		if err := b.caretaker.Care(b.Context()); !failure.Is(err, failure.Transient) {
-			b.Errorf("Director is away: %v", err)
+			b.Errorf("Director is unavailable: got %v", err)
 		}
 
 		b.care()
 
-		if told := b.director.Runtimes()[0]; told.Condition != "FAILED" || told.Labels["theirs"] != "kept" {
-			b.Errorf("Director shows %+v", told)
+		if shown := b.director.Runtimes()[0]; shown.Condition != "FAILED" || shown.Labels["theirs"] != "kept" {
+			b.Errorf("Director shows %+v", shown)
 		}
 
 		calls := len(b.director.Calls())
 		b.care()
 
 		if again := b.director.Calls()[calls:]; len(again) > 0 {
-			b.Errorf("Director knows already and is called for %v", again)
+			b.Errorf("the failure was reported already, but Director is called: %v", again)
 		}
 
-		// Ordered again, it fails again, after somebody has unregistered it by hand.
+		// The repeated order fails again, after an operator has unregistered its runtime.
 		id, err := b.provision(tenant, "key-2", "c-first")
 		if err != nil || !slices.Equal(b.registered(), []string{id}) {
-			b.Fatalf("ordered anew: %s, %v; registered are %v", id, err, b.registered())
+			b.Fatalf("ordered again: %s, %v; registered are %v", id, err, b.registered())
 		}
 
 		if err := b.client.Unregister(b.Context(), tenant, id); err != nil {
@@ -277,17 +277,17 @@ func TestDirectorIsToldOfFailuresUntilItKnows(t *testing.T) {
 		b.care()
 
 		if left := b.unsettled(); left != 0 {
-			b.Errorf("%d registrations are never settled", left)
+			b.Errorf("%d registrations are left", left)
 		}
 	})
 }
 
-func TestTenantThatIsGoneHasNothingLeft(t *testing.T) {
+func TestRegistrationOfADeletedTenantIsSettled(t *testing.T) {
 	each(t, func(b *bench) {
 		b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
 
 		if _, err := b.provision(tenant, "key", "c-first"); err == nil {
-			b.Fatal("the answer is not lost")
+			b.Fatal("the injected fault had no effect")
 		}
 
 		b.director.Forget(tenant)
@@ -295,7 +295,7 @@ func TestTenantThatIsGoneHasNothingLeft(t *testing.T) {
 		b.care()
 
 		if left := b.unsettled(); left != 0 {
-			b.Errorf("%d registrations are never settled", left)
+			b.Errorf("%d registrations are left", left)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reported records the updates of Director.
+// reported records the latest call to Director.
 type reported struct {
 	registration.Director
 
@@ -38,7 +38,7 @@ func (t *reported) Unregister(_ context.Context, tenant, id string) error {
 	return t.err
 }
 
-// shoots are those of a cluster with the domain.
+// shoots returns a Shoot with the domain.
 type shoots struct {
 	domain string
 	err    error
@@ -58,7 +58,7 @@ func TestStages(t *testing.T) {
 		always bool
 	}{
 		"described": {
-			reason: "Director learns which cluster it is",
+			reason: "labels name the cluster",
 			stage: func(d registration.Director) process.Stage[operation.Data] {
 				return registration.Described(d, shoots{domain: "c-first.example.com"})
 			},
@@ -66,8 +66,8 @@ func TestStages(t *testing.T) {
 				"gardenerClusterName": "c-first", "gardenerClusterDomain": "c-first.example.com",
 			}},
 		},
-		"connected": {reason: "its agent is there", stage: registration.Connected, want: director.Change{Condition: director.Connected}},
-		"forgotten": {reason: "what was never registered is gone too, and costs one call", stage: registration.Forgotten, always: true},
+		"connected": {reason: "the agent is connected", stage: registration.Connected, want: director.Change{Condition: director.Connected}},
+		"forgotten": {reason: "unregistering also runs for runtimes without a registration", stage: registration.Forgotten, always: true},
 	}
 
 	for name, c := range cases {
@@ -79,27 +79,27 @@ func TestStages(t *testing.T) {
 			task := stage.Steps[0]
 
 			if got := task.When == nil || task.When(op); got != c.always {
-				t.Errorf("%s: a runtime that is not registered: runs %t", c.reason, got)
+				t.Errorf("%s: for an unregistered runtime: runs %t", c.reason, got)
 			}
 
 			op.Data.Registered = true
 			if task.When != nil && !task.When(op) {
-				t.Errorf("%s: a runtime that is registered is left out", c.reason)
+				t.Errorf("%s: the stage skips a registered runtime", c.reason)
 			}
 
 			for range 2 {
 				if _, wait, err := task.Step.Run(t.Context(), op, logging.Discard()); err != nil || wait != 0 {
-					t.Fatalf("comes back after %s, %v", wait, err)
+					t.Fatalf("got wait %s, %v", wait, err)
 				}
 			}
 
 			if diff := cmp.Diff(c.want, d.change); diff != "" || d.subject != tenant+" runtime" {
-				t.Errorf("%s: reported of %s, -want +got:\n%s", c.reason, d.subject, diff)
+				t.Errorf("%s: reported for %s, -want +got:\n%s", c.reason, d.subject, diff)
 			}
 
 			d.err = away
 			if _, wait, err := task.Step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || wait != 0 {
-				t.Errorf("Director is away: comes back after %s, %v", wait, err)
+				t.Errorf("Director is unavailable: got wait %s, %v", wait, err)
 			}
 		})
 	}
@@ -111,6 +111,6 @@ func TestRuntimeIsNotDescribedWithoutItsCluster(t *testing.T) {
 
 	op := process.NewOperation(process.Record{}, operation.Data{}, time.Now())
 	if _, _, err := step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || d.subject != "" {
-		t.Errorf("got %v, reported of %q", err, d.subject)
+		t.Errorf("got %v, reported for %q", err, d.subject)
 	}
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// example is a request on the page and its answer.
+// example is a request on the page and its expected answer.
 type example struct {
 	query     string
 	variables string
 	answer    string
 }
 
-// TestPageOfTheAPI sends every example of the page, in its order, and compares the answers. Ids of the page stand for those of this run,
-// and a text that ends with … for any that begins like it.
+// TestPageOfTheAPI sends every example of the page in order and compares the answers. Ids on the page match the ids of this run, and a
+// text that ends with … matches any text with that prefix.
 func TestPageOfTheAPI(t *testing.T) {
 	l := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
@@ -47,7 +47,7 @@ func TestPageOfTheAPI(t *testing.T) {
 	}
 }
 
-// examplesOf are the fenced blocks of the page.
+// examplesOf returns the examples in the fenced blocks of the page.
 func examplesOf(t *testing.T, path string) []example {
 	t.Helper()
 
@@ -73,18 +73,18 @@ func examplesOf(t *testing.T, path string) []example {
 		case "json answer":
 			last.answer = block[2]
 		default:
-			t.Fatalf("the test does not know blocks of %q", block[1])
+			t.Fatalf("unknown language %q of a block", block[1])
 		}
 	}
 
 	return examples
 }
 
-// pageReader sends examples one after the other.
+// pageReader sends the examples one after the other.
 type pageReader struct {
 	fixture
 
-	// ids are those of this run, by those of the page.
+	// ids maps the ids on the page to the ids of this run.
 	ids map[string]string
 }
 
@@ -104,7 +104,7 @@ func (r pageReader) try(example example) {
 	}
 
 	if difference := r.compare("", want, got); difference != "" {
-		r.Fatalf("%s\nis answered otherwise than the page tells: %s", example.query, difference)
+		r.Fatalf("%s\nthe answer differs from the page: %s", example.query, difference)
 	}
 
 	for _, id := range r.started(got) {
@@ -147,7 +147,7 @@ func (r pageReader) ask(query, variables string) any {
 	return answer
 }
 
-// started are the operations that the answer of a mutation names.
+// started returns the operations that the answer of a mutation names.
 func (pageReader) started(answer any) []string {
 	body, _ := answer.(map[string]any)
 	data, _ := body["data"].(map[string]any)
@@ -168,7 +168,7 @@ func (pageReader) started(answer any) []string {
 	return ids
 }
 
-// compare returns where the answer differs from the page, or nothing. It learns the ids of this run.
+// compare returns the first difference between the answer and the page, or "". It records the ids of this run.
 func (r pageReader) compare(at string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -225,7 +225,7 @@ func (r pageReader) same(want, got string) bool {
 	return true
 }
 
-// fieldsOfTheSchema are all mutations and queries.
+// fieldsOfTheSchema returns the names of all mutations and queries.
 func fieldsOfTheSchema(t *testing.T) []string {
 	t.Helper()
 

@@ -23,7 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// credentialsFile holds the credentials that a simulated Director takes.
+// credentialsFile writes a file with credentials that the simulated Director accepts.
 func credentialsFile(t *testing.T, endpoint string) string {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func credentialsFile(t *testing.T, endpoint string) string {
 	return path
 }
 
-// startWithDirector runs a Provisioner that registers its runtimes.
+// startWithDirector starts a Provisioner that registers its runtimes.
 func startWithDirector(t *testing.T) (fixture, *simulator.Director) {
 	t.Helper()
 
@@ -56,7 +56,7 @@ func startWithDirector(t *testing.T) (fixture, *simulator.Director) {
 	}), director
 }
 
-func TestRuntimeStandsInDirectorForAsLongAsItIs(t *testing.T) {
+func TestDirectorListsARuntimeUntilItsRemoval(t *testing.T) {
 	l, director := startWithDirector(t)
 
 	ordered := l.provision("key-1", "c-first")
@@ -72,27 +72,27 @@ func TestRuntimeStandsInDirectorForAsLongAsItIs(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(want, told, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
-		t.Errorf("Director knows, -want +got:\n%s", diff)
+		t.Errorf("registered, -want +got:\n%s", diff)
 	}
 
 	_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
 	if failure.Of(err).Reason != failure.ReasonAlreadyExists || len(director.Runtimes()) != 1 {
-		t.Errorf("an order that is refused gives %v, and %d runtimes are registered", err, len(director.Runtimes()))
+		t.Errorf("a refused order: got %v and %d registered runtimes", err, len(director.Runtimes()))
 	}
 
 	l.succeeded(l.deprovision(ordered.RuntimeID))
 
 	if left := director.Runtimes(); len(left) > 0 {
-		t.Errorf("Director still knows %v", left)
+		t.Errorf("after the removal Director lists %v", left)
 	}
 }
 
-func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
+func TestFailedProvisioningIsReportedToDirector(t *testing.T) {
 	l, director := startWithDirector(t)
 	l.order(gardenlet.FaultQuota)
 
 	if status := l.await(l.provision("", "c-faulty").ID); status.State != provisionerclient.StateFailed {
-		t.Fatalf("ended as %s", status.State)
+		t.Fatalf("ended in state %s", status.State)
 	}
 
 	look := time.NewTicker(20 * time.Millisecond)
@@ -104,12 +104,12 @@ func TestDirectorHearsOfAProvisioningThatFails(t *testing.T) {
 		}
 
 		if time.Now().After(deadline) {
-			t.Fatalf("Director has not been told: %v", director.Runtimes())
+			t.Fatalf("the failure was not reported: %v", director.Runtimes())
 		}
 	}
 }
 
-func TestOrderThatDirectorRefusesLeavesNothing(t *testing.T) {
+func TestOrderThatDirectorRefusesStoresNothing(t *testing.T) {
 	l, director := startWithDirector(t)
 	director.Inject(simulator.Fault{Operation: "registerRuntime", Code: simulator.InvalidData}, simulator.Fault{Operation: "runtimes", Code: simulator.TenantNotFound})
 
@@ -125,7 +125,7 @@ func TestOrderThatDirectorRefusesLeavesNothing(t *testing.T) {
 	l.succeeded(l.provision("", "c-first").ID)
 }
 
-// authority makes an authority and the file of its certificate.
+// authority returns a certificate authority and the file of its certificate.
 func authority(t *testing.T, name string) (*certificate.Authority, string) {
 	t.Helper()
 
@@ -147,8 +147,8 @@ func authority(t *testing.T, name string) (*certificate.Authority, string) {
 	return made, path
 }
 
-// TestDirectorIsKnownByTheAuthorityOfTheFile has Director and its token endpoint show a certificate of a company's own authority.
-func TestDirectorIsKnownByTheAuthorityOfTheFile(t *testing.T) {
+// TestDirectorAuthorityFile: Director and its token endpoint have certificates of a private authority.
+func TestDirectorAuthorityFile(t *testing.T) {
 	director, err := simulator.New(simulator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestDirectorIsKnownByTheAuthorityOfTheFile(t *testing.T) {
 	}
 
 	server := httptest.NewUnstartedServer(director)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some handshakes fail as expected
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{shown}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -177,9 +177,9 @@ func TestDirectorIsKnownByTheAuthorityOfTheFile(t *testing.T) {
 		reason, file string
 		accepted     bool
 	}{
-		"company": {"the file's authority counts, for tokens and for Director", ours, true},
-		"others":  {"nobody else is believed", others, false},
-		"system":  {"the system does not know the company", "", false},
+		"company": {"the authority of the file is trusted, for tokens and for Director", ours, true},
+		"others":  {"other authorities are not trusted", others, false},
+		"system":  {"the system does not trust the private authority", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := start(t, 200*time.Millisecond, func(config *service.Config) {

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-func TestWhereReleasesComeFrom(t *testing.T) {
+func TestReleaseSources(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()
@@ -17,17 +17,17 @@ func TestWhereReleasesComeFrom(t *testing.T) {
 		kyma   Kyma
 		want   string // part of the error; empty for none
 	}{
-		"none":      {"Kyma is an option", Kyma{}, ""},
-		"folder":    {"an empty one is as good as none", Kyma{ReleasesPath: folder}, ""},
-		"no folder": {"a path that leads nowhere is a mistake", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
-		"repository": {"it is not asked at the start", Kyma{
+		"none":      {"Kyma is optional", Kyma{}, ""},
+		"folder":    {"an empty folder is valid", Kyma{ReleasesPath: folder}, ""},
+		"no folder": {"the folder must exist", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
+		"repository": {"the repository is not read at the start", Kyma{
 			ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder, ReleasesCalls: 1,
 		}, ""},
-		"no calls": {"a call needs a turn", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},
-		"both":     {"nobody knows which one is meant", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "not both"},
-		"no cache": {"what was fetched has to be kept", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
+		"no calls": {"the limit of calls must be positive", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},
+		"both":     {"two sources are ambiguous", Kyma{ReleasesPath: folder, ReleasesRepository: "r.example.com/r"}, "not both"},
+		"no cache": {"a repository needs a cache", Kyma{ReleasesRepository: "r.example.com/r"}, "APP_KYMA_RELEASES_CACHE_PATH"},
 		"no repository": {
-			"it has to be a reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder, ReleasesCalls: 1}, "APP_KYMA_RELEASES_REPOSITORY",
+			"the repository must be a valid reference", Kyma{ReleasesRepository: "https://", ReleasesCachePath: folder, ReleasesCalls: 1}, "APP_KYMA_RELEASES_REPOSITORY",
 		},
 	}
 
@@ -60,7 +60,7 @@ func TestOrdersOfKymaWithoutReleases(t *testing.T) {
 	_, err = none.known.Plan(t.Context(), spec.Kyma{Version: "1.0.0"})
 	for _, variable := range []string{"APP_KYMA_RELEASES_PATH", "APP_KYMA_RELEASES_REPOSITORY"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
-			t.Errorf("the refusal does not name %s: %v", variable, err)
+			t.Errorf("the error does not name %s: %v", variable, err)
 		}
 	}
 }

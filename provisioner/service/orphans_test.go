@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// orphanage is a garden with a cluster of each of the names, whose runtimes are called alike.
+// orphanage is a garden with clusters whose names are the ids of their runtimes.
 type orphanage struct {
 	*testing.T
 
@@ -79,7 +79,7 @@ func (o orphanage) add(name string) {
 	}
 }
 
-// gone records that the runtimes are gone.
+// gone marks the runtimes as deleted.
 func (o orphanage) gone(names ...string) {
 	o.Helper()
 
@@ -90,7 +90,7 @@ func (o orphanage) gone(names ...string) {
 	}
 }
 
-// left are the clusters that there are.
+// left returns the names of the remaining clusters.
 func (o orphanage) left() []string {
 	o.Helper()
 
@@ -107,12 +107,12 @@ func (o orphanage) left() []string {
 	return names
 }
 
-// check has orphans removed by way of a Gardener that refuses to remove one.
+// check removes orphans from a Gardener that refuses to delete the named cluster.
 func (o orphanage) check(refused string) error {
 	api := interceptor.NewClient(o.garden.Client(), interceptor.Funcs{
 		Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			if object.GetName() == refused {
-				return errors.New("it is held")
+				return errors.New("deletion forbidden")
 			}
 
 			return api.Delete(ctx, object, options...)
@@ -124,7 +124,7 @@ func (o orphanage) check(refused string) error {
 	}.check(o.Context())
 }
 
-func TestClustersThatOutliveTheirRuntimes(t *testing.T) {
+func TestOrphansAreRemoved(t *testing.T) {
 	o := newOrphanage(t, "c-live", "c-one", "c-two")
 	o.gone("c-one", "c-two")
 
@@ -137,14 +137,14 @@ func TestClustersThatOutliveTheirRuntimes(t *testing.T) {
 	}
 }
 
-// TestOrphanThatStays: one that Gardener refuses to remove does not keep the others alive.
-func TestOrphanThatStays(t *testing.T) {
+// TestRefusedOrphanDoesNotBlockOthers: an orphan that Gardener refuses to delete is logged, and the others are removed.
+func TestRefusedOrphanDoesNotBlockOthers(t *testing.T) {
 	for _, refused := range []string{"c-one", "c-two", "c-three"} {
 		o := newOrphanage(t, "c-one", "c-three", "c-two")
 		o.gone("c-one", "c-two", "c-three")
 
 		if err := o.check(refused); err == nil {
-			t.Errorf("%s: nobody is told that it stays", refused)
+			t.Errorf("%s: the refusal was not reported", refused)
 		}
 
 		if diff := cmp.Diff([]string{refused}, o.left()); diff != "" {

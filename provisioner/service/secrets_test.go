@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// lines is a log that is written and read at the same time.
+// lines is a log for concurrent readers and writers.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -37,7 +37,7 @@ func (l *lines) bytes() []byte {
 	return bytes.Clone(l.text.Bytes())
 }
 
-// withSecrets is an order of a cluster with administrators, and with Kyma that has a password.
+// withSecrets returns an order for a cluster with administrators and a Kyma component with a password.
 func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	ordered, secret := order(name), true
 	ordered.ClusterConfig.Administrators = []string{"jane@example.com"}
@@ -51,9 +51,9 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	return ordered
 }
 
-// TestSecretsStandNowhereInClear makes a cluster with everything that is secret, changes it, hands out its kubeconfig, and looks through
-// the whole database and the whole log.
-func TestSecretsStandNowhereInClear(t *testing.T) {
+// TestSecretsAreNeverStoredInClear creates and changes a cluster with every kind of secret, reads its kubeconfig, and searches the whole
+// database and log.
+func TestSecretsAreNeverStoredInClear(t *testing.T) {
 	log := &lines{}
 
 	logger, err := logging.New("provisioner", "debug", log)
@@ -95,7 +95,7 @@ func TestSecretsStandNowhereInClear(t *testing.T) {
 
 	places := map[string][]byte{"log": log.bytes()}
 
-	files, err := filepath.Glob(l.config.Database.Path + "*") // with what SQLite has not merged yet
+	files, err := filepath.Glob(l.config.Database.Path + "*") // with the write-ahead log of SQLite
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -113,13 +113,13 @@ func TestSecretsStandNowhereInClear(t *testing.T) {
 		for place, content := range places {
 			for _, form := range []string{text, base64.StdEncoding.EncodeToString([]byte(text))} {
 				if at := bytes.Index(content, []byte(form)); at >= 0 {
-					t.Errorf("%s stands in clear in %s: …%q…", what, place, content[max(at-150, 0):min(at+50, len(content))])
+					t.Errorf("%s is in clear in %s: …%q…", what, place, content[max(at-150, 0):min(at+50, len(content))])
 				}
 			}
 		}
 	}
 
 	if !bytes.Contains(places["provisioner.db"], []byte("c-first")) && !bytes.Contains(places["provisioner.db-wal"], []byte("c-first")) {
-		t.Error("nothing of the runtime is found, so nothing was looked through")
+		t.Error("the search did not find the runtime, so it proves nothing")
 	}
 }

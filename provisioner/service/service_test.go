@@ -34,7 +34,7 @@ import (
 
 const (
 	tenant = "tenant-1"
-	// patience is how long anything may take before a test gives up on it.
+	// patience is the timeout of any wait in a test.
 	patience = 3 * time.Minute
 )
 
@@ -46,18 +46,18 @@ type fixture struct {
 	url    string
 	garden *fakegarden.Memory
 	config service.Config
-	// metrics are the Provisioner's.
+	// metrics are the metrics of the Provisioner.
 	metrics prometheus.Gatherer
 }
 
-// start runs a Provisioner on SQLite and a fake garden whose clusters take the given time.
+// start starts a Provisioner on SQLite and a fake garden that creates clusters in the given time.
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
 	return startLogged(t, logging.Discard(), creation, change...)
 }
 
-// startLogged is start with a log of the Provisioner's own.
+// startLogged is start with a log.
 func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
@@ -185,7 +185,7 @@ func (l fixture) succeeded(operationID string) {
 	l.Helper()
 
 	if status := l.await(operationID); status.State != provisionerclient.StateSucceeded {
-		l.Fatalf("operation %s ended as %s: %+v", operationID, status.State, status.LastError)
+		l.Fatalf("operation %s ended in state %s: %+v", operationID, status.State, status.LastError)
 	}
 }
 
@@ -211,14 +211,14 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 	}
 
 	if again := l.provision("key-1", "c-first"); again.ID != ordered.ID || again.RuntimeID != ordered.RuntimeID {
-		t.Errorf("the same key gave operation %s of runtime %s, want %s of %s", again.ID, again.RuntimeID, ordered.ID, ordered.RuntimeID)
+		t.Errorf("the same key returned operation %s of runtime %s, want %s of %s", again.ID, again.RuntimeID, ordered.ID, ordered.RuntimeID)
 	}
 
 	l.succeeded(ordered.ID)
 
 	shoot, exists := l.shoot("c-first")
 	if !exists || shoot.Labels["account"] != tenant || shoot.Annotations["kcp.provisioner.kyma-project.io/runtime-id"] != ordered.RuntimeID {
-		t.Errorf("the Shoot is %v %v", shoot.Labels, shoot.Annotations)
+		t.Errorf("the Shoot has labels %v and annotations %v", shoot.Labels, shoot.Annotations)
 	}
 
 	kubeconfig, err := l.client.Kubeconfig(t.Context(), tenant, ordered.RuntimeID)
@@ -228,7 +228,7 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 
 	_, err = l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
 	if failure.KindOf(err) != failure.Permanent || failure.Of(err).Reason != failure.ReasonAlreadyExists {
-		t.Errorf("another tenant's order of the name gives %v", err)
+		t.Errorf("another tenant's order of the name: got %v", err)
 	}
 
 	removal := l.deprovision(ordered.RuntimeID)
@@ -239,13 +239,13 @@ func TestRuntimeFromOrderToRemoval(t *testing.T) {
 	l.succeeded(removal)
 
 	if _, exists := l.shoot("c-first"); exists {
-		t.Error("the Shoot is left")
+		t.Error("the Shoot still exists")
 	}
 
 	l.succeeded(l.provision("key-3", "c-first").ID) // the name is free again
 }
 
-func TestRemovalCancelsACreationThatRuns(t *testing.T) {
+func TestRemovalCancelsARunningCreation(t *testing.T) {
 	l := start(t, 200*time.Millisecond)
 	l.order(gardenlet.FaultStuck)
 
@@ -253,17 +253,17 @@ func TestRemovalCancelsACreationThatRuns(t *testing.T) {
 	removal := l.deprovision(ordered.RuntimeID)
 
 	if status := l.await(ordered.ID); status.State != provisionerclient.StateFailed || status.LastError.Reason != "canceled" {
-		t.Errorf("the creation ended as %s: %+v", status.State, status.LastError)
+		t.Errorf("the creation ended in state %s: %+v", status.State, status.LastError)
 	}
 
 	l.succeeded(removal)
 
 	if _, exists := l.shoot("c-stuck"); exists {
-		t.Error("the Shoot is left")
+		t.Error("the Shoot still exists")
 	}
 }
 
-func TestCreationThatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
+func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	l := start(t, 0, func(config *service.Config) { config.Engine.Workers = 0 })
 	l.deprovision(l.provision("", "c-unwanted").RuntimeID)
 
@@ -278,9 +278,9 @@ func TestCreationThatIsCanceledBeforeItsTurnIsCounted(t *testing.T) {
 	}
 }
 
-// TestShootThatOutlivesItsRuntimeIsRemoved creates a Shoot and its other objects when its runtime is deleted already, as a frozen replica may. A
-// Provisioner that starts finds it.
-func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
+// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and its other objects after its runtime was deleted, as a frozen replica may. A
+// starting Provisioner removes them.
+func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
 	l := start(t, 100*time.Millisecond)
 
 	ordered := l.provision("", "c-late")
@@ -323,12 +323,12 @@ func TestShootThatOutlivesItsRuntimeIsRemoved(t *testing.T) {
 		}
 
 		if time.Now().After(deadline) {
-			t.Fatalf("the Shoot is still there: %t; what stood beside it: %v", exists, beside)
+			t.Fatalf("the Shoot exists: %t; its other objects: %v", exists, beside)
 		}
 	}
 }
 
-// order has the garden's gardenlet fail in a way.
+// order injects a fault into the garden's gardenlet.
 func (l fixture) order(fault gardenlet.Fault) {
 	l.Helper()
 
@@ -349,11 +349,11 @@ func TestFaultsOfGardener(t *testing.T) {
 		wantReason string
 	}{
 		"quota": {
-			reason: "what nobody but an operator can mend is told at once, with Gardener's code",
+			reason: "an error that only an operator can fix fails the operation at once, with Gardener's code",
 			fault:  gardenlet.FaultQuota, wantState: provisionerclient.StateFailed, wantReason: "ERR_INFRA_QUOTA_EXCEEDED",
 		},
 		"rate limit": {
-			reason: "a rate limit passes, so it is waited for",
+			reason: "a rate limit is temporary",
 			fault:  gardenlet.FaultRateLimit, wantState: provisionerclient.StateSucceeded,
 		},
 	}
@@ -366,13 +366,13 @@ func TestFaultsOfGardener(t *testing.T) {
 
 			status := l.await(l.provision("", "c-faulty").ID)
 			if status.State != c.wantState || status.LastError.Reason != c.wantReason {
-				t.Errorf("%s: ended as %s, %+v", c.reason, status.State, status.LastError)
+				t.Errorf("%s: ended in state %s, %+v", c.reason, status.State, status.LastError)
 			}
 		})
 	}
 }
 
-func TestRuntimesOfOtherTenantsDoNotExist(t *testing.T) {
+func TestRuntimesOfOtherTenantsAreNotFound(t *testing.T) {
 	l := start(t, 100*time.Millisecond)
 	ordered := l.provision("", "c-mine")
 
@@ -396,7 +396,7 @@ func TestRuntimesOfOtherTenantsDoNotExist(t *testing.T) {
 
 	for name, call := range calls {
 		if err := call(); !failure.Is(err, failure.NotFound) {
-			t.Errorf("%s of a stranger gives %v, want not found", name, err)
+			t.Errorf("%s of another tenant: got %v, want not found", name, err)
 		}
 	}
 
@@ -410,39 +410,39 @@ func TestRefusedConfiguration(t *testing.T) {
 		change func(*service.Config)
 		want   string
 	}{
-		"no key":  {"secrets are never kept in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
-		"exposed": {"whoever reaches the API can remove clusters", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
-		"workers": {"there are not less than none", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
-		"director": {"what registers nothing is not taken for one that does", func(c *service.Config) {
+		"no key":  {"secrets are never stored in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
+		"exposed": {"an exposed API requires authentication", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
+		"workers": {"the number of workers must not be negative", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
+		"director": {"Director needs a URL", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath, c.Director.URL = true, credentials, "director"
 		}, "APP_DIRECTOR_URL"},
-		"credentials": {"without them nothing can be provisioned", func(c *service.Config) {
+		"credentials": {"Director needs credentials", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath = true, "/nowhere"
 		}, "APP_DIRECTOR_OAUTH_PATH"},
-		"authorities": {"with none of them nobody would be believed", func(c *service.Config) {
+		"authorities": {"a file of authorities must contain one", func(c *service.Config) {
 			c.Director.Enabled, c.Director.OAuthPath, c.Director.CAFile = true, credentials, credentials
 		}, "APP_DIRECTOR_CA_FILE"},
-		"unchecked": {"who checks nothing needs no authority", func(c *service.Config) {
+		"unchecked": {"skipping verification contradicts a file of authorities", func(c *service.Config) {
 			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
 		}, "set one of them"},
-		"director calls": {"a call needs a turn", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
+		"director calls": {"the limit of calls must be positive", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
 		"no poll": {
-			"a step that waits for nothing is done: a cluster that stands would be recorded as gone",
+			"a wait must be positive: without it an existing cluster would be recorded as deleted",
 			func(c *service.Config) { c.Gardener.PollInterval = 0 }, "APP_GARDENER_POLL_INTERVAL",
 		},
 		"no time": {
-			"what has no time fails, but only once it is ordered",
+			"operations without time fail, but only once they are ordered",
 			func(c *service.Config) { c.ProvisioningTimeout.ClusterCreation = 0 }, "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION",
 		},
-		"no time to go": {
+		"no time to delete": {
 			"the same", func(c *service.Config) { c.DeprovisioningTimeout.WaitingForClusterDeletion = -1 },
 			"APP_DEPROVISIONING_TIMEOUT_WAITING_FOR_CLUSTER_DELETION",
 		},
-		"no time to sleep": {
+		"no time to hibernate": {
 			"the same", func(c *service.Config) { c.HibernationTimeout.WaitingForClusterHibernation = 0 },
 			"APP_HIBERNATION_TIMEOUT_WAITING_FOR_CLUSTER_HIBERNATION",
 		},
-		"short access": {"Gardener rejects it, but only when it is needed", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
+		"short access": {"Gardener would reject a short validity at the first use", func(c *service.Config) { c.Gardener.KubeconfigValidity = time.Minute }, "10m"},
 	}
 
 	for name, c := range cases {
@@ -466,8 +466,8 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-// TestStuckClusterExplainsItself creates a cluster that Gardener does not finish: clients get the message of Gardener.
-func TestStuckClusterExplainsItself(t *testing.T) {
+// TestStuckClusterReportsGardenersMessage creates a cluster that Gardener does not finish: clients read Gardener's message.
+func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	l := start(t, 200*time.Millisecond)
 	l.order(gardenlet.FaultStuck)
 
@@ -487,13 +487,13 @@ func TestStuckClusterExplainsItself(t *testing.T) {
 		}
 
 		if time.Now().After(deadline) {
-			t.Fatalf("it says %q", status.Message)
+			t.Fatalf("the message is %q", status.Message)
 		}
 	}
 }
 
-// TestWhoIsNotLetInIsInTheTrail asks without credentials, and with those of somebody who may not.
-func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
+// TestRefusedClientsAreAudited sends requests without credentials and with those of an unauthorized user.
+func TestRefusedClientsAreAudited(t *testing.T) {
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 	if err != nil {
 		t.Fatal(err)
@@ -531,7 +531,7 @@ func TestWhoIsNotLetInIsInTheTrail(t *testing.T) {
 		response.Body.Close()
 
 		if response.StatusCode != want {
-			t.Errorf("%q is answered %d, want %d", user, response.StatusCode, want)
+			t.Errorf("user %q: got status %d, want %d", user, response.StatusCode, want)
 		}
 	}
 

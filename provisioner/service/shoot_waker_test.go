@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestNobodyWaitsForAWakerThatHasEnded: a service that stops while many Shoots change ends.
-func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
+// TestNotifyReturnsAfterTheEnd: a service that stops while many Shoots change must not block in notify.
+func TestNotifyReturnsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		waker := &shootWaker{changed: make(chan string, 1)}
@@ -31,7 +31,7 @@ func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 
 		select {
 		case <-told:
-			t.Error("the watch does not wait while there is no room, and changes are lost")
+			t.Error("notify does not block while the buffer is full, so changes are lost")
 		default:
 		}
 
@@ -40,7 +40,7 @@ func TestNobodyWaitsForAWakerThatHasEnded(t *testing.T) {
 	})
 }
 
-// troubledStore returns the errors, one after the other, and then records the events.
+// troubledStore returns the errors one after the other, and then records the events.
 type troubledStore struct {
 	errors []error
 	told   [][]string
@@ -59,7 +59,7 @@ func (s *troubledStore) Wake(_ context.Context, events []string, _ time.Time) (i
 	return 1, nil
 }
 
-func TestChangesOfShootsAreToldOnceTheDatabaseAnswers(t *testing.T) {
+func TestShootChangesSurviveADatabaseOutage(t *testing.T) {
 	crowded := &pq.Error{Code: "53300"}
 
 	cases := map[string]struct {
@@ -67,9 +67,9 @@ func TestChangesOfShootsAreToldOnceTheDatabaseAnswers(t *testing.T) {
 		errors []error
 		want   [][]string
 	}{
-		"in order":         {"there is nothing to wait for", nil, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
-		"away for a while": {"a change is told only once", []error{crowded, crowded}, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
-		"refused":          {"to try again is of no use, and keeps others waiting", []error{&pq.Error{Code: "42P01"}}, [][]string{{"shoot c-second"}}},
+		"in order":    {"without errors each change wakes once", nil, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"unavailable": {"the watch reports a change only once, so waking it is retried", []error{crowded, crowded}, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"refused":     {"an error that a retry cannot fix must not block others", []error{&pq.Error{Code: "42P01"}}, [][]string{{"shoot c-second"}}},
 	}
 
 	for name, c := range cases {
@@ -94,7 +94,7 @@ func TestChangesOfShootsAreToldOnceTheDatabaseAnswers(t *testing.T) {
 				}
 
 				if diff := cmp.Diff(c.want, store.told); diff != "" || woken != len(c.want) {
-					t.Errorf("%s: the engine is woken %d times, told -want +got:\n%s", c.reason, woken, diff)
+					t.Errorf("%s: the engine was woken %d times, events -want +got:\n%s", c.reason, woken, diff)
 				}
 			})
 		})

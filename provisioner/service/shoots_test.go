@@ -24,7 +24,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// TestVariablesReachShoots sets every variable that is about Shoots.
+// TestVariablesReachShoots sets every variable about Shoots.
 func TestVariablesReachShoots(t *testing.T) {
 	windows := file(t, `{"eu-central-1": {"begin": "030000+0100", "end": "040000+0100"}}`)
 	logs := file(t, `{"aws": {"eu-central-1": {"tenantID": "t", "serviceURL": "https://logs.example.com", "secretName": "s"}}}`)
@@ -84,7 +84,7 @@ func TestDefaultsOfShoots(t *testing.T) {
 	without.Extensions = []string{"none"}
 
 	if got := without.options("local", files).Extensions; got != nil {
-		t.Errorf("without extensions there are %v", got)
+		t.Errorf("without extensions: got %v", got)
 	}
 }
 
@@ -101,17 +101,17 @@ func TestShootFilesAreRefused(t *testing.T) {
 		want   []string
 	}{
 		"Missing": {
-			reason: "Both variables are told at once.",
+			reason: "Both variables are reported at once.",
 			config: Shoots{MaintenanceWindowPath: missing, AuditLogsConfigPath: missing},
 			want:   []string{windowVariable, logVariable, missing},
 		},
-		"NoJSON":    {"A file of another form is told.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
-		"MoreJSON":  {"What stands behind would be ignored.", windows(`{} {}`), []string{windowVariable, "unexpected data after"}},
-		"Misspelt":  {"A name that is not known would be ignored.", windows(`{"r": {"start": "030000+0100"}}`), []string{windowVariable, `"start"`}},
-		"NoMoment":  {"Gardener would refuse every Shoot.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
-		"NoHour":    {"Gardener would refuse every Shoot.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
-		"NoSecret":  {"A log without credentials gets nowhere.", logs(`{"aws": {"r": {"tenantID": "t", "serviceURL": "u"}}}`), []string{logVariable, "provider aws, region r", "secretName"}},
-		"NoRegions": {"The providers stand outside.", logs(`{"aws": {"tenantID": "t"}}`), []string{logVariable, "cannot unmarshal"}},
+		"NoJSON":    {"The file must be JSON.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
+		"MoreJSON":  {"Data after the object would be ignored.", windows(`{} {}`), []string{windowVariable, "unexpected data after"}},
+		"Misspelt":  {"An unknown field would be ignored.", windows(`{"r": {"start": "030000+0100"}}`), []string{windowVariable, `"start"`}},
+		"NoMoment":  {"Gardener would refuse every Shoot with such a time.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
+		"NoHour":    {"Gardener would refuse every Shoot with such an hour.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
+		"NoSecret":  {"A target needs credentials.", logs(`{"aws": {"r": {"tenantID": "t", "serviceURL": "u"}}}`), []string{logVariable, "provider aws, region r", "secretName"}},
+		"NoRegions": {"The outer keys are providers, the inner keys regions.", logs(`{"aws": {"tenantID": "t"}}`), []string{logVariable, "cannot unmarshal"}},
 	}
 
 	for name, tc := range cases {

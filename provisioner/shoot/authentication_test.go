@@ -28,34 +28,34 @@ func TestAuthentication(t *testing.T) {
 		want   mapping
 	}{
 		"NoPrefix": {
-			reason: "A hyphen stands for no prefix, as it does in the flag of the API server.",
+			reason: "A hyphen means no prefix, as in the flag of the API server.",
 			change: func(*spec.OIDC) {},
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"Prefix": {
-			reason: "A prefix stays as it is.",
+			reason: "A prefix is kept.",
 			change: func(order *spec.OIDC) { order.UsernamePrefix = "corp:" },
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": "corp:"}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"PrefixLeftOut": {
-			reason: "Without a prefix the issuer is one, so that no user of it takes the name of another.",
+			reason: "Without a prefix the issuer is the prefix, so that its users cannot have the names of others.",
 			change: func(order *spec.OIDC) { order.UsernamePrefix = "" },
 			want: mapping{
 				"username": mapping{"claim": "sub", "prefix": "https://issuer.example.com#"}, "groups": mapping{"claim": "groups", "prefix": ""},
 			},
 		},
 		"Email": {
-			reason: "Addresses have no prefix unless one is ordered.",
+			reason: "E-mail addresses have no prefix by default.",
 			change: func(order *spec.OIDC) { order.UsernamePrefix, order.UsernameClaim = "", "email" },
 			want:   mapping{"username": mapping{"claim": "email", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"NoGroups": {
-			reason: "Without a claim for them there are no groups.",
+			reason: "Without a groups claim there are no groups.",
 			change: func(order *spec.OIDC) { order.GroupsClaim = "" },
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}},
 		},
 		"Nobody": {
-			reason: "Clients read an empty object where there is no identity provider, and may send it.",
+			reason: "Clients may send back the empty object that they read for a missing identity provider.",
 			change: func(order *spec.OIDC) { *order = spec.OIDC{SigningAlgs: []string{}} },
 		},
 	}
@@ -75,7 +75,7 @@ func TestAuthentication(t *testing.T) {
 
 			if tc.want == nil {
 				if built.Authentication != nil || built.Shoot.Spec.Kubernetes.KubeAPIServer != nil {
-					t.Errorf("%s\nthere is %v", tc.reason, built.Authentication)
+					t.Errorf("%s\ngot %v", tc.reason, built.Authentication)
 				}
 
 				return
@@ -101,8 +101,8 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestOtherAuthenticationHasAnotherName: what an earlier generation of the Shoot refers to is never overwritten.
-func TestOtherAuthenticationHasAnotherName(t *testing.T) {
+// TestConfigurationChangesTheName: the ConfigMap of an earlier generation of the Shoot is never overwritten.
+func TestConfigurationChangesTheName(t *testing.T) {
 	t.Parallel()
 
 	name := func(issuer string) string {
@@ -120,6 +120,6 @@ func TestOtherAuthenticationHasAnotherName(t *testing.T) {
 
 	first, again, other := name("https://a.example.com"), name("https://a.example.com"), name("https://b.example.com")
 	if first != again || first == other {
-		t.Errorf("named %s, again %s, with another issuer %s", first, again, other)
+		t.Errorf("got name %s, again %s, with another issuer %s", first, again, other)
 	}
 }

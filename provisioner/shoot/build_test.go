@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// goldenCase is an order with a golden file of its Shoot.
+// goldenCase is an order and the name of the golden file with its Shoot.
 type goldenCase struct {
 	reason  string
 	config  func() *spec.Cluster
@@ -37,11 +37,11 @@ func TestBuild(t *testing.T) {
 
 	cases := map[string]goldenCase{
 		"aws": {
-			reason: "Every field of an order has its place, and what the order leaves out the options decide.",
+			reason: "Every field of an order is used, and the options set the fields that it omits.",
 			config: awsOrder, options: everything,
 		},
 		"aws-without-imdsv2": {
-			reason: "What the order says wins over the options.",
+			reason: "The order overrides the options.",
 			config: func() *spec.Cluster {
 				order := awsOrder()
 				order.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = new(false)
@@ -54,11 +54,11 @@ func TestBuild(t *testing.T) {
 			options: everything,
 		},
 		"azure": {
-			reason: "Azure's zones have a range and a NAT gateway each.",
+			reason: "Each zone on Azure has a range and a NAT gateway.",
 			config: azureOrder, options: nothing,
 		},
 		"azure-without-nat": {
-			reason: "A NAT gateway is made only when it is ordered.",
+			reason: "A NAT gateway is optional.",
 			config: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = nil
@@ -79,7 +79,7 @@ func TestBuild(t *testing.T) {
 			options: nothing,
 		},
 		"azure-without-zones": {
-			reason: "Machines in no zone have no NAT gateway, as Azure has it.",
+			reason: "Machines without a zone have no NAT gateway: Azure does not support it.",
 			config: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.AzureZones = nil
@@ -89,7 +89,7 @@ func TestBuild(t *testing.T) {
 			options: nothing,
 		},
 		"gcp": {
-			reason: "An order with nothing that is optional leaves everything else to Gardener; empty texts count as left out.",
+			reason: "Without optional fields Gardener decides; empty texts count as omitted.",
 			config: gcpOrder, options: nothing,
 		},
 		"gcp-assured": {
@@ -105,7 +105,7 @@ func TestBuild(t *testing.T) {
 	}
 
 	cases["aws-identity-provider"] = goldenCase{
-		reason: "The API server trusts the ordered identity provider, by a ConfigMap that stands before the Shoot.",
+		reason: "The API server trusts the identity provider of the order, by a ConfigMap that is applied before the Shoot.",
 		config: func() *spec.Cluster {
 			order := awsOrder()
 			order.OIDCConfig = identityProvider()
@@ -115,7 +115,7 @@ func TestBuild(t *testing.T) {
 		options: everything,
 	}
 	cases["gcp-domain"] = goldenCase{
-		reason: "A domain of one's own is served by the DNS provider whose Secret the order names.",
+		reason: "A custom domain uses the DNS provider whose Secret the order names.",
 		config: func() *spec.Cluster {
 			order := gcpOrder()
 			order.KubernetesVersion = "1.36.3"
@@ -129,7 +129,7 @@ func TestBuild(t *testing.T) {
 		options: nothing,
 	}
 	cases["aws-worker-pools"] = goldenCase{
-		reason: "Further pools have machines and zones of their own, and the image of the first one unless they name another.",
+		reason: "Additional pools have their own machines and zones, and by default the image of the first pool.",
 		config: func() *spec.Cluster {
 			order := awsOrder()
 			order.AdditionalWorkers = []*spec.WorkerPool{
@@ -148,11 +148,11 @@ func TestBuild(t *testing.T) {
 		options: everything,
 	}
 	cases["openstack"] = goldenCase{
-		reason: "OpenStack has a floating pool, a load balancer provider, and the exposure class of its landscape.",
+		reason: "OpenStack has a floating pool, a load balancer provider, and the exposure class of the installation.",
 		config: openStackOrder, options: nothing,
 	}
 	cases["openstack-named"] = goldenCase{
-		reason: "What the order names wins over what such orders used to get.",
+		reason: "The order overrides the defaults for OpenStack.",
 		config: func() *spec.Cluster {
 			order := openStackOrder()
 			openStack := order.ProviderSpecificConfig.OpenStackConfig
@@ -173,7 +173,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildForEachVersion has an order with everything for each provider and each version that Gardener supports.
+// TestBuildForEachVersion builds an order with every field for each provider and each Kubernetes version that Gardener supports.
 func TestBuildForEachVersion(t *testing.T) {
 	t.Parallel()
 
@@ -187,7 +187,7 @@ func TestBuildForEachVersion(t *testing.T) {
 				t.Parallel()
 
 				assertShoot(t, goldenCase{
-					reason: "Gardener takes the same fields for all versions that it supports.",
+					reason: "The same fields are valid in all supported versions.",
 					config: func() *spec.Cluster {
 						config := order()
 						config.KubernetesVersion, config.OIDCConfig, config.Purpose = version, identityProvider(), new("production")
@@ -231,7 +231,7 @@ func assertShoot(t *testing.T, tc goldenCase, name string) {
 
 	var read gardencorev1beta1.Shoot
 	if err := yaml.UnmarshalStrict(text, &read); err != nil {
-		t.Errorf("%s\nGardener's type has no place for something: %v", tc.reason, err)
+		t.Errorf("%s\nGardener's type lacks a field: %v", tc.reason, err)
 	}
 
 	if built.Authentication != nil {
@@ -255,12 +255,12 @@ func TestBuildRefuses(t *testing.T) {
 		want   string
 	}{
 		"OtherPart": {
-			reason: "An order that was not validated is no panic.",
+			reason: "An order that was not validated must not cause a panic.",
 			change: func(config *spec.Cluster) { config.Provider = "aws" },
 			want:   "providerSpecificConfig has no part for provider aws",
 		},
 		"NoPart": {
-			reason: "An order that was not validated is no panic.",
+			reason: "An order that was not validated must not cause a panic.",
 			change: func(config *spec.Cluster) { config.ProviderSpecificConfig = nil },
 			want:   "providerSpecificConfig is missing",
 		},

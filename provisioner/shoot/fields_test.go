@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestEachFieldHasItsPlace checks what Kyma Provisioner made of an order and of its variables, and what takes
-// the place of fields that Gardener has retired since.
-func TestEachFieldHasItsPlace(t *testing.T) {
+// TestFieldsOfAShoot checks each field that Kyma Provisioner set from an order or a variable, and the replacements of fields that
+// Gardener has removed since.
+func TestFieldsOfAShoot(t *testing.T) {
 	t.Parallel()
 
 	type order = spec.Cluster
@@ -34,80 +34,80 @@ func TestEachFieldHasItsPlace(t *testing.T) {
 		at      string
 		want    any
 	}{
-		{reason: "A Shoot tells whose it is.", at: "metadata/labels/account", want: "acme"},
-		{reason: "A Shoot tells whose it is.", at: "metadata/labels/subaccount", want: "acme-dev"},
-		{reason: "A Shoot is found by its runtime.", at: "metadata/labels/provisioner.environment-broker.io~runtime-id", want: "rt-1"},
-		{reason: "Tools know its runtime.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~runtime-id", want: "rt-1"},
-		{reason: "Tools know its operation.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~operation-id", want: "op-1"},
-		{reason: "Older tools know it too.", at: "metadata/annotations/compass.provisioner.kyma-project.io~runtime-id", want: "rt-1"},
-		{reason: "Older tools know it too.", at: "metadata/annotations/compass.provisioner.kyma-project.io~operation-id", want: "op-1"},
+		{reason: "The account is a label.", at: "metadata/labels/account", want: "acme"},
+		{reason: "The subaccount is a label.", at: "metadata/labels/subaccount", want: "acme-dev"},
+		{reason: "The runtime's id is a label.", at: "metadata/labels/provisioner.environment-broker.io~runtime-id", want: "rt-1"},
+		{reason: "Tools read the runtime's id.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~runtime-id", want: "rt-1"},
+		{reason: "Tools read the operation's id.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~operation-id", want: "op-1"},
+		{reason: "Older tools read the runtime's id here.", at: "metadata/annotations/compass.provisioner.kyma-project.io~runtime-id", want: "rt-1"},
+		{reason: "Older tools read the operation's id here.", at: "metadata/annotations/compass.provisioner.kyma-project.io~operation-id", want: "op-1"},
 		{
-			reason: "The licence is for those who charge.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~licence-type",
+			reason: "Billing reads the licence type.", at: "metadata/annotations/kcp.provisioner.kyma-project.io~licence-type",
 			change: func(o *order) { o.LicenceType = new("TestDevelopmentAndDemo") }, want: "TestDevelopmentAndDemo",
 		},
 		{
-			reason: "The landscape's audit logging ascribes Shoots by it.", at: "metadata/annotations/custom.shoot.sapcloud.io~subaccountId",
+			reason: "Audit logging files Shoots under this account.", at: "metadata/annotations/custom.shoot.sapcloud.io~subaccountId",
 			options: shoot.Options{AuditLogTenant: "audit"}, want: "audit",
 		},
 		{reason: "targetSecret names a CredentialsBinding.", at: "spec/credentialsBindingName", want: "aws"},
-		{reason: "Its former field is refused.", at: "spec/secretBindingName", want: unset},
-		{reason: "The cloud profile is that of the provider.", at: "spec/cloudProfile/name", want: "aws"},
-		{reason: "A profile is referred to by its kind.", at: "spec/cloudProfile/kind", want: "CloudProfile"},
-		{reason: "Its former field is refused.", at: "spec/cloudProfileName", want: unset},
+		{reason: "Gardener refuses the earlier field.", at: "spec/secretBindingName", want: unset},
+		{reason: "The cloud profile is named after the provider.", at: "spec/cloudProfile/name", want: "aws"},
+		{reason: "The reference names the kind of the profile.", at: "spec/cloudProfile/kind", want: "CloudProfile"},
+		{reason: "Gardener refuses the earlier field.", at: "spec/cloudProfileName", want: unset},
 		{reason: "Gardener chooses the Seed.", at: "spec/seedName", want: unset},
-		{reason: "Unless one is ordered.", change: func(o *order) { o.Seed = new("aws-eu1") }, at: "spec/seedName", want: "aws-eu1"},
+		{reason: "The order may name a Seed.", change: func(o *order) { o.Seed = new("aws-eu1") }, at: "spec/seedName", want: "aws-eu1"},
 		{reason: "A Shoot has a region.", at: "spec/region", want: "eu-central-1"},
 		{reason: "A Shoot has a purpose.", at: "spec/purpose", want: "production"},
 		{reason: "Gardener chooses the purpose.", change: func(o *order) { o.Purpose = nil }, at: "spec/purpose", want: unset},
-		{reason: "Gardener chooses how it is reached.", at: "spec/exposureClassName", want: unset},
-		{reason: "Unless that is ordered.", change: func(o *order) { o.ExposureClassName = new("e") }, at: "spec/exposureClassName", want: "e"},
+		{reason: "Gardener chooses the exposure class.", at: "spec/exposureClassName", want: unset},
+		{reason: "The order may name an exposure class.", change: func(o *order) { o.ExposureClassName = new("e") }, at: "spec/exposureClassName", want: "e"},
 		{reason: "Kubernetes has a version.", at: "spec/kubernetes/version", want: "1.34.7"},
 		{
-			reason: "The audit policy is the landscape's.", at: "spec/kubernetes/kubeAPIServer/auditConfig/auditPolicy/configMapRef/name",
+			reason: "The options name the audit policy.", at: "spec/kubernetes/kubeAPIServer/auditConfig/auditPolicy/configMapRef/name",
 			options: shoot.Options{AuditPolicyConfigMap: "policy"}, want: "policy",
 		},
-		{reason: "There is no policy by default.", at: "spec/kubernetes/kubeAPIServer", want: unset},
-		{reason: "Its former field is gone.", change: func(o *order) { o.OIDCConfig = identityProvider() }, at: "spec/kubernetes/kubeAPIServer/oidcConfig", want: unset},
-		{reason: "The network plugin is the same for all.", at: "spec/networking/type", want: "calico"},
-		{reason: "The nodes' network is the provider's.", at: "spec/networking/nodes", want: "10.250.0.0/16"},
+		{reason: "By default there is no audit policy.", at: "spec/kubernetes/kubeAPIServer", want: unset},
+		{reason: "Gardener has removed the earlier field.", change: func(o *order) { o.OIDCConfig = identityProvider() }, at: "spec/kubernetes/kubeAPIServer/oidcConfig", want: unset},
+		{reason: "All Shoots have the same network plugin.", at: "spec/networking/type", want: "calico"},
+		{reason: "The nodes use the network of the provider's part.", at: "spec/networking/nodes", want: "10.250.0.0/16"},
 		{reason: "Pods have a network.", at: "spec/networking/pods", want: "10.96.0.0/13"},
 		{reason: "Services have a network.", at: "spec/networking/services", want: "10.104.0.0/13"},
-		{reason: "Gardener chooses what is left out.", change: func(o *order) { o.PodsCIDR = nil }, at: "spec/networking/pods", want: unset},
-		{reason: "Updates are ordered by hand.", at: "spec/maintenance/autoUpdate/kubernetesVersion", want: false},
-		{reason: "Unless the landscape says so.", options: shoot.Options{AutoUpdateKubernetes: true}, at: "spec/maintenance/autoUpdate/kubernetesVersion", want: true},
+		{reason: "Gardener chooses an omitted range.", change: func(o *order) { o.PodsCIDR = nil }, at: "spec/networking/pods", want: unset},
+		{reason: "Automatic updates are off by default.", at: "spec/maintenance/autoUpdate/kubernetesVersion", want: false},
+		{reason: "The options may enable automatic updates.", options: shoot.Options{AutoUpdateKubernetes: true}, at: "spec/maintenance/autoUpdate/kubernetesVersion", want: true},
 		{
-			reason: "The order has the last word.", options: shoot.Options{AutoUpdateKubernetes: true}, at: "spec/maintenance/autoUpdate/kubernetesVersion",
+			reason: "The order overrides the options.", options: shoot.Options{AutoUpdateKubernetes: true}, at: "spec/maintenance/autoUpdate/kubernetesVersion",
 			change: func(o *order) { o.EnableKubernetesVersionAutoUpdate = new(false) }, want: false,
 		},
-		{reason: "As with Kubernetes.", options: shoot.Options{AutoUpdateMachineImage: true}, at: "spec/maintenance/autoUpdate/machineImageVersion", want: true},
+		{reason: "The options may enable automatic updates of images.", options: shoot.Options{AutoUpdateMachineImage: true}, at: "spec/maintenance/autoUpdate/machineImageVersion", want: true},
 		{
-			reason: "As with Kubernetes.", options: shoot.Options{AutoUpdateMachineImage: true}, at: "spec/maintenance/autoUpdate/machineImageVersion",
+			reason: "The order overrides the options.", options: shoot.Options{AutoUpdateMachineImage: true}, at: "spec/maintenance/autoUpdate/machineImageVersion",
 			change: func(o *order) { o.EnableMachineImageVersionAutoUpdate = new(false) }, want: false,
 		},
-		{reason: "Production has its window.", options: shoot.Options{MaintenanceWindows: window}, at: "spec/maintenance/timeWindow/begin", want: "030000+0100"},
+		{reason: "Production has a maintenance window.", options: shoot.Options{MaintenanceWindows: window}, at: "spec/maintenance/timeWindow/begin", want: "030000+0100"},
 		{
-			reason: "Others are touched when Gardener likes.", options: shoot.Options{MaintenanceWindows: window}, at: "spec/maintenance/timeWindow",
+			reason: "Gardener chooses the window of other purposes.", options: shoot.Options{MaintenanceWindows: window}, at: "spec/maintenance/timeWindow",
 			change: func(o *order) { o.Purpose = new("development") }, want: unset,
 		},
 		{reason: "Gardener chooses the domain.", at: "spec/dns", want: unset},
 		{
-			reason: "A domain of one's own.", at: "spec/dns/domain",
+			reason: "The order may name a domain.", at: "spec/dns/domain",
 			change: func(o *order) { o.DNSConfig = domainOf("aws-route53") }, want: "c.example.com",
 		},
 		{
-			reason: "Its provider's credentials are referred to.", at: "spec/dns/providers/0/credentialsRef/name",
+			reason: "The domain refers to its provider's credentials.", at: "spec/dns/providers/0/credentialsRef/name",
 			change: func(o *order) { o.DNSConfig = domainOf("aws-route53") }, want: "dns",
 		},
 		{
-			reason: "Their former field is refused.", at: "spec/dns/providers/0/secretName",
+			reason: "Gardener refuses the earlier field.", at: "spec/dns/providers/0/secretName",
 			change: func(o *order) { o.DNSConfig = domainOf("aws-route53") }, want: unset,
 		},
 		{
-			reason: "Names are replicated.", options: shoot.Options{Extensions: []string{shoot.ExtensionDNS}},
+			reason: "The DNS extension replicates names.", options: shoot.Options{Extensions: []string{shoot.ExtensionDNS}},
 			at: "spec/extensions/0/providerConfig/dnsProviderReplication/enabled", want: true,
 		},
 		{
-			reason: "Clusters may have issuers of their own.", options: shoot.Options{Extensions: []string{shoot.ExtensionCertificates}},
+			reason: "Clusters may have their own issuers.", options: shoot.Options{Extensions: []string{shoot.ExtensionCertificates}},
 			at: "spec/extensions/0/providerConfig/shootIssuers/enabled", want: true,
 		},
 		{
@@ -115,49 +115,49 @@ func TestEachFieldHasItsPlace(t *testing.T) {
 			at: "spec/extensions/0/disabled", want: true,
 		},
 		{
-			reason: "The filter is on where that is ordered.", options: shoot.Options{Extensions: []string{shoot.ExtensionNetworkingFilter}},
+			reason: "The order may enable the filter.", options: shoot.Options{Extensions: []string{shoot.ExtensionNetworkingFilter}},
 			change: func(o *order) { o.ShootNetworkingFilterDisabled = new(false) }, at: "spec/extensions/0/disabled", want: false,
 		},
 		{
-			reason: "The extension works.", options: shoot.Options{Extensions: []string{shoot.ExtensionOIDC}},
+			reason: "The OIDC extension is enabled.", options: shoot.Options{Extensions: []string{shoot.ExtensionOIDC}},
 			at: "spec/extensions/0/disabled", want: false,
 		},
-		{reason: "Audit logs go to the landscape's service.", options: shoot.Options{AuditLogs: logs}, at: "spec/extensions/0/providerConfig/tenantID", want: "t"},
-		{reason: "Its credentials are handed over.", options: shoot.Options{AuditLogs: logs}, at: "spec/resources/0/resourceRef/name", want: "s"},
+		{reason: "Audit logs go to the configured service.", options: shoot.Options{AuditLogs: logs}, at: "spec/extensions/0/providerConfig/tenantID", want: "t"},
+		{reason: "The Shoot refers to the credentials of the service.", options: shoot.Options{AuditLogs: logs}, at: "spec/resources/0/resourceRef/name", want: "s"},
 		{
-			reason: "A region without a service has no extension.", options: shoot.Options{AuditLogs: logs}, at: "spec/extensions",
+			reason: "A region without a target has no extension.", options: shoot.Options{AuditLogs: logs}, at: "spec/extensions",
 			change: func(o *order) { o.Region = "eu-west-1" }, want: unset,
 		},
-		{reason: "The control plane survives a zone.", at: "spec/controlPlane/highAvailability/failureTolerance/type", want: "zone"},
-		{reason: "Or nothing.", change: func(o *order) { o.ControlPlaneFailureTolerance = nil }, at: "spec/controlPlane", want: unset},
-		{reason: "Access is restricted by name.", at: "spec/accessRestrictions/0/name", want: "eu-access-only"},
+		{reason: "The control plane tolerates the loss of a zone.", at: "spec/controlPlane/highAvailability/failureTolerance/type", want: "zone"},
+		{reason: "Failure tolerance is optional.", change: func(o *order) { o.ControlPlaneFailureTolerance = nil }, at: "spec/controlPlane", want: unset},
+		{reason: "EU access is a named restriction.", at: "spec/accessRestrictions/0/name", want: "eu-access-only"},
 		{
-			reason: "Nodes too.", at: "spec/accessRestrictions/0/options/support.gardener.cloud~eu-access-for-cluster-nodes", want: "true",
+			reason: "EU access also restricts nodes.", at: "spec/accessRestrictions/0/options/support.gardener.cloud~eu-access-for-cluster-nodes", want: "true",
 		},
-		{reason: "Only where that is ordered.", change: func(o *order) { o.EUAccess = nil }, at: "spec/accessRestrictions", want: unset},
-		{reason: "Its former annotation is nothing.", at: "metadata/annotations/support.gardener.cloud~eu-access-for-cluster-nodes", want: unset},
+		{reason: "EU access is optional.", change: func(o *order) { o.EUAccess = nil }, at: "spec/accessRestrictions", want: unset},
+		{reason: "The earlier annotation is unset.", at: "metadata/annotations/support.gardener.cloud~eu-access-for-cluster-nodes", want: unset},
 		{reason: "A reserved region is tolerated.", change: func(o *order) { o.Region = "me-central2" }, at: "spec/tolerations/0/key", want: "ksa-assured-workload"},
-		{reason: "The first pool has the name that tools know.", at: worker + "name", want: "cpu-worker-0"},
+		{reason: "Tools rely on the name of the first pool.", at: worker + "name", want: "cpu-worker-0"},
 		{reason: "The autoscaler has a lower bound.", at: worker + "minimum", want: int64(3)},
 		{reason: "The autoscaler has an upper bound.", at: worker + "maximum", want: int64(20)},
-		{reason: "Updates add machines.", at: worker + "maxSurge", want: int64(1)},
-		{reason: "Updates take machines away.", at: worker + "maxUnavailable", want: int64(0)},
+		{reason: "Updates may add machines.", at: worker + "maxSurge", want: int64(1)},
+		{reason: "Updates may remove machines.", at: worker + "maxUnavailable", want: int64(0)},
 		{reason: "Machines have a type.", at: worker + "machine/type", want: "m6i.xlarge"},
 		{reason: "Machines have an image.", at: worker + "machine/image/name", want: "gardenlinux"},
 		{reason: "An image has a version.", at: worker + "machine/image/version", want: "1592.14.0"},
 		{reason: "Gardener chooses the image.", change: func(o *order) { o.MachineImage = nil }, at: worker + "machine/image", want: unset},
 		{reason: "Machines have a disk.", at: worker + "volume/size", want: "80Gi"},
 		{reason: "A disk has a type.", at: worker + "volume/type", want: "gp3"},
-		{reason: "A disk without a type is none.", change: func(o *order) { o.DiskType = nil }, at: worker + "volume", want: unset},
-		{reason: "Machines stand in all zones.", at: worker + "zones/1", want: "eu-central-1b"},
-		{reason: "Nobody logs in.", at: "spec/provider/workersSettings/sshAccess/enabled", want: false},
-		{reason: "Machines tell of themselves to everybody.", at: worker + "providerConfig", want: unset},
-		{reason: "Or demand tokens.", options: shoot.Options{RequireIMDSv2: true}, at: worker + "providerConfig/instanceMetadataOptions/httpTokens", want: "required"},
+		{reason: "A disk without a type is omitted.", change: func(o *order) { o.DiskType = nil }, at: worker + "volume", want: unset},
+		{reason: "The first pool uses all zones.", at: worker + "zones/1", want: "eu-central-1b"},
+		{reason: "SSH access is off.", at: "spec/provider/workersSettings/sshAccess/enabled", want: false},
+		{reason: "The metadata service requires no tokens by default.", at: worker + "providerConfig", want: unset},
+		{reason: "The options may require tokens.", options: shoot.Options{RequireIMDSv2: true}, at: worker + "providerConfig/instanceMetadataOptions/httpTokens", want: "required"},
 		{
-			reason: "The order has the last word.", options: shoot.Options{RequireIMDSv2: true}, at: worker + "providerConfig",
+			reason: "The order overrides the options.", options: shoot.Options{RequireIMDSv2: true}, at: worker + "providerConfig",
 			change: func(o *order) { o.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = new(false) }, want: unset,
 		},
-		{reason: "Addons are gone.", at: "spec/addons", want: unset},
+		{reason: "Gardener has removed addons.", at: "spec/addons", want: unset},
 	}
 
 	for _, tc := range cases {
@@ -198,12 +198,12 @@ func TestPageHasEveryField(t *testing.T) {
 	for field := range reflect.TypeFor[spec.Cluster]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("the page does not tell of %s", name)
+			t.Errorf("the page lacks %s", name)
 		}
 	}
 }
 
-// at returns the value at a path, whose parts are keys or numbers; a slash in a key is written as ~. It is nil where there is none.
+// at returns the value at a path of keys and indexes, or nil. In a key, ~ stands for a slash.
 func at(value any, path string) any {
 	for part := range strings.SplitSeq(path, "/") {
 		switch present := value.(type) {

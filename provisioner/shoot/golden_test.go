@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // assertGolden compares got with a file of testdata.
 func assertGolden(t *testing.T, reason, name string, got []byte) {
@@ -25,7 +25,7 @@ func assertGolden(t *testing.T, reason, name string, got []byte) {
 
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("read the golden file, which -update writes: %v", err)
+		t.Fatalf("reading the golden file, which -update writes: %v", err)
 	}
 
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {

@@ -24,23 +24,23 @@ func TestKeep(t *testing.T) {
 		ordered, present, want versions
 	}{
 		"Newer": {
-			reason:  "A newer version is what an upgrade is for.",
+			reason:  "An upgrade may order a newer version.",
 			ordered: versions{"1.35.4", "2.0.0"}, present: versions{"1.34.7", "1.0.0"}, want: versions{"1.35.4", "2.0.0"},
 		},
 		"RaisedByGardener": {
-			reason:  "Gardener takes no older version than the one that it has raised the cluster to.",
+			reason:  "Gardener rejects a downgrade, so a version that it has raised is kept.",
 			ordered: versions{"1.34.5", "1.0.0"}, present: versions{"1.34.7", "1.2.0"}, want: versions{"1.34.7", "1.2.0"},
 		},
 		"OpenPatch": {
-			reason:  "An order that leaves the patch open means the one that Gardener chose, and no upgrade by the way.",
+			reason:  "A version without a patch keeps the patch that Gardener chose.",
 			ordered: versions{"1.34", "1.0.0"}, present: versions{"1.34.5", "1.0.0"}, want: versions{"1.34.5", "1.0.0"},
 		},
 		"OpenPatchOfTheNext": {
-			reason:  "The next minor version with any patch is one.",
+			reason:  "The next minor version without a patch is newer.",
 			ordered: versions{"1.35", "1.0.0"}, present: versions{"1.34.5", "1.0.0"}, want: versions{"1.35", "1.0.0"},
 		},
 		"OtherNumbering": {
-			reason:  "Of images whose versions cannot be compared the ordered one counts.",
+			reason:  "If image versions cannot be compared, the order wins.",
 			ordered: versions{"1.34.5", "latest"}, present: versions{"1.34.5", "2.0.0"}, want: versions{"1.34.5", "latest"},
 		},
 	}
@@ -74,7 +74,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestKeepLetsAClusterSleep(t *testing.T) {
+func TestKeepHibernation(t *testing.T) {
 	t.Parallel()
 
 	objects, err := shoot.Build(runtimeOf(gcpOrder()), shoot.Options{})
@@ -87,12 +87,12 @@ func TestKeepLetsAClusterSleep(t *testing.T) {
 	objects.Keep(asleep)
 
 	if diff := cmp.Diff(asleep.Spec.Hibernation, objects.Shoot.Spec.Hibernation); diff != "" {
-		t.Errorf("a change of a cluster that sleeps does not wake it, -want +got:\n%s", diff)
+		t.Errorf("a change must not wake a hibernated cluster, -want +got:\n%s", diff)
 	}
 }
 
-// TestKeepWhatOthersHaveAdded: a writer of these lists owns them as a whole.
-func TestKeepWhatOthersHaveAdded(t *testing.T) {
+// TestKeepForeignEntries: an apply owns these lists as a whole, so it must contain the entries of others.
+func TestKeepForeignEntries(t *testing.T) {
 	t.Parallel()
 
 	config := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
@@ -161,14 +161,14 @@ func TestKeepWhatOthersHaveAdded(t *testing.T) {
 	}
 
 	if *got.SeedName != "aws-eu2" {
-		t.Errorf("the cluster is to go back to Seed %s", *got.SeedName)
+		t.Errorf("the change moves the control plane back to Seed %s", *got.SeedName)
 	}
 
 	again := built()
 	again.Keep(objects.Shoot)
 
 	if diff := cmp.Diff(got, again.Shoot.Spec); diff != "" {
-		t.Errorf("the second change changes something, -first +second:\n%s", diff)
+		t.Errorf("the second change must change nothing, -first +second:\n%s", diff)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 		wantWithout string
 	}{
 		"AddedToZone": {
-			reason: "A zone keeps the address that a person has given it.",
+			reason: "A zone keeps an address that a person has set.",
 			order:  awsOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
@@ -192,7 +192,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
 		},
 		"AddedToControlPlane": {
-			reason: "A switch that no order knows stays as it was set.",
+			reason: "A setting that orders do not have is kept.",
 			order:  gcpOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.ControlPlaneConfig.Raw = bytes.Replace(provider.ControlPlaneConfig.Raw,
@@ -201,7 +201,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.ControlPlaneConfig },
 		},
 		"AddedToGateway": {
-			reason: "A gateway that stays keeps its addresses.",
+			reason: "A gateway keeps its addresses.",
 			order:  azureOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
@@ -210,7 +210,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
 		},
 		"GatewayNoMore": {
-			reason: "A gateway that is not ordered any more goes.",
+			reason: "A gateway that is no longer ordered is removed.",
 			order: func() *spec.Cluster {
 				order := azureOrder()
 				order.ProviderSpecificConfig.AzureConfig.EnableNATGateway = new(false)
@@ -225,7 +225,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			wantWithout: "natGateway",
 		},
 		"AddedToWorker": {
-			reason: "A pool keeps what no order knows of its machines.",
+			reason: "A pool keeps settings of machines that orders do not have.",
 			order:  awsOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.Workers[0].ProviderConfig.Raw = bytes.Replace(provider.Workers[0].ProviderConfig.Raw,
@@ -236,7 +236,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			},
 		},
 		"NoConfiguration": {
-			reason: "What cannot be read is replaced.",
+			reason: "A configuration that cannot be decoded is replaced.",
 			order:  awsOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.InfrastructureConfig.Raw = []byte(`by-hand`)
@@ -282,7 +282,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(ours["kind"], both["kind"]); diff != "" {
-				t.Errorf("the kind is lost: %s", diff)
+				t.Errorf("the kind differs: %s", diff)
 			}
 		})
 	}

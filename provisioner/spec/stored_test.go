@@ -12,7 +12,7 @@ import (
 )
 
 // TestStoredOrders reads orders as commit ede58cf stored them, when the generated GraphQL types were the stored form. Each file has
-// every field of its provider; the last one has none that is optional.
+// every field of its provider; the last file has no optional fields.
 func TestStoredOrders(t *testing.T) {
 	t.Parallel()
 

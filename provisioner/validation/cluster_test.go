@@ -17,16 +17,16 @@ func TestProvisionCluster(t *testing.T) {
 		want   string
 	}{
 		"NameTooLong": {
-			reason: "Gardener refuses names that are too long together with the project's.",
+			reason: "The names of Shoot and project together have a limit in Gardener.",
 			change: func(config *spec.Cluster) { config.Name = "c-012345678901234567" },
 			want:   `name and the project name "kyma" have 24 characters together, at most 21 are allowed`,
 		},
 		"NameLongest": {
-			reason: "21 characters together are still allowed.",
+			reason: "21 characters together are allowed.",
 			change: func(config *spec.Cluster) { config.Name = "c-012345678901234" },
 		},
 		"NameSyntax": {
-			reason: "The name becomes a part of domain names.",
+			reason: "The name becomes part of domain names.",
 			change: func(config *spec.Cluster) { config.Name = "My_Shoot" },
 			want: `name "My_Shoot" cannot name a Shoot: a lowercase RFC 1123 label must consist of lower case alphanumeric ` +
 				`characters or '-', and must start and end with an alphanumeric character ` +
@@ -42,12 +42,12 @@ func TestProvisionCluster(t *testing.T) {
 			change: func(config *spec.Cluster) { config.KubernetesVersion = "1.33" },
 		},
 		"VersionSyntax": {
-			reason: "A version with a letter in front is not one that Gardener knows.",
+			reason: "Gardener does not accept a version with a leading letter.",
 			change: func(config *spec.Cluster) { config.KubernetesVersion = "v1.33.2" },
 			want:   `kubernetesVersion must look like 1.33 or 1.33.2, not "v1.33.2"`,
 		},
 		"Empty": {
-			reason: "Required texts must hold something.",
+			reason: "Required texts must not be empty.",
 			change: func(config *spec.Cluster) { config.Region, config.MachineType = "", "" },
 			want:   "region must not be empty; machineType must not be empty",
 		},
@@ -59,12 +59,12 @@ func TestProvisionCluster(t *testing.T) {
 				`(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
 		"ImageVersionAlone": {
-			reason: "A version of no image says nothing.",
+			reason: "An image version requires an image.",
 			change: func(config *spec.Cluster) { config.MachineImage = nil },
 			want:   "machineImageVersion requires machineImage",
 		},
 		"DiskTypeAlone": {
-			reason: "A disk needs type and size; the former Provisioner dropped a half-given one silently.",
+			reason: "A disk needs a type and a size; Kyma Provisioner silently dropped a disk without one of them.",
 			change: func(config *spec.Cluster) { config.VolumeSizeGB = nil },
 			want:   "diskType and volumeSizeGB require each other",
 		},
@@ -78,12 +78,12 @@ func TestProvisionCluster(t *testing.T) {
 			change: func(config *spec.Cluster) { config.DiskType, config.VolumeSizeGB = nil, nil },
 		},
 		"MinAboveMax": {
-			reason: "There cannot be fewer machines at most than at least.",
+			reason: "The maximum must not be below the minimum.",
 			change: func(config *spec.Cluster) { config.AutoScalerMin = 11 },
 			want:   "autoScalerMin must not be more than autoScalerMax",
 		},
 		"NegativeCounts": {
-			reason: "There are no negative machines.",
+			reason: "Numbers of machines must not be negative.",
 			change: func(config *spec.Cluster) {
 				config.AutoScalerMin, config.MaxSurge, config.MaxUnavailable = -1, -1, -1
 			},
@@ -91,36 +91,36 @@ func TestProvisionCluster(t *testing.T) {
 				"maxUnavailable must be between 0 and 2147483647",
 		},
 		"NoMachines": {
-			reason: "A pool that never has a machine cannot run what every cluster needs.",
+			reason: "The system components of a cluster need at least one machine.",
 			change: func(config *spec.Cluster) { config.AutoScalerMin, config.AutoScalerMax = 0, 0 },
 			want:   "autoScalerMax must be between 1 and 2147483647",
 		},
 		"HugeCount": {
-			reason: "Gardener's numbers have 32 bits.",
+			reason: "Gardener's integers have 32 bits.",
 			change: func(config *spec.Cluster) { config.AutoScalerMax = math.MaxInt32 + 1 },
 			want:   "autoScalerMax must be between 1 and 2147483647",
 		},
 		"FewerMachinesThanZones": {
-			reason: "Gardener wants to be able to place a machine in each zone.",
+			reason: "Gardener requires at least one machine per zone.",
 			change: func(config *spec.Cluster) { config.AutoScalerMin, config.AutoScalerMax = 1, 1 },
 			want:   "autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"NoRoomForUpdates": {
-			reason: "An update must be able to add a machine or take one away.",
+			reason: "A rolling update must add or remove a machine.",
 			change: func(config *spec.Cluster) { config.MaxSurge, config.MaxUnavailable = 0, 0 },
 			want:   "maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
 		},
 		"Purpose": {
-			reason: "Gardener knows four purposes for Shoots of users.",
+			reason: "Gardener has four purposes for Shoots of users.",
 			change: func(config *spec.Cluster) { config.Purpose = new("infrastructure") },
 			want:   `purpose must be one of evaluation, testing, development, production, not "infrastructure"`,
 		},
 		"EmptyPurpose": {
-			reason: "An empty purpose counts as left out, as it always did.",
+			reason: "An empty purpose counts as omitted, as in Kyma Provisioner.",
 			change: func(config *spec.Cluster) { config.Purpose = new("") },
 		},
 		"IdentityProvider": {
-			reason: "An identity provider needs a client, and tokens of an issuer that can be trusted.",
+			reason: "An identity provider needs a client and an https issuer.",
 			change: func(config *spec.Cluster) {
 				config.OIDCConfig = &spec.OIDC{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
 			},
@@ -128,13 +128,13 @@ func TestProvisionCluster(t *testing.T) {
 				`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "https://user@issuer.example.com"`,
 		},
 		"NoIdentityProvider": {
-			reason: "An empty object is how clients read that there is none.",
+			reason: "An empty object means that there is no identity provider.",
 			change: func(config *spec.Cluster) {
 				config.OIDCConfig = &spec.OIDC{SigningAlgs: []string{}}
 			},
 		},
 		"Domain": {
-			reason: "A domain is served by one primary provider, whose credentials are named.",
+			reason: "A domain has one primary provider, and each provider has credentials.",
 			change: func(config *spec.Cluster) {
 				config.DNSConfig = &spec.DNS{Domain: "no domain", Providers: []*spec.DNSProvider{{}, nil}}
 			},
@@ -145,7 +145,7 @@ func TestProvisionCluster(t *testing.T) {
 				"dnsConfig.providers[1] must not be null; dnsConfig.providers must have one primary provider, not 0",
 		},
 		"FailureTolerance": {
-			reason: "A control plane survives the loss of a node or of a zone.",
+			reason: "The failure tolerance is a node or a zone.",
 			change: func(config *spec.Cluster) { config.ControlPlaneFailureTolerance = new("region") },
 			want:   `controlPlaneFailureTolerance must be one of node, zone, not "region"`,
 		},
@@ -162,7 +162,7 @@ func TestProvisionCluster(t *testing.T) {
 	}
 }
 
-// azureCluster returns a valid order with all that is optional and supported by every provider.
+// azureCluster returns a valid order with every optional field that all providers support.
 func azureCluster() *spec.Cluster {
 	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.33.2", Provider: "azure", TargetSecret: "azure-pool-1", Region: "westeurope",

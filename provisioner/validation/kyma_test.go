@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// kyma is an order of Kyma that is valid.
+// kyma returns a valid order of Kyma.
 func kyma() *spec.Kyma {
 	return &spec.Kyma{
 		Version: "1.24.0",
@@ -38,80 +38,80 @@ func TestKyma(t *testing.T) {
 		want   string
 	}{
 		"Valid": {
-			reason: "A key may stand in several components, and beside that for all of them.",
+			reason: "Several components and the configuration of all may use the same key.",
 			change: func(*spec.Kyma) {},
 		},
 		"NoVersion": {
-			reason: "Nobody guesses a version.",
+			reason: "The version is required.",
 			change: func(config *spec.Kyma) { config.Version = "" },
 			want:   "kymaConfig.version must not be empty",
 		},
 		"NoComponents": {
-			reason: "Kyma without components is no Kyma.",
+			reason: "Components are required.",
 			change: func(config *spec.Kyma) { config.Components = nil },
 			want:   "kymaConfig.components must not be empty",
 		},
 		"TooManyComponents": {
-			reason: "The number of components has a limit, and only that is told.",
+			reason: "Too many components are one problem; they are not validated.",
 			change: func(config *spec.Kyma) {
 				config.Components = make([]*spec.Component, 201)
 			},
 			want: "kymaConfig.components has 201 entries, at most 200 are allowed",
 		},
 		"NoAgent": {
-			reason: "Without its agent a runtime could not be connected.",
+			reason: "The runtime agent is required.",
 			change: func(config *spec.Kyma) { config.Components = config.Components[:1] },
 			want:   "kymaConfig.components must contain compass-runtime-agent",
 		},
 		"NullComponent": {
-			reason: "The schema lets null through, nothing else does.",
+			reason: "The schema allows null, the order must not contain it.",
 			change: func(config *spec.Kyma) { config.Components[0] = nil },
 			want:   "kymaConfig.components[0] must not be null",
 		},
 		"NoName": {
-			reason: "A component is found by its name.",
+			reason: "A component needs a name.",
 			change: func(config *spec.Kyma) { config.Components[0].Component = "" },
 			want:   "kymaConfig.components[0].component must not be empty",
 		},
 		"SameComponent": {
-			reason: "Which of two components of one name is meant cannot be told.",
+			reason: "Two components with the same name are ambiguous.",
 			change: func(config *spec.Kyma) {
 				config.Components = append(config.Components, &spec.Component{Component: "istio", Namespace: "other"})
 			},
 			want: `kymaConfig.components[2].component repeats "istio"`,
 		},
 		"Namespace": {
-			reason: "What the cluster would refuse after an hour is refused at once.",
+			reason: "A name that the cluster would refuse is refused at once.",
 			change: func(config *spec.Kyma) { config.Components[0].Namespace = "Istio_System" },
 			want:   `kymaConfig.components[0].namespace must be a name such as kyma-system, not "Istio_System"`,
 		},
 		"NoNamespace": {
-			reason: "A component has its place.",
+			reason: "A component needs a namespace.",
 			change: func(config *spec.Kyma) { config.Components[1].Namespace = "" },
 			want:   `kymaConfig.components[1].namespace must be a name such as kyma-system, not ""`,
 		},
 		"EmptySource": {
-			reason: "Whether an empty source is the release cannot be told.",
+			reason: "An empty source URL is ambiguous: omit it to install from the release.",
 			change: func(config *spec.Kyma) { config.Components[1].SourceURL = new("") },
 			want:   "kymaConfig.components[1].sourceURL must not be empty",
 		},
 		"NullEntry": {
-			reason: "The schema lets null through, nothing else does.",
+			reason: "The schema allows null, the order must not contain it.",
 			change: func(config *spec.Kyma) { config.Configuration = append(config.Configuration, nil) },
 			want:   "kymaConfig.configuration[1] must not be null",
 		},
 		"NoKey": {
-			reason: "An entry without a key configures nothing.",
+			reason: "An entry needs a key.",
 			change: func(config *spec.Kyma) { config.Components[0].Configuration[1].Key = "" },
 			want:   "kymaConfig.components[0].configuration[1].key must not be empty",
 		},
 		"SameKey": {
-			reason: "Which of two values is meant cannot be told; neither is shown, it may be secret.",
+			reason: "Two entries with the same key are ambiguous. The error contains no value, it may be secret.",
 			change: func(config *spec.Kyma) { config.Configuration = entries("domain", "domain") },
 			want:   `kymaConfig.configuration[1].key repeats "domain"`,
 		},
 		"TooManyEntries": {
-			reason: "The number of entries has a limit, and only that is told.",
+			reason: "Too many entries are one problem; they are not validated.",
 			change: func(config *spec.Kyma) { config.Configuration = make([]*spec.Entry, 501) },
 			want:   "kymaConfig.configuration has 501 entries, at most 500 are allowed",
 		},
@@ -140,13 +140,13 @@ func TestUpgradeRuntime(t *testing.T) {
 		config *spec.Kyma
 		want   string
 	}{
-		"Valid": {reason: "An upgrade obeys the same rules as an order.", config: kyma()},
+		"Valid": {reason: "The rules of an order apply to an upgrade.", config: kyma()},
 		"Wrong": {
-			reason: "They are told in the words of the upgrade.", config: wrong,
+			reason: "The error names the upgrade.", config: wrong,
 			want: "the upgrade is invalid: kymaConfig.version must not be empty",
 		},
 		"Nothing": {
-			reason: "An upgrade from our own code may lack what GraphQL would insist on.",
+			reason: "An upgrade that did not pass GraphQL may lack a required object.",
 			want:   "the upgrade is invalid: kymaConfig is missing",
 		},
 	} {

@@ -25,39 +25,39 @@ func TestProvisionPools(t *testing.T) {
 		want   string
 	}{
 		"Least": {
-			reason: "A pool may have no machine for a while, and stands in all zones.",
+			reason: "The minimum may be 0, and the pool uses all zones by default.",
 			change: func(*spec.Cluster, *spec.WorkerPool) {},
 		},
 		"OneZone": {
-			reason: "A pool may stand in some of the zones.",
+			reason: "A pool may use some of the zones.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) {
 				pool.Zones, pool.AutoScalerMax = []string{"2"}, 1
 			},
 		},
 		"NameSyntax": {
-			reason: "Machines are named after their pool.",
+			reason: "The name of the pool is part of the names of its machines.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "GPU" },
 			want:   `additionalWorkers[0].name "GPU" cannot name a worker pool: ` + label,
 		},
 		"NameLength": {
-			reason: "Gardener allows no longer one.",
+			reason: "Gardener limits the length.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "a123456789012345" },
 			want:   "additionalWorkers[0].name has 16 characters, at most 15 are allowed",
 		},
 		"NameOfTheFirst": {
-			reason: "The first pool is described by the order itself.",
+			reason: "The name of the first pool is reserved.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "cpu-worker-0" },
 			want:   `additionalWorkers[0].name repeats "cpu-worker-0"`,
 		},
 		"NameTwice": {
-			reason: "Pools are known by their names.",
+			reason: "Names of pools are unique.",
 			change: func(config *spec.Cluster, _ *spec.WorkerPool) {
 				config.AdditionalWorkers = append(config.AdditionalWorkers, gpuPool())
 			},
 			want: `additionalWorkers[1].name repeats "gpu"`,
 		},
 		"Machines": {
-			reason: "What holds for the first pool holds for all, and each problem names its pool.",
+			reason: "The rules of the first pool apply to all pools, and each problem names its pool.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) {
 				pool.MachineType, pool.MachineImageVersion, pool.DiskType = "", new("1.2.3"), new("gp3")
 				pool.AutoScalerMin, pool.MaxSurge = 4, 0
@@ -69,7 +69,7 @@ func TestProvisionPools(t *testing.T) {
 				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
 		},
 		"OtherZone": {
-			reason: "Only the cluster's zones have networks.",
+			reason: "Only the zones of the cluster have networks.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Zones = []string{"mars-1a"} },
 			want:   `additionalWorkers[0].zones[0] must be a zone of the cluster, not "mars-1a"`,
 		},
@@ -79,7 +79,7 @@ func TestProvisionPools(t *testing.T) {
 			want:   "additionalWorkers[0].autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"TooMany": {
-			reason: "An order does not grow without end.",
+			reason: "The number of pools has a limit.",
 			change: func(config *spec.Cluster, _ *spec.WorkerPool) {
 				config.AdditionalWorkers = slices.Repeat(config.AdditionalWorkers, 51)
 			},
@@ -116,22 +116,22 @@ func TestUpgradePools(t *testing.T) {
 		want         int
 		problem      string
 	}{
-		"LeftOut": {reason: "Pools that an upgrade does not name stay.", had: []*spec.WorkerPool{gpuPool()}, want: 1},
+		"LeftOut": {reason: "An upgrade without pools keeps them.", had: []*spec.WorkerPool{gpuPool()}, want: 1},
 		"None": {
 			reason: "An empty list removes them.", had: []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{}, want: 0,
 		},
-		"First": {reason: "A cluster may get a pool later.", upgrade: []*spec.WorkerPool{gpuPool()}, want: 1},
+		"First": {reason: "An upgrade may add the first additional pool.", upgrade: []*spec.WorkerPool{gpuPool()}, want: 1},
 		"MoreZones": {
-			reason: "A pool may grow into another zone.",
+			reason: "An upgrade may add a zone to a pool.",
 			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("1", "2")}, want: 1,
 		},
 		"FewerZones": {
-			reason: "Machines cannot move.",
+			reason: "Machines cannot move to another zone.",
 			had:    []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{in("1")},
 			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1, 2",
 		},
 		"OtherZones": {
-			reason: "Machines cannot move.",
+			reason: "Machines cannot move to another zone.",
 			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("2")},
 			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1",
 		},

@@ -22,61 +22,61 @@ func TestProvisionProvider(t *testing.T) {
 		want   string
 	}{
 		"UnknownProvider": {
-			reason: "The provider is one of four.", config: azureCluster,
+			reason: "The provider must be known.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) { config.Provider = "alicloud" },
 			want:   `provider must be one of aws, azure, gcp, openstack, not "alicloud"`,
 		},
 		"OtherPart": {
-			reason: "The part must be for the provider.", config: azureCluster,
+			reason: "The part must match the provider.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				*parts = *gcpCluster().ProviderSpecificConfig
 			},
 			want: wrongPart,
 		},
 		"TwoParts": {
-			reason: "A second part would be dropped silently.", config: azureCluster,
+			reason: "A second part would be ignored.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.GCPConfig = gcpCluster().ProviderSpecificConfig.GCPConfig
 			},
 			want: wrongPart,
 		},
 		"NoPart": {
-			reason: "Without a part there are no zones and networks.", config: azureCluster,
+			reason: "The part defines the zones and networks.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				*parts = spec.Provider{}
 			},
 			want: wrongPart,
 		},
 		"NilPart": {
-			reason: "An order from our own code may have no part at all.", config: azureCluster,
+			reason: "An order that did not pass GraphQL may lack the object.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.ProviderSpecificConfig = nil
 			},
 			want: wrongPart,
 		},
 		"RangeSyntax": {
-			reason: "A range that cannot be read is told once and compared with none.", config: azureCluster,
+			reason: "An invalid range is reported once and not compared with others.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.250.0.0"
 			},
 			want: "workerCidr " + noRange + `"10.250.0.0"`,
 		},
 		"RangeIPv6": {
-			reason: "The networks are IPv4.", config: azureCluster,
+			reason: "Networks must be IPv4.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("fd00::/48")
 			},
 			want: "podsCidr " + noRange + `"fd00::/48"`,
 		},
 		"RangeNotCanonical": {
-			reason: "Gardener wants ranges to start where they start.", config: azureCluster,
+			reason: "A range must be written with its first address.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.250.0.1/16"
 			},
 			want: "workerCidr must start at the first address of its range: 10.250.0.0/16, not 10.250.0.1/16",
 		},
 		"PodsOverlapNodes": {
-			reason: "An address belongs to a node or to a pod.", config: azureCluster,
+			reason: "The ranges of nodes, pods and services must not overlap.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("10.0.0.0/8")
 			},
@@ -84,14 +84,14 @@ func TestProvisionProvider(t *testing.T) {
 				"servicesCidr overlaps podsCidr, which is 10.0.0.0/8",
 		},
 		"WorkersOutside": {
-			reason: "The nodes' range lies in the virtual network.", config: azureCluster,
+			reason: "The nodes' range is within the virtual network.", config: azureCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.WorkerCIDR = "10.240.0.0/12"
 			},
 			want: "workerCidr must be within azureConfig.vnetCidr, which is 10.250.0.0/16",
 		},
 		"AzureZones": {
-			reason: "Zones have a number and a range of their own each, inside of the network.", config: azureCluster,
+			reason: "Each zone has its own number and its own range within the network.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.AzureZones = []*spec.AzureZone{
 					{Name: 1, CIDR: "10.250.0.0/19"}, {Name: 1, CIDR: "10.250.16.0/20"}, {Name: 0, CIDR: "10.251.0.0/19"},
@@ -103,14 +103,14 @@ func TestProvisionProvider(t *testing.T) {
 				"azureConfig.azureZones[1].cidr overlaps azureConfig.azureZones[0].cidr, which is 10.250.0.0/19",
 		},
 		"AzureZonesTwice": {
-			reason: "The two ways to name zones exclude each other.", config: azureCluster,
+			reason: "The two lists of zones exclude each other.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.Zones = []string{"1"}
 			},
 			want: "azureConfig.azureZones and azureConfig.zones exclude each other",
 		},
 		"AzureWithoutZones": {
-			reason: "Azure's machines may stand in no zone.", config: azureCluster,
+			reason: "Machines on Azure may have no zone.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.AzureZones = nil
 			},
@@ -123,22 +123,22 @@ func TestProvisionProvider(t *testing.T) {
 			want: "azureConfig.idleConnectionTimeoutMinutes must be between 4 and 120",
 		},
 		"AWS": {
-			reason: "A whole order for AWS is let through.", config: awsCluster,
+			reason: "An order with all fields for AWS is valid.", config: awsCluster,
 		},
 		"AWSWithoutZones": {
-			reason: "AWS's subnets are per zone, so there must be one.", config: awsCluster,
+			reason: "Subnets on AWS belong to zones, so at least one is required.", config: awsCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) { parts.AWSConfig.AWSZones = nil },
 			want:   "awsConfig.awsZones must not be empty",
 		},
 		"AWSNullZone": {
-			reason: "The schema lets null through as a zone.", config: awsCluster,
+			reason: "The schema allows null as a zone.", config: awsCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AWSConfig.AWSZones = []*spec.AWSZone{nil}
 			},
 			want: "awsConfig.awsZones[0] must not be null",
 		},
 		"AWSZones": {
-			reason: "The three ranges of a zone share nothing and lie in the network.", config: awsCluster,
+			reason: "The three ranges of a zone are within the network and do not overlap.", config: awsCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				zone := parts.AWSConfig.AWSZones[0]
 				zone.Name, zone.PublicCIDR, zone.InternalCIDR = "", zone.WorkerCIDR, "10.0.0.0/20"
@@ -148,34 +148,34 @@ func TestProvisionProvider(t *testing.T) {
 				"awsConfig.awsZones[0].publicCidr overlaps awsConfig.awsZones[0].workerCidr, which is 10.250.0.0/19",
 		},
 		"GCP": {
-			reason: "A whole order for GCP is let through.", config: gcpCluster,
+			reason: "An order with all fields for GCP is valid.", config: gcpCluster,
 		},
 		"GCPPodsOverlapNodes": {
-			reason: "With GCP the nodes' range is the whole network.", config: gcpCluster,
+			reason: "On GCP the nodes' range is the whole network.", config: gcpCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) {
 				config.PodsCIDR = new("10.250.0.0/24")
 			},
 			want: "podsCidr overlaps workerCidr, which is 10.250.0.0/16",
 		},
 		"GCPZones": {
-			reason: "Zones are named once each.", config: gcpCluster,
+			reason: "Zones must not be empty or repeated.", config: gcpCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.GCPConfig.Zones = []string{"europe-west3-a", "", "europe-west3-a"}
 			},
 			want: `gcpConfig.zones[1] must not be empty; gcpConfig.zones[2] repeats "europe-west3-a"`,
 		},
 		"GCPWithoutZones": {
-			reason: "GCP's control plane stands in the first zone.", config: gcpCluster,
+			reason: "The control plane on GCP uses the first zone.", config: gcpCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) { parts.GCPConfig.Zones = nil },
 			want:   "gcpConfig.zones must not be empty",
 		},
 		"OpenStackDisk": {
-			reason: "With OpenStack the machine type decides on the disk.", config: openStackCluster,
+			reason: "On OpenStack the machine type determines the disk.", config: openStackCluster,
 			change: func(config *spec.Cluster, _ *spec.Provider) { config.VolumeSizeGB = new(50) },
 			want:   "diskType and volumeSizeGB cannot be chosen with openstack",
 		},
 		"OpenStack": {
-			reason: "A whole order for OpenStack is let through.", config: openStackCluster,
+			reason: "An order with all fields for OpenStack is valid.", config: openStackCluster,
 		},
 	}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-const cannot = "the order is invalid: "
+const invalidOrder = "the order is invalid: "
 
 func TestProvision(t *testing.T) {
 	t.Parallel()
@@ -22,26 +22,26 @@ func TestProvision(t *testing.T) {
 		want   string
 	}{
 		"Valid": {
-			reason: "An order that Gardener would take is let through.",
+			reason: "A valid order has no problems.",
 			change: func(*spec.Runtime) {},
 		},
 		"NoRuntime": {
-			reason: "An order from our own code may lack what GraphQL would insist on; that is told and is no panic.",
+			reason: "An order that did not pass GraphQL may lack required objects: that is a problem, not a panic.",
 			change: func(input *spec.Runtime) { *input = spec.Runtime{} },
 			want:   "runtimeInput is missing; clusterConfig.gardenerConfig is missing",
 		},
 		"RuntimeName": {
-			reason: "The name of the runtime is needed.",
+			reason: "The name of the runtime is required.",
 			change: func(input *spec.Runtime) { input.Metadata.Name = "" },
 			want:   "runtimeInput.name must not be empty",
 		},
 		"RuntimeNameLength": {
-			reason: "The name of the runtime has a limit, counted in characters and not in bytes.",
+			reason: "The name of the runtime has a limit in characters, not bytes.",
 			change: func(input *spec.Runtime) { input.Metadata.Name = strings.Repeat("ü", 257) },
 			want:   "runtimeInput.name has more than 256 characters",
 		},
 		"Administrators": {
-			reason: "Each administrator that cannot be bound is named by its place.",
+			reason: "Each invalid administrator is reported with its index.",
 			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = []string{"jane@example.com", "", "a\nb", strings.Repeat("x", 257)}
 			},
@@ -50,17 +50,17 @@ func TestProvision(t *testing.T) {
 				"clusterConfig.administrators[3] has more than 256 characters",
 		},
 		"AdministratorsCount": {
-			reason: "The number of administrators has a limit, and only that is told.",
+			reason: "Too many administrators are one problem; they are not validated.",
 			change: func(input *spec.Runtime) { input.ClusterConfig.Administrators = make([]string, 101) },
 			want:   "clusterConfig.administrators has 101 entries, at most 100 are allowed",
 		},
 		"Kyma": {
-			reason: "An order of Kyma is looked at too.",
+			reason: "The order of Kyma is validated too.",
 			change: func(input *spec.Runtime) { input.KymaConfig = &spec.Kyma{Version: "1.24.0"} },
 			want:   "kymaConfig.components must not be empty",
 		},
 		"ManyProblems": {
-			reason: "An error tells ten problems and counts the rest, so that no input makes it endless.",
+			reason: "An error lists ten problems and counts the rest, which bounds its length.",
 			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = make([]string, 12)
 			},
@@ -91,7 +91,7 @@ func order(cluster *spec.Cluster) spec.Runtime {
 	}
 }
 
-// assertProblems compares the text of an error, without its title, with the wanted one.
+// assertProblems compares the text of an error after its title.
 func assertProblems(t *testing.T, reason, want string, err error) {
 	t.Helper()
 
@@ -100,12 +100,12 @@ func assertProblems(t *testing.T, reason, want string, err error) {
 		got = err.Error()
 
 		if kind := failure.KindOf(err); kind != failure.Invalid {
-			t.Errorf("%s\nkind of the error: want %s, got %s", reason, failure.Invalid, kind)
+			t.Errorf("%s\nerror kind: want %s, got %s", reason, failure.Invalid, kind)
 		}
 	}
 
 	if want != "" {
-		want = cannot + want
+		want = invalidOrder + want
 	}
 
 	if diff := cmp.Diff(want, got); diff != "" {

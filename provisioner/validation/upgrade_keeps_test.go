@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestUpgradeKeepsTheRest upgrades the size of a pool. Everything else, which upgrades once dropped, must be the same before and after.
+// TestUpgradeKeepsTheRest upgrades the size of a pool. All other fields, some of which upgrades once dropped, must not change.
 func TestUpgradeKeepsTheRest(t *testing.T) {
 	t.Parallel()
 

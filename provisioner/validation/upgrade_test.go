@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// present is a cluster with all that a change must not lose.
+// present returns a cluster with every field that an upgrade must keep.
 func present(config *spec.Cluster) spec.ClusterConfig {
 	config.KubernetesVersion = "1.34.5"
 	config.ControlPlaneFailureTolerance, config.EUAccess = new("zone"), new(true)
@@ -31,11 +31,11 @@ func TestUpgradeShoot(t *testing.T) {
 		want    func(cluster *spec.ClusterConfig)
 	}{
 		"Nothing": {
-			reason: "What is left out stays: tolerance, domain, access and administrators were lost once.",
+			reason: "Omitted fields stay: an earlier version lost tolerance, domain, access and administrators.",
 			want:   func(*spec.ClusterConfig) {},
 		},
 		"Everything": {
-			reason: "Each field that is named is replaced.",
+			reason: "Each given field is replaced.",
 			upgrade: spec.Upgrade{
 				GardenerConfig: &spec.ClusterUpgrade{
 					KubernetesVersion: new("1.35.2"), MachineType: new("other"), DiskType: new("Premium_LRS"), VolumeSizeGB: new(99),
@@ -58,7 +58,7 @@ func TestUpgradeShoot(t *testing.T) {
 			},
 		},
 		"OtherImage": {
-			reason:  "The version of one image is none of another.",
+			reason:  "Another image drops the version of the earlier one.",
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{MachineImage: new("ubuntu")}},
 			want: func(cluster *spec.ClusterConfig) {
 				cluster.GardenerConfig.MachineImage, cluster.GardenerConfig.MachineImageVersion = new("ubuntu"), nil
@@ -70,7 +70,7 @@ func TestUpgradeShoot(t *testing.T) {
 			want:    func(*spec.ClusterConfig) {},
 		},
 		"NATGateway": {
-			reason: "Azure's NAT gateway can be had later; the zones that are left out stay.",
+			reason: "Azure's NAT gateway can be enabled later; omitted zones stay.",
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{
 				ProviderSpecificConfig: &spec.Provider{AzureConfig: &spec.Azure{
 					VnetCIDR: "10.250.0.0/16", EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(9),
@@ -82,7 +82,7 @@ func TestUpgradeShoot(t *testing.T) {
 			},
 		},
 		"IMDSv2": {
-			reason:  "Machines on AWS can be made to demand tokens later.",
+			reason:  "Machines on AWS can require tokens later.",
 			cluster: awsCluster,
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{
 				ProviderSpecificConfig: &spec.Provider{AWSConfig: func() *spec.AWS {
@@ -97,7 +97,7 @@ func TestUpgradeShoot(t *testing.T) {
 			},
 		},
 		"OpenPatch": {
-			reason:  "A version that leaves the patch open is no older one.",
+			reason:  "A version without a patch is not lower than one with a patch.",
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{KubernetesVersion: new("1.34")}},
 			want:    func(cluster *spec.ClusterConfig) { cluster.GardenerConfig.KubernetesVersion = "1.34" },
 		},
@@ -152,11 +152,11 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		want           string
 	}{
 		"Missing": {
-			reason: "An upgrade from our own code may lack what GraphQL would insist on; that is told and is no panic.",
+			reason: "An upgrade that did not pass GraphQL may lack required objects: that is a problem, not a panic.",
 			want:   "gardenerConfig is missing",
 		},
 		"EmptyTexts": {
-			reason: "An empty text says neither to keep nor to remove.",
+			reason: "An empty text is ambiguous.",
 			upgrade: &spec.ClusterUpgrade{
 				KubernetesVersion: new(""), MachineType: new(""), DiskType: new(""), Purpose: new(""),
 			},
@@ -164,27 +164,27 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				"purpose must not be empty",
 		},
 		"Downgrade": {
-			reason: "Kubernetes has no way back.", upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.34.1")},
+			reason: "Kubernetes cannot be downgraded.", upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.34.1")},
 			want: "kubernetesVersion must not be lower than the current version 1.34.5",
 		},
 		"Skip": {
-			reason:  "Each minor version is upgraded to from the one before.",
+			reason:  "Minor versions cannot be skipped.",
 			upgrade: &spec.ClusterUpgrade{KubernetesVersion: new("1.36")},
 			want:    "kubernetesVersion must not skip a minor version: the current version is 1.34.5",
 		},
 		"Machines": {
-			reason: "The rules of an order hold for what it becomes.", cluster: gcpCluster,
+			reason: "The rules of an order apply to the merged cluster.", cluster: gcpCluster,
 			upgrade: &spec.ClusterUpgrade{AutoScalerMin: new(2), AutoScalerMax: new(1), MaxSurge: new(0), MaxUnavailable: new(0)},
 			want: "autoScalerMin must not be more than autoScalerMax; " +
 				"maxSurge and maxUnavailable must not both be 0: no machine could be replaced; " +
 				"autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"Purpose": {
-			reason: "Gardener knows four purposes.", upgrade: &spec.ClusterUpgrade{Purpose: new("fun")},
+			reason: "Gardener has four purposes.", upgrade: &spec.ClusterUpgrade{Purpose: new("fun")},
 			want: `purpose must be one of evaluation, testing, development, production, not "fun"`,
 		},
 		"IdentityProvider": {
-			reason: "What API servers could not use is told now.",
+			reason: "A configuration that API servers would reject is refused.",
 			upgrade: &spec.ClusterUpgrade{OIDCConfig: &spec.OIDC{
 				IssuerURL: "http://issuer.example.com", SigningAlgs: []string{"HS256"},
 			}},
@@ -193,20 +193,20 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				`oidcConfig.signingAlgs[0] must be one of RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512, not "HS256"`,
 		},
 		"Administrators": {
-			reason: "Administrators have the rules that they have in an order.", upgrade: &spec.ClusterUpgrade{},
+			reason: "The rules of an order apply to administrators.", upgrade: &spec.ClusterUpgrade{},
 			administrators: []string{""}, want: "administrators[0] must not be empty",
 		},
 		"OpenStackDisk": {
-			reason: "With OpenStack the machine type decides on the disk.", cluster: openStackCluster,
+			reason: "On OpenStack the machine type determines the disk.", cluster: openStackCluster,
 			upgrade: &spec.ClusterUpgrade{VolumeSizeGB: new(50)}, want: "diskType and volumeSizeGB cannot be chosen with openstack",
 		},
 		"OtherProvider": {
-			reason: "A cluster does not change its provider.", cluster: gcpCluster,
+			reason: "The provider cannot be changed.", cluster: gcpCluster,
 			upgrade: azure(func(*spec.Azure) {}),
 			want:    "providerSpecificConfig must have the part for provider gcp and no other",
 		},
 		"AzureNetwork": {
-			reason: "Networks and zones are built already.",
+			reason: "Networks and zones cannot be changed.",
 			upgrade: azure(func(config *spec.Azure) {
 				config.VnetCIDR = "10.0.0.0/8"
 				config.AzureZones = append(config.AzureZones, &spec.AzureZone{Name: 3, CIDR: "10.250.128.0/19"})
@@ -217,21 +217,21 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				"azureConfig.idleConnectionTimeoutMinutes must be between 4 and 120",
 		},
 		"AWSZones": {
-			reason: "Zones cannot be added.", cluster: awsCluster,
+			reason: "Zones on AWS cannot be added.", cluster: awsCluster,
 			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
 				AWSConfig: &spec.AWS{VpcCIDR: "10.250.0.0/16"},
 			}},
 			want: "awsConfig.awsZones cannot be changed after the cluster is created",
 		},
 		"GCPZones": {
-			reason: "Zones cannot be exchanged.", cluster: gcpCluster,
+			reason: "Zones on GCP cannot be replaced.", cluster: gcpCluster,
 			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
 				GCPConfig: &spec.GCP{Zones: []string{"europe-west3-c"}},
 			}},
 			want: "gcpConfig.zones cannot be changed after the cluster is created",
 		},
 		"OpenStack": {
-			reason: "Neither can what OpenStack was told.", cluster: openStackCluster,
+			reason: "The settings of OpenStack cannot be changed.", cluster: openStackCluster,
 			upgrade: &spec.ClusterUpgrade{ProviderSpecificConfig: &spec.Provider{
 				OpenStackConfig: &spec.OpenStack{
 					Zones: []string{"eu-de-1a"}, LoadBalancerProvider: "octavia", FloatingPoolName: new("other"), CloudProfileName: new("other"),

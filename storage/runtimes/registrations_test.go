@@ -37,7 +37,7 @@ func eachWithOperations(t *testing.T, test func(b registrations)) {
 	})
 }
 
-// intend records the intent of an order the given time after the start.
+// intend records the intent of an order at the time after the start.
 func (b registrations) intend(label string, after time.Duration) bool {
 	b.Helper()
 
@@ -49,7 +49,7 @@ func (b registrations) intend(label string, after time.Duration) bool {
 	return free
 }
 
-// accept accepts the order as an operation in the given state.
+// accept accepts the order with an operation in the state.
 func (b registrations) accept(label, operationID string, state process.State) runtimes.Registration {
 	b.Helper()
 
@@ -77,7 +77,7 @@ func (b registrations) accept(label, operationID string, state process.State) ru
 	return registration
 }
 
-// held holds the next registration to settle an hour later, if any.
+// held reserves the next registration to settle at the time after the start, if any.
 func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
 	b.Helper()
 
@@ -94,11 +94,11 @@ func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
 func TestRegistrationIsSettledOnce(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		if !b.intend("one", 0) || !b.intend("one", time.Minute) {
-			b.Fatal("an order that is sent again may be registered again")
+			b.Fatal("a repeated order may be registered again")
 		}
 
 		if got, there := b.held(time.Hour); there {
-			b.Errorf("%v is settled while it is tried", got)
+			b.Errorf("%v is reserved although it was just touched", got)
 		}
 
 		const late = 2 * time.Hour
@@ -109,12 +109,12 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 		}
 
 		if got, there := b.held(late + time.Second); there || b.intend("one", late+time.Second) {
-			b.Errorf("what is held is taken by others: %v", got)
+			b.Errorf("a held registration is reserved again: %v", got)
 		}
 
 		second, there := b.held(late + hold + time.Second)
 		if !there {
-			b.Fatal("a hold ends, for its replica may have died")
+			b.Fatal("a hold must end: its replica may have died")
 		}
 
 		for _, settled := range []runtimes.Registration{first, second} {
@@ -123,21 +123,21 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 			}
 
 			if left := b.count(); left != map[bool]int{true: 1}[settled == first] {
-				b.Errorf("%d rows are left: only who holds a registration ends it", left)
+				b.Errorf("%d rows are left, want 0", left)
 			}
 		}
 	})
 }
 
-// TestRepeatedOrderVoidsAHold: a hold of the failed order must not end the registration of the repeated one, whose failure would then not be
-// reported to Director.
+// TestRepeatedOrderVoidsAHold: the hold of a failed order must not remove the registration of the repeated order, whose failure would
+// then not be reported to Director.
 func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)
 
 		held, there := b.held(2 * time.Hour)
 		if !there {
-			b.Fatal("nothing is held")
+			b.Fatal("got no registration")
 		}
 
 		again := b.accept("one", "op-1", process.Failed)
@@ -146,9 +146,9 @@ func TestRepeatedOrderVoidsAHold(t *testing.T) {
 			b.Fatal(err)
 		}
 
-		untold, err := b.store.UnreportedFailures(b.Context(), 10)
-		if diff := cmp.Diff([]runtimes.Registration{again}, untold); err != nil || diff != "" {
-			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
+		unreported, err := b.store.UnreportedFailures(b.Context(), 10)
+		if diff := cmp.Diff([]runtimes.Registration{again}, unreported); err != nil || diff != "" {
+			b.Errorf("unreported failures: %v, -want +got:\n%s", err, diff)
 		}
 	})
 }
@@ -171,39 +171,39 @@ func TestRegistrationsOfOperations(t *testing.T) {
 		b.accept("running", "op-2", process.InProgress)
 		b.accept("succeeded", "op-3", process.Succeeded)
 
-		untold, err := b.store.UnreportedFailures(b.Context(), 10)
-		if diff := cmp.Diff([]runtimes.Registration{failed}, untold); err != nil || diff != "" {
-			b.Errorf("failures that Director was not told: %v, -want +got:\n%s", err, diff)
+		unreported, err := b.store.UnreportedFailures(b.Context(), 10)
+		if diff := cmp.Diff([]runtimes.Registration{failed}, unreported); err != nil || diff != "" {
+			b.Errorf("unreported failures: %v, -want +got:\n%s", err, diff)
 		}
 
 		if got, _ := b.held(2 * time.Hour); got.Label != "succeeded" {
-			b.Errorf("held %v: neither what runs nor what is to be told may be settled", got)
+			b.Errorf("held %v, but neither running nor unreported operations may be settled", got)
 		}
 
 		older := failed
 		older.OperationID = "op-0"
 
-		for _, told := range []struct {
+		for _, reported := range []struct {
 			registration runtimes.Registration
 			left         int
 		}{{older, 1}, {failed, 0}} {
-			if err := b.store.FailureReported(b.Context(), told.registration); err != nil {
+			if err := b.store.FailureReported(b.Context(), reported.registration); err != nil {
 				b.Fatal(err)
 			}
 
-			if untold, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || len(untold) != told.left {
-				b.Errorf("told of %s: %v, %v", told.registration.OperationID, untold, err)
+			if unreported, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || len(unreported) != reported.left {
+				b.Errorf("reported %s: %v, %v", reported.registration.OperationID, unreported, err)
 			}
 		}
 
 		if got, _ := b.held(2 * time.Hour); got.Label != "failed" {
-			b.Errorf("held %v: what is told is settled", got)
+			b.Errorf("held %v, want the reported registration", got)
 		}
 
 		again := b.accept("failed", "op-4", process.Failed)
 
-		if untold, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || !cmp.Equal(untold[0].OperationID, again.OperationID) {
-			b.Errorf("an order that failed anew is told anew: %v, %v", untold, err)
+		if unreported, err := b.store.UnreportedFailures(b.Context(), 10); err != nil || !cmp.Equal(unreported[0].OperationID, again.OperationID) {
+			b.Errorf("the new failure of a repeated order must be unreported: %v, %v", unreported, err)
 		}
 	})
 }

@@ -26,7 +26,7 @@ type bench struct {
 	store *runtimes.Store
 }
 
-// each runs the case on both databases.
+// each runs the test on both databases.
 func each(t *testing.T, test func(b bench)) {
 	t.Helper()
 
@@ -107,7 +107,7 @@ func (b bench) remember(tenant, key, operationID string) string {
 func TestRuntimeRoundTrip(t *testing.T) {
 	each(t, func(b bench) {
 		if !b.insert(runtime("one", "c-1")) {
-			b.Fatal("the name is taken")
+			b.Fatal("the insert reports a taken name")
 		}
 
 		if diff := cmp.Diff(runtime("one", "c-1"), b.get("one")); diff != "" {
@@ -115,7 +115,7 @@ func TestRuntimeRoundTrip(t *testing.T) {
 		}
 
 		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); !errors.Is(err, storage.ErrNotFound) {
-			b.Errorf("an unknown runtime gives %v, want ErrNotFound", err)
+			b.Errorf("an unknown runtime: got %v, want ErrNotFound", err)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestConfigurationIsSealedAndBoundToItsRuntime(t *testing.T) {
 		}
 
 		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); err == nil || !strings.Contains(err.Error(), "reading runtime two") {
-			b.Errorf("a configuration that was moved to another runtime gives %v", err)
+			b.Errorf("a configuration moved to another runtime: got %v", err)
 		}
 	})
 }
@@ -149,32 +149,32 @@ func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 		b.insert(runtime("one", "c-1"))
 
 		if b.insert(runtime("two", "c-1")) {
-			b.Error("two runtimes have one cluster")
+			b.Error("the insert accepts a taken name")
 		}
 
 		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); !errors.Is(err, storage.ErrNotFound) {
-			b.Errorf("the runtime whose name was taken is there: %v", err)
+			b.Errorf("the rejected runtime is stored: %v", err)
 		}
 
 		gone := start.Add(time.Hour)
 		b.markDeleted("one", gone)
-		b.markDeleted("one", gone.Add(time.Hour)) // a step that runs again
+		b.markDeleted("one", gone.Add(time.Hour)) // the step may run twice
 		b.markDeleted("none", gone)
 
 		if got := b.get("one"); !got.DeletedAt.Equal(gone) {
-			b.Errorf("deleted at %s, want the first time, %s", got.DeletedAt, gone)
+			b.Errorf("deleted at %s, want the first time %s", got.DeletedAt, gone)
 		}
 
 		if !b.insert(runtime("three", "c-1")) {
-			b.Error("the name of a cluster that is gone is not free")
+			b.Error("the name of a deleted cluster is not free")
 		}
 
 		if b.insert(runtime("four", "c-1")) {
-			b.Error("the name is given out again while a cluster has it")
+			b.Error("the insert accepts a name that is taken again")
 		}
 
 		if !b.get("three").DeletedAt.IsZero() {
-			b.Error("the new runtime is taken for deleted")
+			b.Error("the new runtime is marked as deleted")
 		}
 	})
 }
@@ -182,11 +182,11 @@ func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 func TestIDIsUnique(t *testing.T) {
 	each(t, func(b bench) {
 		if !b.insert(runtime("one", "c-1")) || b.insert(runtime("one", "c-2")) {
-			b.Error("a second runtime of the id is inserted")
+			b.Error("the insert accepts a taken id")
 		}
 
 		if got := b.get("one"); got.ShootName != "c-1" {
-			b.Errorf("the runtime of the id is changed: %+v", got)
+			b.Errorf("the stored runtime has changed: %+v", got)
 		}
 	})
 }
@@ -198,13 +198,13 @@ func TestRemember(t *testing.T) {
 			tenant, key, operation, to string
 		}{
 			{"a new key", "tenant", "key-1", "op-1", "op-1"},
-			{"a call that is sent again", "tenant", "key-1", "op-2", "op-1"},
+			{"a repeated call", "tenant", "key-1", "op-2", "op-1"},
 			{"and again", "tenant", "key-1", "op-3", "op-1"},
-			{"a key of another tenant is another key", "stranger", "key-1", "op-4", "op-4"},
+			{"the same key of another tenant", "other", "key-1", "op-4", "op-4"},
 			{"another key", "tenant", "key-2", "op-5", "op-5"},
-			{"the same one with its own operation", "tenant", "key-2", "op-5", "op-5"},
-			{"without a key nothing is kept", "tenant", "", "op-6", "op-6"},
-			{"so the next one without is another call", "tenant", "", "op-7", "op-7"},
+			{"the first call with another key", "tenant", "key-2", "op-5", "op-5"},
+			{"a call without a key", "tenant", "", "op-6", "op-6"},
+			{"another call without a key", "tenant", "", "op-7", "op-7"},
 		}
 
 		for _, c := range calls {
@@ -225,7 +225,7 @@ func TestRecall(t *testing.T) {
 		}
 
 		for reason, call := range map[string][2]string{
-			"a new key": {"tenant", "key-2"}, "a key of another tenant": {"stranger", "key-1"}, "no key": {"tenant", ""},
+			"a new key": {"tenant", "key-2"}, "a key of another tenant": {"other", "key-1"}, "no key": {"tenant", ""},
 		} {
 			if got, err := b.store.Recall(b.Context(), b.store.Reader(), call[0], call[1]); !errors.Is(err, storage.ErrNotFound) {
 				b.Errorf("%s: got %q, %v", reason, got, err)
@@ -288,12 +288,12 @@ func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(runtime("one", "c-1"), b.get("one")); diff != "" {
-			b.Errorf("a lock changes the runtime, -want +got:\n%s", diff)
+			b.Errorf("the lock changed the runtime, -want +got:\n%s", diff)
 		}
 	})
 }
 
-// waitForLock returns when another transaction waits for a lock. SQLite has no second transaction that could.
+// waitForLock returns once another transaction waits for a lock. SQLite has no concurrent write transactions.
 func (b bench) waitForLock() {
 	b.Helper()
 
@@ -326,12 +326,12 @@ func TestKeyOfAFailedCallIsNotStored(t *testing.T) {
 		}
 
 		if kept := b.remember("tenant", "key-1", "op-2"); kept != "op-2" {
-			b.Errorf("got %s, which was never accepted", kept)
+			b.Errorf("got operation %s, which was never accepted", kept)
 		}
 	})
 }
 
-func TestOneOfManyCallsWithAKeyWins(t *testing.T) {
+func TestConcurrentCallsWithOneKey(t *testing.T) {
 	each(t, func(b bench) {
 		const calls = 8
 
@@ -348,13 +348,13 @@ func TestOneOfManyCallsWithAKeyWins(t *testing.T) {
 
 		for _, one := range kept {
 			if one != kept[0] || one == "" {
-				b.Fatalf("calls with one key got %v", kept)
+				b.Fatalf("calls with one key got operations %v", kept)
 			}
 		}
 	})
 }
 
-// TestLateConfiguration: a replica that was frozen records a configuration that is outdated by now.
+// TestLateConfiguration: a frozen replica records an outdated configuration.
 func TestLateConfiguration(t *testing.T) {
 	each(t, func(b bench) {
 		b.insert(runtime("r-1", "c-first"))
@@ -364,10 +364,10 @@ func TestLateConfiguration(t *testing.T) {
 			position int64
 			want     string
 		}{
-			{"the first change is recorded", 4, `{"position":4}`},
-			{"a later one too", 7, `{"position":7}`},
-			{"one that comes late changes nothing", 4, `{"position":7}`},
-			{"to record the same again is no harm", 7, `{"position":7}`},
+			{"the first change", 4, `{"position":4}`},
+			{"a later change", 7, `{"position":7}`},
+			{"a late write of an earlier change", 4, `{"position":7}`},
+			{"a repeated write", 7, `{"position":7}`},
 		} {
 			configuration := fmt.Appendf(nil, `{"position":%d}`, c.position)
 			if err := b.store.Configured(b.Context(), "r-1", configuration, c.position); err != nil {

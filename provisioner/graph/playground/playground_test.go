@@ -22,8 +22,8 @@ func get(t *testing.T, endpoint, path string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// TestPageNeedsNobodyElse finds everything that the page loads in the binary.
-func TestPageNeedsNobodyElse(t *testing.T) {
+// TestPageIsSelfContained checks that the binary serves everything that the page loads.
+func TestPageIsSelfContained(t *testing.T) {
 	page := get(t, "/graphql", "/").Body.String()
 
 	parts := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page, -1)
@@ -34,7 +34,7 @@ func TestPageNeedsNobodyElse(t *testing.T) {
 	for _, part := range parts {
 		answer := get(t, "/graphql", "/"+part[1])
 		if answer.Code != http.StatusOK || answer.Body.Len() == 0 || strings.Contains(answer.Body.String(), "://") {
-			t.Errorf("%s: status %d, %d bytes; it has to be there and to name no other server", part[1], answer.Code, answer.Body.Len())
+			t.Errorf("%s: status %d, %d bytes; want a file that names no other server", part[1], answer.Code, answer.Body.Len())
 		}
 	}
 
@@ -46,16 +46,16 @@ func TestPageNeedsNobodyElse(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	cases := map[string]struct{ reason, endpoint, wantPage, wantPolicy string }{
 		"path": {
-			reason:   "the API is on the same server, maybe behind a proxy",
+			reason:   "the API is on the same server, possibly behind a proxy",
 			endpoint: "/behind/a/proxy/graphql", wantPage: `data-endpoint="/behind/a/proxy/graphql"`, wantPolicy: "connect-src 'self';",
 		},
 		"address": {
-			reason:   "the API may be elsewhere, and only there",
+			reason:   "the API may be on another server, and only there",
 			endpoint: "https://api.example.com/graphql", wantPage: `data-endpoint="https://api.example.com/graphql"`,
 			wantPolicy: "connect-src https://api.example.com;",
 		},
 		"quotes": {
-			reason: "what is configured stays text", endpoint: `/"><script>`, wantPage: `data-endpoint="/&#34;&gt;&lt;script&gt;"`,
+			reason: "the endpoint is escaped", endpoint: `/"><script>`, wantPage: `data-endpoint="/&#34;&gt;&lt;script&gt;"`,
 			wantPolicy: "connect-src 'self';",
 		},
 	}
@@ -74,7 +74,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-func TestNothingElseIsServed(t *testing.T) {
+func TestOtherPathsAreNotFound(t *testing.T) {
 	for _, path := range []string{"/elsewhere", "/page.html", "/playground.go"} {
 		if answer := get(t, "/graphql", path); answer.Code != http.StatusNotFound {
 			t.Errorf("%s: status %d", path, answer.Code)
