@@ -43,7 +43,10 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 		}
 	}()
 
-	line, _ := bufio.NewReader(output).ReadString('\n')
+	lines := bufio.NewReader(output)
+	line, _ := lines.ReadString('\n')
+
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // the first steps follow; a pipe blocks its writer until they are read
 
 	url := regexp.MustCompile(`http://\S+/graphql`).FindString(line)
 	if url == "" {
