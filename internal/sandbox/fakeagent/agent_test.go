@@ -28,33 +28,33 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const namespace = "compass-system"
 
 var (
-	errLocked = errors.New("locked")
-	errAway   = errors.New("away")
-	errSpent  = errors.New("spent")
+	errLocked      = errors.New("locked")
+	errUnavailable = errors.New("unavailable")
+	errSpent       = errors.New("spent")
 )
 
-// connector takes each token once, unless it is locked.
+// connector accepts each token once. It answers calls with its errors as long as they are set.
 type connector struct {
-	mutex   sync.Mutex
-	spent   []string
-	refused error
-	away    error
+	mutex          sync.Mutex
+	spent          []string
+	connectErr     error
+	synchronizeErr error
 }
 
 func (c *connector) Connect(_ context.Context, url, token string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	brought := url + " " + token
+	exchanged := url + " " + token
 
 	switch {
-	case c.refused != nil:
-		return c.refused
-	case slices.Contains(c.spent, brought):
+	case c.connectErr != nil:
+		return c.connectErr
+	case slices.Contains(c.spent, exchanged):
 		return errSpent
 	}
 
-	c.spent = append(c.spent, brought)
+	c.spent = append(c.spent, exchanged)
 
 	return nil
 }
@@ -63,75 +63,77 @@ func (c *connector) Synchronize(context.Context) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	return c.away
+	return c.synchronizeErr
 }
 
-func (c *connector) say(refused, away error) {
+// fail sets the errors of both calls; nil lets a call succeed.
+func (c *connector) fail(connectErr, synchronizeErr error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	c.refused, c.away = refused, away
+	c.connectErr, c.synchronizeErr = connectErr, synchronizeErr
 }
 
-// connection is what the agent tells of its own.
+// connection is the part of a CompassConnection's status that the agent reports.
 type connection struct {
 	State, Connecting, Synchronizing string
 }
 
-// bench is a cluster with an agent that looks once a second.
-type bench struct {
+// fixture is a cluster for an agent that checks it once a second.
+type fixture struct {
 	*testing.T
 
 	cluster   *fake.FakeDynamicClient
 	connector *connector
 }
 
-// newBench has no agent yet.
-func newBench(t *testing.T) bench {
+// newFixture starts no agent.
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 
-	return bench{T: t, connector: &connector{}, cluster: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+	return fixture{T: t, connector: &connector{}, cluster: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{
 			connectionGroup().WithResource(connectionResource): connectionKind + "List",
 			corev1.SchemeGroupVersion.WithResource("secrets"):  "SecretList",
 		})}
 }
 
-// employ starts an agent. What is returned ends it.
-func (b bench) employ() (dismiss func()) {
-	ctx, stop := context.WithCancel(b.Context())
+// start starts an agent and waits for its first check. The returned function stops it.
+func (f fixture) start() (stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
 
 	var working sync.WaitGroup
 
 	working.Go(func() {
-		if err := New(Options{Cluster: b.cluster, Connector: b.connector, Every: time.Second, Log: logging.Discard()}).Run(ctx); err != nil {
-			b.Error(err)
+		if err := New(Options{Cluster: f.cluster, Connector: f.connector, Every: time.Second, Log: logging.Discard()}).Run(ctx); err != nil {
+			f.Error(err)
 		}
 	})
 
-	synctest.Wait() // it has looked once
+	synctest.Wait()
 
 	return func() {
-		stop()
+		cancel()
 		working.Wait()
 	}
 }
 
-// look lets the agent look so many times.
-func (b bench) look(times int) {
+// checks waits until the agent has checked the cluster the given number of times.
+func (f fixture) checks(times int) {
 	time.Sleep(time.Duration(times) * time.Second)
 	synctest.Wait()
 }
 
-// agent is that of the bench, for its way to the cluster.
-func (b bench) agent() *Agent { return New(Options{Cluster: b.cluster}) }
+// agent returns an idle agent, whose methods read the cluster.
+func (f fixture) agent() *Agent { return New(Options{Cluster: f.cluster}) }
 
-func (b bench) told() connection {
-	b.Helper()
+// reported returns the reported connection, empty if there is none.
+func (f fixture) reported() connection {
+	f.Helper()
 
-	found, err := b.agent().connection(b.Context())
+	found, err := f.agent().connection(f.Context())
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	if found == nil {
@@ -141,7 +143,7 @@ func (b bench) told() connection {
 	text := func(fields ...string) string {
 		value, _, err := unstructured.NestedString(found.Object, append([]string{"status"}, fields...)...)
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		return value
@@ -150,8 +152,8 @@ func (b bench) told() connection {
 	return connection{text("connectionState"), text("connectionStatus", "error"), text("synchronizationStatus", "error")}
 }
 
-func (b bench) configure(token string) {
-	b.Helper()
+func (f fixture) configure(token string) {
+	f.Helper()
 
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -159,60 +161,60 @@ func (b bench) configure(token string) {
 		Data:       map[string][]byte{"CONNECTOR_URL": []byte("https://connector"), "TOKEN": []byte(token)},
 	})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	secrets, secret := corev1.SchemeGroupVersion.WithResource("secrets"), &unstructured.Unstructured{Object: object}
 
-	err = b.cluster.Tracker().Update(secrets, secret, namespace)
+	err = f.cluster.Tracker().Update(secrets, secret, namespace)
 	if apierrors.IsNotFound(err) {
-		err = b.cluster.Tracker().Create(secrets, secret, namespace)
+		err = f.cluster.Tracker().Create(secrets, secret, namespace)
 	}
 
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func (b bench) disconnect() {
-	b.Helper()
+func (f fixture) disconnect() {
+	f.Helper()
 
-	if err := b.cluster.Tracker().Delete(connectionGroup().WithResource(connectionResource), "", connectionName); err != nil {
-		b.Fatal(err)
+	if err := f.cluster.Tracker().Delete(connectionGroup().WithResource(connectionResource), "", connectionName); err != nil {
+		f.Fatal(err)
 	}
 }
 
-// token is that of the configuration.
-func (b bench) token() string {
-	b.Helper()
+// token returns the token of the configuration.
+func (f fixture) token() string {
+	f.Helper()
 
-	found, err := b.cluster.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), namespace, configurationName)
+	found, err := f.cluster.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), namespace, configurationName)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	secret, _ := found.(*unstructured.Unstructured)
 
 	data, err := dataOf(secret)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return data["TOKEN"]
 }
 
-// reconnect does what the Provisioner does to have an agent connect anew.
-func (b bench) reconnect(token string) {
-	b.configure(token)
-	b.disconnect()
+// reconnect requests a new connection as the Provisioner does: it writes a token and then deletes the connection.
+func (f fixture) reconnect(token string) {
+	f.configure(token)
+	f.disconnect()
 }
 
-// before has something happen before the nth call of a kind from now on. The call fails with the error, if there is one.
-func (b bench) before(nth int, verb, resource string, happen func(), err error) {
-	b.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+// before runs do before the nth call of a kind from now on. The call fails with err unless err is nil.
+func (f fixture) before(nth int, verb, resource string, do func(), err error) {
+	f.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		nth--
 		if nth == 0 {
-			happen()
+			do()
 		}
 
 		return nth == 0 && err != nil, nil, err
@@ -221,8 +223,8 @@ func (b bench) before(nth int, verb, resource string, happen func(), err error) 
 
 func TestAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		defer b.employ()()
+		f := newFixture(t)
+		defer f.start()()
 
 		for _, step := range []struct {
 			reason string
@@ -230,136 +232,136 @@ func TestAgent(t *testing.T) {
 			want   connection
 			spent  int
 		}{
-			{"without a token it waits", func() {}, connection{}, 0},
-			{"whom it cannot reach it tells", func() { b.connector.say(errLocked, nil); b.configure("one") }, connection{State: connectionFailed, Connecting: "locked"}, 0},
-			{"it tries no token twice", func() { b.connector.say(nil, nil) }, connection{State: connectionFailed, Connecting: "locked"}, 0},
-			{"another one it tries", func() { b.configure("two") }, connection{State: connected}, 1},
-			{"when it is connected it synchronizes", func() {}, connection{State: synchronized}, 1},
-			{"a token that comes now is left alone", func() { b.configure("three") }, connection{State: synchronized}, 1},
-			{"without a connection it connects anew", b.disconnect, connection{State: connected}, 2},
-			{"what it cannot synchronize it tells", func() { b.connector.say(nil, errAway) }, connection{State: synchronizationFailed, Synchronizing: "away"}, 2},
-			{"and tries again", func() { b.connector.say(nil, nil) }, connection{State: synchronized}, 2},
+			{"waits for a token", func() {}, connection{}, 0},
+			{"reports a failed connection", func() { f.connector.fail(errLocked, nil); f.configure("one") }, connection{State: connectionFailed, Connecting: "locked"}, 0},
+			{"tries no token twice", func() { f.connector.fail(nil, nil) }, connection{State: connectionFailed, Connecting: "locked"}, 0},
+			{"tries another token", func() { f.configure("two") }, connection{State: connected}, 1},
+			{"synchronizes when it is connected", func() {}, connection{State: synchronized}, 1},
+			{"ignores a token while it is connected", func() { f.configure("three") }, connection{State: synchronized}, 1},
+			{"connects again without a connection", f.disconnect, connection{State: connected}, 2},
+			{"reports a failed synchronization", func() { f.connector.fail(nil, errUnavailable) }, connection{State: synchronizationFailed, Synchronizing: "unavailable"}, 2},
+			{"repeats a failed synchronization", func() { f.connector.fail(nil, nil) }, connection{State: synchronized}, 2},
 		} {
 			step.do()
-			b.look(1)
+			f.checks(1)
 
-			if diff := cmp.Diff(step.want, b.told()); diff != "" || len(b.connector.spent) != step.spent {
-				t.Errorf("%s: spent %v, -want +got:\n%s", step.reason, b.connector.spent, diff)
+			if diff := cmp.Diff(step.want, f.reported()); diff != "" || len(f.connector.spent) != step.spent {
+				t.Errorf("%s: spent %v, -want +got:\n%s", step.reason, f.connector.spent, diff)
 			}
 		}
 	})
 }
 
-// TestNoTokenIsSpentTwice has something come between the calls of an agent that connects and then connects anew.
+// TestNoTokenIsSpentTwice disturbs an agent that connects twice between its calls: a call fails, or a new connection is requested.
 func TestNoTokenIsSpentTwice(t *testing.T) {
-	broken := apierrors.NewInternalError(errAway)
+	broken := apierrors.NewInternalError(errUnavailable)
 	nothing := func() {}
 
 	for name, c := range map[string]struct {
 		reason string
-		arm    func(b bench)
+		arm    func(f fixture)
 	}{
-		"undisturbed": {"it connects once for each token", func(bench) {}},
-		"connection not made": {
-			"it knows that it is connected, and tells it later",
-			func(b bench) { b.before(1, "create", connectionResource, nothing, broken) },
+		"undisturbed": {"the agent connects once for each token", func(fixture) {}},
+		"creating the connection fails": {
+			"the agent knows that it is connected, and reports it later",
+			func(f fixture) { f.before(1, "create", connectionResource, nothing, broken) },
 		},
-		"credentials not kept": {
-			"it keeps them later",
-			func(b bench) { b.before(1, "create", "secrets", nothing, broken) },
+		"creating the credentials fails": {
+			"the agent stores them later",
+			func(f fixture) { f.before(1, "create", "secrets", nothing, broken) },
 		},
-		"credentials not exchanged": {
-			"those for the former token are not those for this one",
-			func(b bench) { b.before(1, "update", "secrets", nothing, broken) },
+		"updating the credentials fails": {
+			"credentials of the first token do not count for the second",
+			func(f fixture) { f.before(1, "update", "secrets", nothing, broken) },
 		},
-		"credentials not read": {
-			"it does not know whether it has connected, and does not try",
-			func(b bench) { b.before(2, "get", "secrets", nothing, broken) },
+		"reading the credentials fails": {
+			"the agent cannot know whether it has connected, and does not try",
+			func(f fixture) { f.before(2, "get", "secrets", nothing, broken) },
 		},
-		"state not told": {
-			"it tells it later",
-			func(b bench) { b.before(1, "update", connectionResource, nothing, broken) },
+		"updating the connection fails": {
+			"the agent reports its state later",
+			func(f fixture) { f.before(1, "update", connectionResource, nothing, broken) },
 		},
-		"anew while it looks": {
-			"with no connection there is always a token that it has not spent",
-			func(b bench) { b.before(5, "get", connectionResource, func() { b.reconnect("two") }, nil) },
+		"requested during a check": {
+			"while there is no connection, the token is unspent",
+			func(f fixture) { f.before(5, "get", connectionResource, func() { f.reconnect("two") }, nil) },
 		},
-		"anew before it reads the token": {
-			"it may take the new token already for the connection that goes",
-			func(b bench) {
-				b.connector.say(errLocked, nil)
-				b.before(3, "list", "secrets", func() { b.connector.say(nil, nil); b.reconnect("two") }, nil)
+		"requested before the token is read": {
+			"the agent may try the new token while the old connection still exists",
+			func(f fixture) {
+				f.connector.fail(errLocked, nil)
+				f.before(3, "list", "secrets", func() { f.connector.fail(nil, nil); f.reconnect("two") }, nil)
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				c.arm(b)
-				defer b.employ()()
+				f := newFixture(t)
+				c.arm(f)
+				defer f.start()()
 
-				b.configure("one")
+				f.configure("one")
 
 				for _, token := range []string{"one", "two"} {
-					if token != b.token() {
-						b.reconnect("two")
+					if token != f.token() {
+						f.reconnect("two")
 					}
 
-					b.look(10)
+					f.checks(10)
 
-					if diff := cmp.Diff(connection{State: synchronized}, b.told()); diff != "" {
-						t.Errorf("%s: spent %v, -want +got:\n%s", c.reason, b.connector.spent, diff)
+					if diff := cmp.Diff(connection{State: synchronized}, f.reported()); diff != "" {
+						t.Errorf("%s: spent %v, -want +got:\n%s", c.reason, f.connector.spent, diff)
 					}
 				}
 
-				if !slices.Contains(b.connector.spent, "https://connector two") {
-					t.Errorf("%s: spent %v, want the second token among them", c.reason, b.connector.spent)
+				if !slices.Contains(f.connector.spent, "https://connector two") {
+					t.Errorf("%s: spent %v, want the second token among them", c.reason, f.connector.spent)
 				}
 			})
 		})
 	}
 }
 
-// TestAgentThatIsStartedAnew has an agent end after it has spent its token and before it could tell.
-func TestAgentThatIsStartedAnew(t *testing.T) {
+// TestRestartAfterConnect stops an agent between the exchange of its token and its report.
+func TestRestartAfterConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		dismiss := b.employ()
+		f := newFixture(t)
+		stop := f.start()
 
-		b.configure("one")
-		b.before(1, "create", connectionResource, func() {}, apierrors.NewInternalError(errAway))
-		b.look(1)
-		dismiss()
+		f.configure("one")
+		f.before(1, "create", connectionResource, func() {}, apierrors.NewInternalError(errUnavailable))
+		f.checks(1)
+		stop()
 
-		if diff := cmp.Diff(connection{}, b.told()); diff != "" || len(b.connector.spent) != 1 {
-			t.Fatalf("it has told nothing yet: spent %v, -want +got:\n%s", b.connector.spent, diff)
+		if diff := cmp.Diff(connection{}, f.reported()); diff != "" || len(f.connector.spent) != 1 {
+			t.Fatalf("before the report: spent %v, -want +got:\n%s", f.connector.spent, diff)
 		}
 
-		defer b.employ()()
-		b.look(2)
+		defer f.start()()
+		f.checks(2)
 
-		if diff := cmp.Diff(connection{State: synchronized}, b.told()); diff != "" {
-			t.Errorf("its credentials outlive it, -want +got:\n%s", diff)
+		if diff := cmp.Diff(connection{State: synchronized}, f.reported()); diff != "" {
+			t.Errorf("the second agent finds the credentials of the first, -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestClusterThatKnowsNoConnections has the agent bring their definition.
-func TestClusterThatKnowsNoConnections(t *testing.T) {
+// TestMissingDefinition runs an agent in a cluster without the CustomResourceDefinition, which the agent creates.
+func TestMissingDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		defer b.employ()()
+		f := newFixture(t)
+		defer f.start()()
 
-		b.before(1, "create", connectionResource, func() {}, apierrors.NewNotFound(connectionGroup().WithResource(connectionResource).GroupResource(), ""))
-		b.configure("one")
-		b.look(3)
+		f.before(1, "create", connectionResource, func() {}, apierrors.NewNotFound(connectionGroup().WithResource(connectionResource).GroupResource(), ""))
+		f.configure("one")
+		f.checks(3)
 
-		if _, err := b.cluster.Tracker().Get(definitionResource(), "", definition().GetName()); err != nil {
+		if _, err := f.cluster.Tracker().Get(definitionResource(), "", definition().GetName()); err != nil {
 			t.Error(err)
 		}
 
-		if diff := cmp.Diff(connection{State: synchronized}, b.told()); diff != "" {
-			t.Errorf("it is told once the cluster knows it, -want +got:\n%s", diff)
+		if diff := cmp.Diff(connection{State: synchronized}, f.reported()); diff != "" {
+			t.Errorf("after the definition is created, -want +got:\n%s", diff)
 		}
 	})
 }

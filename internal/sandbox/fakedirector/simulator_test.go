@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// ask sends a request in the tenant's name and returns the answer.
+// ask sends a GraphQL request for a tenant and returns the response.
 func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) string {
 	t.Helper()
 
@@ -45,17 +45,17 @@ func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token 
 	answer := httptest.NewRecorder()
 	d.ServeHTTP(answer, request)
 
-	var told struct {
+	var issued struct {
 		Token string `json:"access_token"`
 	}
 
-	_ = json.Unmarshal(answer.Body.Bytes(), &told)
+	_ = json.Unmarshal(answer.Body.Bytes(), &issued)
 
-	return told.Token, answer.Code
+	return issued.Token, answer.Code
 }
 
-// TestRequestsOfTheFormerKind has literals in the place of variables, and aliases of the caller's choice.
-func TestRequestsOfTheFormerKind(t *testing.T) {
+// TestRequestsWithLiterals uses literals instead of variables, and its own aliases.
+func TestRequestsWithLiterals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "director.json")
 
 	d, err := fakedirector.New(fakedirector.Options{File: file})
@@ -69,41 +69,41 @@ func TestRequestsOfTheFormerKind(t *testing.T) {
 
 	runtimes := d.Runtimes()
 	if len(runtimes) != 1 || !strings.Contains(answer, fmt.Sprintf(`{"data":{"made":{"id":%q,"status":{"condition":"PROVISIONING"}}}}`, runtimes[0].ID)) {
-		t.Fatalf("registered %v, answered %s", runtimes, answer)
+		t.Fatalf("registered %v, got the response %s", runtimes, answer)
 	}
 
 	id := runtimes[0].ID
 
 	again, err := fakedirector.New(fakedirector.Options{File: file})
 	if err != nil || len(again.Runtimes()) != 1 || again.Runtimes()[0].ID != id {
-		t.Errorf("a restart leaves %v, %v", again.Runtimes(), err)
+		t.Errorf("after a restart: %v, %v", again.Runtimes(), err)
 	}
 
 	cases := map[string]struct{ reason, tenant, token, query, want string }{
-		"by key":         {"any value will do", "t", token, `{ result: runtimes(filter: {key: "order"}) { totalCount } }`, `"totalCount":1`},
-		"by value":       {"another value will not", "t", token, `{ result: runtimes(filter: [{key: "order", query: "\"2\""}]) { totalCount } }`, `"totalCount":0`},
-		"odd query":      {"a value is JSON", "t", token, `{ result: runtimes(filter: {key: "order", query: "1 2"}) { totalCount } }`, `"error_code":22`},
-		"unknown":        {"null is the answer", "t", token, `{ result: runtime(id: "none") { id } }`, `{"data":{"result":null}}`},
-		"other tenant":   {"they see nothing of each other", "u", token, `{ result: runtime(id: "` + id + `") { id } }`, `{"data":{"result":null}}`},
-		"no tenant":      {"nothing belongs to nobody", "", token, `{ result: runtime(id: "none") { id } }`, `"error_code":24`},
-		"no token":       {"nobody comes in without", "t", "bad", `{ result: runtime(id: "none") { id } }`, `"error_code":26`},
+		"by key":         {"any value matches", "t", token, `{ result: runtimes(filter: {key: "order"}) { totalCount } }`, `"totalCount":1`},
+		"by value":       {"another value does not match", "t", token, `{ result: runtimes(filter: [{key: "order", query: "\"2\""}]) { totalCount } }`, `"totalCount":0`},
+		"odd query":      {"a value must be JSON", "t", token, `{ result: runtimes(filter: {key: "order", query: "1 2"}) { totalCount } }`, `"error_code":22`},
+		"unknown":        {"the result is null", "t", token, `{ result: runtime(id: "none") { id } }`, `{"data":{"result":null}}`},
+		"other tenant":   {"tenants are isolated", "u", token, `{ result: runtime(id: "` + id + `") { id } }`, `{"data":{"result":null}}`},
+		"no tenant":      {"the tenant is required", "", token, `{ result: runtime(id: "none") { id } }`, `"error_code":24`},
+		"no token":       {"authentication is required", "t", "bad", `{ result: runtime(id: "none") { id } }`, `"error_code":26`},
 		"bad name":       {"Director's rules", "t", token, `mutation { result: registerRuntime(in: {name: "1Large"}) { id } }`, `"error_code":22`},
-		"odd labels":     {"any JSON is a value", "t", token, `mutation { result: registerRuntime(in: {name: "a", labels: {_: [1]}}) { name labels } }`, `"labels":{"_":[1]}`},
+		"odd labels":     {"a value can be any JSON", "t", token, `mutation { result: registerRuntime(in: {name: "a", labels: {_: [1]}}) { name labels } }`, `"labels":{"_":[1]}`},
 		"unknown field":  {"the schema is the contract", "t", token, `{ result: runtime(id: "none") { colour } }`, `Cannot query field`},
 		"bad label":      {"Director's rules", "t", token, `mutation { result: registerRuntime(in: {name: "a", labels: {ä: 1}}) { id } }`, `"errors"`},
-		"not registered": {"what is not there cannot change", "t", token, `mutation { result: unregisterRuntime(id: "none") { id } }`, `"error_code":20`},
+		"not registered": {"an unknown runtime cannot be removed", "t", token, `mutation { result: unregisterRuntime(id: "none") { id } }`, `"error_code":20`},
 	}
 
 	for name, c := range cases {
 		if answer := ask(t, d, c.tenant, c.token, c.query); !strings.Contains(answer, c.want) {
-			t.Errorf("%s: %s: answered %s, want %s", name, c.reason, answer, c.want)
+			t.Errorf("%s: %s: got %s, want %s", name, c.reason, answer, c.want)
 		}
 	}
 
 	d.Forget("t")
 
 	if answer := ask(t, d, "t", token, `{ result: runtime(id: "none") { id } }`); !strings.Contains(answer, `"error_code":25`) {
-		t.Errorf("a tenant that is not known: %s", answer)
+		t.Errorf("an unknown tenant: %s", answer)
 	}
 }
 
@@ -145,11 +145,11 @@ func TestConnector(t *testing.T) {
 		later              time.Duration
 		want               bool
 	}{
-		{"elsewhere nobody answers", "https://elsewhere.example.com", given[0].Token, 0, false},
-		{"a token lets in", fakedirector.DefaultConnectorURL, given[0].Token, 0, true},
-		{"once", fakedirector.DefaultConnectorURL, given[0].Token, 0, false},
-		{"nobody makes one up", fakedirector.DefaultConnectorURL, "made-up", 0, false},
-		{"it does not last", fakedirector.DefaultConnectorURL, given[1].Token, 2 * time.Hour, false},
+		{"there is one Connector", "https://elsewhere.example.com", given[0].Token, 0, false},
+		{"a token is valid", fakedirector.DefaultConnectorURL, given[0].Token, 0, true},
+		{"a token is valid once", fakedirector.DefaultConnectorURL, given[0].Token, 0, false},
+		{"only issued tokens are valid", fakedirector.DefaultConnectorURL, "made-up", 0, false},
+		{"a token expires", fakedirector.DefaultConnectorURL, given[1].Token, 2 * time.Hour, false},
 	} {
 		now = now.Add(step.later)
 
@@ -164,6 +164,6 @@ func TestConnector(t *testing.T) {
 	}
 
 	if err := again.Connect(t.Context(), fakedirector.DefaultConnectorURL, given[0].Token); err == nil {
-		t.Error("a restart forgets which tokens are spent")
+		t.Error("a restarted Director accepts a spent token")
 	}
 }

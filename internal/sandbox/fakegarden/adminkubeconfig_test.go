@@ -24,7 +24,7 @@ const (
 	name      = "c-1"
 )
 
-// objects are all that an admin kubeconfig is made from.
+// objects returns the objects from which an admin kubeconfig is issued.
 func objects(t *testing.T) []client.Object {
 	t.Helper()
 	key, err := certificate.NewKey()
@@ -55,7 +55,7 @@ func objects(t *testing.T) []client.Object {
 	}
 }
 
-// issue asks for an admin kubeconfig where these objects are.
+// issue requests an admin kubeconfig in a garden with these objects.
 func issue(t *testing.T, objects []client.Object, seconds *int64) (authenticationv1alpha1.AdminKubeconfigRequestStatus, error) {
 	t.Helper()
 	kinds, err := NewScheme()
@@ -76,9 +76,9 @@ func TestExpiration(t *testing.T) {
 		seconds *int64
 		want    time.Duration
 	}{
-		{"an hour is usual", nil, time.Hour},
-		{"ten minutes are the shortest", new(int64(600)), 10 * time.Minute},
-		{"a day is the longest", new(int64(100_000)), 24 * time.Hour},
+		{"the default is an hour", nil, time.Hour},
+		{"the minimum is ten minutes", new(int64(600)), 10 * time.Minute},
+		{"the maximum is a day", new(int64(100_000)), 24 * time.Hour},
 	}
 	all := objects(t)
 	for _, test := range tests {
@@ -129,7 +129,7 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissing(t *testing.T) {
+func TestMissingObjects(t *testing.T) {
 	all := objects(t)
 	unaddressed, _ := all[0].DeepCopyObject().(*gardencorev1beta1.Shoot)
 	unaddressed.Status.AdvertisedAddresses = unaddressed.Status.AdvertisedAddresses[:1]

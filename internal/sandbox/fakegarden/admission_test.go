@@ -43,11 +43,11 @@ func TestDeprecatedFieldsOfOlderVersionsAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if profile := shoot.Spec.CloudProfile; profile == nil || profile.Name != "aws" {
-		t.Errorf("the name of the cloud profile was not taken over: %v", profile)
+		t.Errorf("the name of the cloud profile was not converted: %v", profile)
 	}
 	shoot.Spec.CredentialsBindingName, shoot.Spec.SecretBindingName = new("aws"), nil
 	if err := c.Update(t.Context(), shoot); err != nil {
-		t.Errorf("the way from a SecretBinding to a CredentialsBinding must be open: %v", err)
+		t.Errorf("replacing a SecretBinding by a CredentialsBinding must be allowed: %v", err)
 	}
 }
 
@@ -60,10 +60,10 @@ func TestInvalidChangesAreRejected(t *testing.T) {
 		{"minor versions of Kubernetes cannot be skipped", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Kubernetes.Version = "1.35.4"
 		}, "kubernetes version upgrade cannot skip a minor version"},
-		{"the credentials cannot be others", func(shoot *gardencorev1beta1.Shoot) {
+		{"the credentials cannot change", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.SecretBindingName = new("other")
 		}, "spec.secretBindingName: Invalid value"},
-		{"there is one kind of credentials", func(shoot *gardencorev1beta1.Shoot) {
+		{"credentials are of one kind", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.CredentialsBindingName = new("aws")
 		}, "is incompatible with credentialsBindingName"},
 		{"a cluster cannot lose its network", func(shoot *gardencorev1beta1.Shoot) {
@@ -72,13 +72,13 @@ func TestInvalidChangesAreRejected(t *testing.T) {
 		{"the purpose is one of four", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurpose("fun"))
 		}, `spec.purpose: Unsupported value: "fun"`},
-		{"zones are named once", func(shoot *gardencorev1beta1.Shoot) {
+		{"zones are unique", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Provider.Workers[0].Zones = []string{"eu-central-1a", "eu-central-1a"}
 		}, "Duplicate value"},
-		{"the autoscaler has another option since Kubernetes 1.33", func(shoot *gardencorev1beta1.Shoot) {
+		{"Kubernetes 1.33 replaced an option of the autoscaler", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{MaxEmptyBulkDelete: new(int32(1))}
 		}, "maxEmptyBulkDelete field is no longer supported"},
-		{"resources for extensions have to be there", func(shoot *gardencorev1beta1.Shoot) {
+		{"resources of extensions must exist", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "audit"}}
 			shoot.Spec.Resources[0].ResourceRef.Kind, shoot.Spec.Resources[0].ResourceRef.Name = "Secret", "nothing"
 		}, `secrets "nothing" not found`},
@@ -115,7 +115,7 @@ func TestDeletedShootCannotChange(t *testing.T) {
 	}
 	shoot.Spec.Provider.Workers[0].Maximum++
 	if err := c.Update(t.Context(), shoot); !apierrors.IsInvalid(err) {
-		t.Errorf("a deleted shoot cannot be changed, got: %v", err)
+		t.Errorf("a change of a deleted shoot must be rejected, got: %v", err)
 	}
 }
 

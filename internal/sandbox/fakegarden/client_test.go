@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// open opens a garden in which no gardenlet works.
+// open opens a garden without a running gardenlet.
 func open(t *testing.T, dir string) client.WithWatch {
 	t.Helper()
 	log, _ := test.NewNullLogger()
@@ -27,7 +27,7 @@ func open(t *testing.T, dir string) client.WithWatch {
 	return memory.Client()
 }
 
-func TestEverythingOnOfferCanBeHad(t *testing.T) {
+func TestOfferedConfigurationsAreAdmitted(t *testing.T) {
 	c := open(t, t.TempDir())
 	profiles := &gardencorev1beta1.CloudProfileList{}
 	if err := c.List(t.Context(), profiles); err != nil {
@@ -96,15 +96,15 @@ func TestDefaults(t *testing.T) {
 		"generation":                shoot.Generation == 1,
 	} {
 		if !right {
-			t.Errorf("%s is not as Gardener defaults it: %+v", what, shoot.Spec)
+			t.Errorf("%s differs from the default of Gardener: %+v", what, shoot.Spec)
 		}
 	}
 }
 
-func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
+func TestGeneration(t *testing.T) {
 	c := open(t, t.TempDir())
 	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
-	shoot.Finalizers = []string{"test/waits"}
+	shoot.Finalizers = []string{"test/holds"}
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +117,10 @@ func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
 		change func(*gardencorev1beta1.Shoot)
 		raised bool
 	}{
-		{"a label asks for nothing", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Labels = map[string]string{"a": "b"} }, false},
-		{"the spec asks for a change", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ }, true},
-		{"the status asks for nothing", true, failed, false},
-		{"a retry of a failed shoot asks for another attempt", false, func(shoot *gardencorev1beta1.Shoot) {
+		{"a label keeps the generation", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Labels = map[string]string{"a": "b"} }, false},
+		{"a change of the spec raises it", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ }, true},
+		{"a change of the status keeps it", true, failed, false},
+		{"a retry of a failed shoot raises it", false, func(shoot *gardencorev1beta1.Shoot) {
 			metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, "gardener.cloud/operation", "retry")
 		}, true},
 	}
@@ -137,11 +137,11 @@ func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
 			t.Fatalf("%s: %v", test.reason, err)
 		}
 		if raised := shoot.Generation > before; raised != test.raised {
-			t.Errorf("%s, but the generation went from %d to %d", test.reason, before, shoot.Generation)
+			t.Errorf("%s: generation %d, then %d", test.reason, before, shoot.Generation)
 		}
 	}
 	if operation, left := shoot.Annotations["gardener.cloud/operation"]; left {
-		t.Errorf("the annotation %q must be gone once it was acted on", operation)
+		t.Errorf("the annotation %q must be removed", operation)
 	}
 	before := shoot.Generation
 	confirmAndDelete(t, c, shoot)
@@ -149,14 +149,14 @@ func TestGenerationCountsWhatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shoot.Generation != before+1 {
-		t.Errorf("the begin of a deletion took the generation from %d to %d", before, shoot.Generation)
+		t.Errorf("a deletion must raise the generation by 1: %d, then %d", before, shoot.Generation)
 	}
 	deleted := shoot.DeletionTimestamp
 	if err := c.Delete(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil || !shoot.DeletionTimestamp.Equal(deleted) {
-		t.Errorf("a second deletion changed the time of the first: %s, %s (%v)", deleted, shoot.DeletionTimestamp, err)
+		t.Errorf("a second deletion changed the deletion timestamp: %s, then %s (%v)", deleted, shoot.DeletionTimestamp, err)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestStatusCannotBeSetWithTheSpec(t *testing.T) {
 	}
 }
 
-func TestListAndWatchFitTogether(t *testing.T) {
+func TestWatchContinuesAList(t *testing.T) {
 	c := open(t, t.TempDir())
 	namespace := gardenlet.Namespace(fakegarden.DefaultProject)
 	list := &gardencorev1beta1.ShootList{}
@@ -194,11 +194,11 @@ func TestListAndWatchFitTogether(t *testing.T) {
 	}
 	defer watching.Stop()
 	if event := <-watching.ResultChan(); event.Object.(client.Object).GetName() != "between" {
-		t.Errorf("got %v, want what was created between list and watch", event)
+		t.Errorf("got %v, want the object created between list and watch", event)
 	}
 }
 
-func TestOpenAgainKeepsChangesOfTheSeed(t *testing.T) {
+func TestReopenKeepsObjects(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
 	namespace := gardenlet.Namespace(fakegarden.DefaultProject)
@@ -214,10 +214,10 @@ func TestOpenAgainKeepsChangesOfTheSeed(t *testing.T) {
 
 	c = open(t, dir)
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "aws"}, profile); err != nil || profile.ResourceVersion != before {
-		t.Errorf("opening the garden again changed what was there: %s, %s (%v)", before, profile.ResourceVersion, err)
+		t.Errorf("reopening the garden changed a profile: %s, then %s (%v)", before, profile.ResourceVersion, err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(faults), faults); err != nil {
-		t.Errorf("lost: %v", err)
+		t.Errorf("reopening the garden lost an object: %v", err)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestUnknownSubresources(t *testing.T) {
 		"patch":  c.SubResource("binding").Patch(t.Context(), shoot, client.MergeFrom(shoot)),
 	} {
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("%s of a subresource that is not there: %v", what, err)
+			t.Errorf("%s of an unknown subresource: %v", what, err)
 		}
 	}
 }

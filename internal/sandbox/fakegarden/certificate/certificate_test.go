@@ -45,16 +45,16 @@ func TestClientIsAcceptedByItsAuthorityOnly(t *testing.T) {
 	client := parse(t, pair.Certificate)
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if _, err := client.Verify(x509.VerifyOptions{Roots: own.Pool(), KeyUsages: usage}); err != nil {
-		t.Errorf("refused by its own authority: %v", err)
+		t.Errorf("rejected by its own authority: %v", err)
 	}
 	if _, err := client.Verify(x509.VerifyOptions{Roots: other.Pool(), KeyUsages: usage}); err == nil {
-		t.Error("accepted by an authority that did not sign it")
+		t.Error("accepted by another authority")
 	}
 	if client.Subject.CommonName != "someone" || client.Subject.Organization[0] != "admins" {
 		t.Errorf("subject %s", client.Subject)
 	}
 	if !client.NotAfter.Equal(pair.NotAfter) || time.Until(pair.NotAfter) > time.Hour {
-		t.Errorf("valid until %s, said to be until %s", client.NotAfter, pair.NotAfter)
+		t.Errorf("valid until %s, reported %s", client.NotAfter, pair.NotAfter)
 	}
 }
 
@@ -79,12 +79,12 @@ func TestAuthorityCanBeLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(loaded.CertificatePEM(), authority.CertificatePEM()) || !bytes.Equal(loaded.KeyPEM(), authority.KeyPEM()) {
-		t.Error("the loaded authority is another")
+		t.Error("the loaded authority differs")
 	}
 	if !strings.HasPrefix(string(authority.KeyPEM()), "-----BEGIN RSA PRIVATE KEY-----") {
-		t.Error("Gardener reads keys in PKCS#1 only")
+		t.Error("Gardener needs keys in PKCS#1")
 	}
 	if _, err := certificate.LoadAuthority(other.KeyPEM(), other.CertificatePEM()); err == nil {
-		t.Error("certificate and key in the wrong order must be an error")
+		t.Error("loading with certificate and key swapped must fail")
 	}
 }

@@ -24,77 +24,77 @@ func (s *stage) retry(name string) {
 
 func TestFailOnceThenRetry(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultFailOnce)})
+		s.inject(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(time.Hour)
-		s.stands("c-1", "Create Failed 50")
+		s.expect("c-1", "Create Failed 50")
 		if failed := s.get("c-1"); len(failed.Status.LastErrors) != 1 {
 			t.Errorf("errors of a failed creation: %+v", failed.Status.LastErrors)
 		}
 		s.retry("c-1")
-		s.stands("c-1", "Create Processing 0")
+		s.expect("c-1", "Create Processing 0")
 		s.pass(creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 		orders := &corev1.ConfigMap{}
 		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, orders); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"default": "fail-once", "c-1": "failed-once"}
 		if diff := cmp.Diff(want, orders.Data); diff != "" {
-			t.Errorf("ordered faults -want +got:\n%s", diff)
+			t.Errorf("faults -want +got:\n%s", diff)
 		}
 	})
 }
 
 func TestFailOnceThenChange(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
+		s.inject(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(creation)
-		s.stands("c-1", "Create Failed 50")
+		s.expect("c-1", "Create Failed 50")
 		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ })
 		s.pass(creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 	})
 }
 
-func TestFailOnceThenCreatedAnew(t *testing.T) {
+func TestFailOnceThenRecreate(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
+		s.inject(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(creation)
-		s.stands("c-1", "Create Failed 50")
+		s.expect("c-1", "Create Failed 50")
 		s.delete("c-1")
 		s.pass(deletion)
 		s.create("c-1")
 		s.pass(creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 	})
 }
 
-func TestStuckUntilTheFaultIsTakenBack(t *testing.T) {
+func TestStuckUntilTheFaultIsRemoved(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": string(gardenlet.FaultStuck)})
+		s.inject(map[string]string{"c-1": string(gardenlet.FaultStuck)})
 		s.create("c-1")
 		s.create("other")
 		s.pass(time.Hour)
-		s.stands("c-1", "Create Processing 40")
-		s.stands("other", "Create Succeeded 100")
-		s.order(nil)
+		s.expect("c-1", "Create Processing 40")
+		s.expect("other", "Create Succeeded 100")
+		s.inject(nil)
 		s.pass(creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 	})
 }
 
 func TestRateLimitPasses(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": string(gardenlet.FaultRateLimit)})
+		s.inject(map[string]string{"c-1": string(gardenlet.FaultRateLimit)})
 		s.create("c-1")
 		s.pass(creation)
-		s.stands("c-1", "Create Error 0")
+		s.expect("c-1", "Create Error 0")
 		s.hasCode("c-1", gardencorev1beta1.ErrorInfraRateLimitsExceeded)
 		s.pass(2 * creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 		if errors := s.get("c-1").Status.LastErrors; len(errors) > 0 {
 			t.Errorf("errors of a creation that succeeded: %+v", errors)
 		}
@@ -103,36 +103,36 @@ func TestRateLimitPasses(t *testing.T) {
 
 func TestQuotaStaysExceeded(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": string(gardenlet.FaultQuota)})
+		s.inject(map[string]string{"c-1": string(gardenlet.FaultQuota)})
 		s.create("c-1")
 		for range 2 {
 			s.pass(creation)
-			s.stands("c-1", "Create Failed 50")
+			s.expect("c-1", "Create Failed 50")
 			s.hasCode("c-1", gardencorev1beta1.ErrorInfraQuotaExceeded)
 			s.retry("c-1")
 		}
 	})
 }
 
-func TestUnknownFaultIsNone(t *testing.T) {
+func TestUnknownFaultIsIgnored(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{"c-1": "explode"})
+		s.inject(map[string]string{"c-1": "explode"})
 		s.create("c-1")
 		s.pass(creation)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 	})
 }
 
 func TestFaultsSpareDeletions(t *testing.T) {
 	play(t, func(s *stage) {
-		s.order(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
+		s.inject(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
 		s.create("c-1")
 		s.pass(creation)
 		s.delete("c-1")
 		s.pass(deletion)
 		synctest.Wait()
 		if !s.gone(&gardencorev1beta1.Shoot{}, "c-1") {
-			t.Error("the shoot is still there")
+			t.Error("the shoot still exists")
 		}
 	})
 }

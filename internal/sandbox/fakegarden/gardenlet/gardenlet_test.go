@@ -26,16 +26,16 @@ import (
 const (
 	creation = 10 * time.Second
 	deletion = 4 * time.Second
-	// rounding is by how much an operation may come early, because its begin is kept in whole seconds.
+	// rounding is how much too early an operation may end: its start is stored in whole seconds.
 	rounding = time.Second
 )
 
-// fakeRuntimes notes which runtimes run.
+// fakeRuntimes records the running runtimes.
 type fakeRuntimes struct {
 	mu      sync.Mutex
 	address string
 	running map[string]bool
-	// broken is a runtime that does not start, slow one that takes very long.
+	// The runtime broken does not start; slow takes very long.
 	broken, slow string
 }
 
@@ -71,7 +71,7 @@ func (r *fakeRuntimes) runs(technicalID string) bool {
 	return r.running[technicalID]
 }
 
-// stage is a garden with a gardenlet in a bubble of fake time.
+// stage is a garden with a gardenlet in fake time.
 type stage struct {
 	*testing.T
 
@@ -81,7 +81,7 @@ type stage struct {
 	stop      func()
 }
 
-// play runs a test with a gardenlet in a bubble.
+// play runs a test with a gardenlet in fake time.
 func play(t *testing.T, run func(stage *stage)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,7 @@ func play(t *testing.T, run func(stage *stage)) {
 	})
 }
 
-// restart replaces the gardenlet and the runtimes by new ones, which know nothing of the old.
+// restart replaces the gardenlet and the runtimes by new ones without state.
 func (s *stage) restart(address string) {
 	s.Helper()
 	if s.stop != nil {
@@ -134,7 +134,7 @@ func (s *stage) run() {
 	}
 }
 
-// pass lets time pass until all that is due by then is done.
+// pass advances the time and waits until all due work is done.
 func (s *stage) pass(duration time.Duration) {
 	time.Sleep(duration)
 	synctest.Wait()
@@ -184,8 +184,8 @@ func (s *stage) gone(object client.Object, name string) bool {
 	return apierrors.IsNotFound(s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, object))
 }
 
-// order injects faults; the map replaces all earlier ones.
-func (s *stage) order(faults map[string]string) {
+// inject injects faults. It replaces all earlier ones.
+func (s *stage) inject(faults map[string]string) {
 	s.Helper()
 	orders := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, Data: faults,
@@ -200,29 +200,29 @@ func (s *stage) order(faults map[string]string) {
 	}
 }
 
-// stands checks the last operation of a Shoot, given as "Create Processing 40".
-func (s *stage) stands(name, want string) {
+// expect checks the last operation of a Shoot, in the form "Create Processing 40".
+func (s *stage) expect(name, want string) {
 	s.Helper()
 	last := s.get(name).Status.LastOperation
 	if last == nil {
 		s.Fatalf("%s has no last operation, want %q", name, want)
 	}
 	if got := fmt.Sprint(last.Type, " ", last.State, " ", last.Progress); got != want {
-		s.Fatalf("%s stands at %q, want %q (%s)", name, got, want, last.Description)
+		s.Fatalf("%s: got %q, want %q (%s)", name, got, want, last.Description)
 	}
 }
 
 func TestCreationTakesItsTime(t *testing.T) {
 	play(t, func(s *stage) {
 		s.create("c-1")
-		s.stands("c-1", "Create Processing 0")
+		s.expect("c-1", "Create Processing 0")
 		s.pass(creation/2 + rounding/2)
-		s.stands("c-1", "Create Processing 40")
+		s.expect("c-1", "Create Processing 40")
 		if len(s.get("c-1").Status.AdvertisedAddresses) > 0 {
-			t.Error("a runtime that is not there yet has an address")
+			t.Error("a runtime has an address before it is created")
 		}
 		s.pass(creation / 2)
-		s.stands("c-1", "Create Succeeded 100")
+		s.expect("c-1", "Create Succeeded 100")
 		shoot := s.get("c-1")
 		want := []gardencorev1beta1.ShootAdvertisedAddress{{Name: "external", URL: "https://first/shoot--local--c-1"}}
 		if diff := cmp.Diff(want, shoot.Status.AdvertisedAddresses); diff != "" {
@@ -242,27 +242,27 @@ func TestChangeIsReconciled(t *testing.T) {
 		s.create("c-1")
 		s.pass(creation)
 		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ })
-		s.stands("c-1", "Reconcile Processing 0")
+		s.expect("c-1", "Reconcile Processing 0")
 		s.pass(creation)
-		s.stands("c-1", "Reconcile Succeeded 100")
+		s.expect("c-1", "Reconcile Succeeded 100")
 		resting := s.get("c-1").ResourceVersion
 		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { metav1.SetMetaDataLabel(&shoot.ObjectMeta, "color", "blue") })
 		s.pass(time.Hour)
-		s.stands("c-1", "Reconcile Succeeded 100")
+		s.expect("c-1", "Reconcile Succeeded 100")
 		if before, after := s.get("c-1").Generation, s.get("c-1").Status.ObservedGeneration; before != after || resting == "" {
 			t.Errorf("a label changed the generation: %d, observed %d", before, after)
 		}
 	})
 }
 
-func TestRestingShootIsLeftAlone(t *testing.T) {
+func TestIdleShootIsNotWritten(t *testing.T) {
 	play(t, func(s *stage) {
 		s.create("c-1")
 		s.pass(creation)
 		before := s.get("c-1").ResourceVersion
 		s.pass(time.Hour)
 		if after := s.get("c-1").ResourceVersion; after != before {
-			t.Errorf("a shoot for which there is nothing to do was written: resource version %s, then %s", before, after)
+			t.Errorf("an idle shoot was written: resource version %s, then %s", before, after)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 		s.create("c-1")
 		s.pass(creation)
 		s.delete("c-1")
-		s.stands("c-1", "Delete Processing 0")
+		s.expect("c-1", "Delete Processing 0")
 		s.pass(deletion)
 		for name, object := range map[string]client.Object{
 			"c-1":            &gardencorev1beta1.Shoot{},
@@ -280,7 +280,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 			"c-1.ca-client":  &gardencorev1beta1.InternalSecret{},
 		} {
 			if !s.gone(object, name) {
-				t.Errorf("%T %s is still there", object, name)
+				t.Errorf("%T %s still exists", object, name)
 			}
 		}
 		if s.runtimes.runs("shoot--local--c-1") {
@@ -296,12 +296,12 @@ func TestDeletionDuringCreation(t *testing.T) {
 		s.delete("c-1")
 		s.pass(deletion)
 		if !s.gone(&gardencorev1beta1.Shoot{}, "c-1") {
-			t.Error("the shoot is still there")
+			t.Error("the shoot still exists")
 		}
 	})
 }
 
-func TestRestartGoesOn(t *testing.T) {
+func TestRestartResumes(t *testing.T) {
 	play(t, func(s *stage) {
 		s.create("ready")
 		s.pass(creation)
@@ -312,10 +312,10 @@ func TestRestartGoesOn(t *testing.T) {
 		synctest.Wait()
 
 		if !s.runtimes.runs("shoot--local--ready") {
-			t.Error("a runtime that was ready does not run after the restart")
+			t.Error("a ready runtime does not run after the restart")
 		}
 		if url := s.get("ready").Status.AdvertisedAddresses[0].URL; url != "https://second/shoot--local--ready" {
-			t.Errorf("the runtime is still said to be at %s", url)
+			t.Errorf("the advertised address is still %s", url)
 		}
 		authority := &corev1.ConfigMap{}
 		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "ready.ca-cluster"}, authority); err != nil {
@@ -324,14 +324,14 @@ func TestRestartGoesOn(t *testing.T) {
 		if authority.Data["ca.crt"] != "authority of https://second" {
 			t.Errorf("the authority is still %q", authority.Data["ca.crt"])
 		}
-		s.stands("underway", "Create Processing 40")
+		s.expect("underway", "Create Processing 40")
 		s.pass(creation / 2)
-		s.stands("underway", "Create Succeeded 100")
-		s.stands("ready", "Create Succeeded 100")
+		s.expect("underway", "Create Succeeded 100")
+		s.expect("ready", "Create Succeeded 100")
 	})
 }
 
-func TestTimeOfDowntimeCounts(t *testing.T) {
+func TestDowntimeCounts(t *testing.T) {
 	play(t, func(s *stage) {
 		s.create("creating")
 		s.create("deleting")
@@ -341,9 +341,9 @@ func TestTimeOfDowntimeCounts(t *testing.T) {
 		time.Sleep(time.Hour)
 		s.run()
 		synctest.Wait()
-		s.stands("creating", "Create Succeeded 100")
+		s.expect("creating", "Create Succeeded 100")
 		if !s.gone(&gardencorev1beta1.Shoot{}, "deleting") {
-			t.Error("the deleted shoot is still there")
+			t.Error("the deleted shoot still exists")
 		}
 	})
 }
@@ -362,9 +362,9 @@ func TestHundredsAtOnceDoNotWaitForOne(t *testing.T) {
 		}
 		s.pass(creation)
 		for i := range many {
-			s.stands(fmt.Sprintf("c-%d", i), "Create Succeeded 100")
+			s.expect(fmt.Sprintf("c-%d", i), "Create Succeeded 100")
 		}
-		s.stands("slow", "Create Processing 80")
-		s.stands("broken", "Create Processing 80")
+		s.expect("slow", "Create Processing 80")
+		s.expect("broken", "Create Processing 80")
 	})
 }

@@ -66,7 +66,7 @@ func TestProgressAfter(t *testing.T) {
 func TestOperationWithoutDuration(t *testing.T) {
 	for _, fault := range []Fault{"", FaultSpent, FaultRateLimit} {
 		if now := progressAfter(0, 0, fault); now.state != gardencorev1beta1.LastOperationStateSucceeded {
-			t.Errorf("with fault %q an operation that takes no time is %s", fault, now.state)
+			t.Errorf("with fault %q an operation without duration is %s", fault, now.state)
 		}
 	}
 }

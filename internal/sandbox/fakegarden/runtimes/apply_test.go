@@ -37,7 +37,7 @@ func TestServerSideApply(t *testing.T) {
 	own := metav1.ApplyOptions{FieldManager: "one", Force: true}
 	first, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1", "b": "1"}), own)
 	if err != nil || first.GetUID() == "" {
-		t.Fatalf("made %v, %v", first, err)
+		t.Fatalf("created %v, %v", first, err)
 	}
 	if _, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"c": "2"}),
 		metav1.ApplyOptions{FieldManager: "two"}); err != nil {
@@ -49,7 +49,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 	data, _, err := unstructured.NestedStringMap(second.Object, "data")
 	if err != nil || len(data) != 2 || data["a"] != "3" || data["c"] != "2" || second.GetUID() != first.GetUID() {
-		t.Errorf("what a manager does not want any more goes, what others want stays: got %v, %v", data, err)
+		t.Errorf("apply must remove the fields that a manager omits and keep those of others: got %v, %v", data, err)
 	}
 	apply := func(namespace string, object *unstructured.Unstructured, options metav1.ApplyOptions) error {
 		_, err := maps.Namespace(namespace).Apply(t.Context(), object.GetName(), object, options)
@@ -62,14 +62,14 @@ func TestServerSideApply(t *testing.T) {
 		is     func(error) bool
 	}{
 		{
-			"a field of another manager is not taken by accident",
+			"a field of another manager is a conflict",
 			apply("default", configMap("map", "", map[string]any{"a": "4"}), metav1.ApplyOptions{FieldManager: "two"}), apierrors.IsConflict,
 		},
-		{"a version that has passed is refused", apply("default", configMap("map", first.GetResourceVersion(), nil), own), apierrors.IsConflict},
-		{"so is one of what is not there", apply("default", configMap("new", "1", nil), own), apierrors.IsConflict},
-		{"the present version is good", apply("default", configMap("map", second.GetResourceVersion(), nil), own), func(err error) bool { return err == nil }},
-		{"a namespace is made first", apply("nowhere", configMap("map", "", nil), own), apierrors.IsNotFound},
-		{"other patches are not simulated", merged, apierrors.IsUnsupportedMediaType},
+		{"an old version is a conflict", apply("default", configMap("map", first.GetResourceVersion(), nil), own), apierrors.IsConflict},
+		{"a version of a missing object is a conflict", apply("default", configMap("new", "1", nil), own), apierrors.IsConflict},
+		{"the current version is accepted", apply("default", configMap("map", second.GetResourceVersion(), nil), own), func(err error) bool { return err == nil }},
+		{"the namespace must exist", apply("nowhere", configMap("map", "", nil), own), apierrors.IsNotFound},
+		{"other patches are unsupported", merged, apierrors.IsUnsupportedMediaType},
 	}
 	for _, test := range tests {
 		if !test.is(test.err) {
@@ -78,7 +78,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
-func TestObjectsWithoutAType(t *testing.T) {
+func TestCustomResources(t *testing.T) {
 	dir := t.TempDir()
 	server, stop := serve(t, dir)
 	before := startRuntime(t, server, "own")
@@ -102,32 +102,32 @@ func TestObjectsWithoutAType(t *testing.T) {
 		t.Fatalf("listed %v, %v", listed, err)
 	}
 	if state, _, _ := unstructured.NestedString(listed.Items[0].Object, "status", "connectionState"); state != "Synchronized" {
-		t.Errorf("its state is %q", state)
+		t.Errorf("state %q", state)
 	}
 	remove := func(uid types.UID) error {
 		return connections.Delete(t.Context(), "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
 	if err := remove("another"); !apierrors.IsConflict(err) {
-		t.Errorf("an object with another UID stays: %v", err)
+		t.Errorf("deleting with another UID must be a conflict: %v", err)
 	}
 	if err := remove(made.GetUID()); err != nil {
 		t.Error(err)
 	}
 	if err := remove(made.GetUID()); !apierrors.IsNotFound(err) {
-		t.Errorf("it is gone: %v", err)
+		t.Errorf("a deleted object must not be found: %v", err)
 	}
 }
 
-func TestServerSideApplyThatIsOnlyTried(t *testing.T) {
+func TestServerSideApplyAsDryRun(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	maps := startRuntime(t, server, "own").custom(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 	own, try := metav1.ApplyOptions{FieldManager: "one"}, metav1.ApplyOptions{FieldManager: "one", DryRun: []string{metav1.DryRunAll}}
 	shown, err := maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1"}), try)
 	if err != nil || shown.GetResourceVersion() != "" {
-		t.Errorf("shown %v, %v", shown, err)
+		t.Errorf("the dry run returned %v, %v", shown, err)
 	}
 	if _, err := maps.Get(t.Context(), "map", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what was only tried is there: %v", err)
+		t.Errorf("a dry run created the object: %v", err)
 	}
 	made, err := maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1"}), own)
 	if err != nil {
@@ -135,11 +135,11 @@ func TestServerSideApplyThatIsOnlyTried(t *testing.T) {
 	}
 	shown, err = maps.Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "2"}), try)
 	if data, _, _ := unstructured.NestedString(shown.Object, "data", "a"); err != nil || data != "2" {
-		t.Errorf("shown %v, %v", shown, err)
+		t.Errorf("the dry run returned %v, %v", shown, err)
 	}
 	left, err := maps.Get(t.Context(), "map", metav1.GetOptions{})
 	if err != nil || left.GetResourceVersion() != made.GetResourceVersion() {
-		t.Errorf("what was only tried has changed it: %v, %v", left, err)
+		t.Errorf("a dry run changed the object: %v, %v", left, err)
 	}
 }
 
@@ -168,13 +168,13 @@ func TestFinalizersKeepObjects(t *testing.T) {
 		}
 		found, err := maps.Get(t.Context(), "map", metav1.GetOptions{})
 		if err != nil || found.GetDeletionTimestamp() == nil {
-			t.Fatalf("%s: what has a finalizer is there and says that it goes: %v, %v", name, found, err)
+			t.Fatalf("%s: an object with a finalizer must stay with a deletion timestamp: %v, %v", name, found, err)
 		}
 		if err := release(found); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := maps.Get(t.Context(), "map", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("%s: with its last finalizer it goes: %v", name, err)
+			t.Errorf("%s: without finalizers the object must be deleted: %v", name, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (r runtime) admin(t *testing.T) *clientset.Clientset {
 	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
 }
 
-// holder returns a typed client of the holder of the token.
+// holder returns a typed client that authenticates with the token.
 func (r runtime) holder(t *testing.T, token string) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, nil, "", 0), token)
@@ -53,8 +53,8 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(request)
 }
 
-// employ makes an account with a role and returns a token of it.
-func employ(t *testing.T, admin *clientset.Clientset, role string) string {
+// addAccount creates a ServiceAccount with a ClusterRole and returns a token of it.
+func addAccount(t *testing.T, admin *clientset.Clientset, role string) string {
 	t.Helper()
 	if _, err := admin.CoreV1().ServiceAccounts("kube-system").Create(t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
@@ -78,54 +78,54 @@ func issue(t *testing.T, admin *clientset.Clientset) string {
 		t.Fatal(err)
 	}
 	if left := time.Until(issued.Status.ExpirationTimestamp.Time); left < 9*time.Minute || left > 10*time.Minute {
-		t.Errorf("the token is good for %s", left)
+		t.Errorf("the token is valid for %s", left)
 	}
 	return issued.Status.Token
 }
 
-func TestWhatRolesAllow(t *testing.T) {
+func TestRoles(t *testing.T) {
 	tests := []struct {
 		reason, role                          string
 		reads, secrets, writes, rules, tokens bool
 	}{
 		{"an administrator may do everything", "cluster-admin", true, true, true, true, true},
-		{"who edits may change workloads, but not who may do what", "edit", true, true, true, false, true},
-		{"who views sees no secrets", "view", true, false, false, false, false},
-		{"a role that no cluster has allows nothing", "stranger", false, false, false, false, false},
+		{"an editor may change workloads, but no roles", "edit", true, true, true, false, true},
+		{"a viewer sees no secrets", "view", true, false, false, false, false},
+		{"an unknown role allows nothing", "unknown", false, false, false, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			server, _ := serve(t, t.TempDir())
 			runtime := startRuntime(t, server, "own")
-			user := runtime.holder(t, employ(t, runtime.admin(t), test.role))
+			user := runtime.holder(t, addAccount(t, runtime.admin(t), test.role))
 			check := func(what string, want bool, err error) {
 				t.Helper()
 				if (err == nil) != want || err != nil && !apierrors.IsForbidden(err) {
-					t.Errorf("%s: allowed has to be %t, the answer is %v", what, want, err)
+					t.Errorf("%s: got %v, want allowed %t", what, err, want)
 				}
 			}
 			_, err := user.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
-			check("to read", test.reads, err)
+			check("reading", test.reads, err)
 			_, err = user.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-			check("to see namespaces", test.reads, err)
+			check("listing namespaces", test.reads, err)
 			_, err = user.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
-			check("to read secrets", test.secrets, err)
+			check("reading secrets", test.secrets, err)
 			_, err = user.CoreV1().ConfigMaps("default").Create(t.Context(),
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
-			check("to write", test.writes, err)
+			check("writing", test.writes, err)
 			_, err = user.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
-			check("to see who may do what", test.rules, err)
+			check("listing role bindings", test.rules, err)
 			_, err = user.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-			check("to issue tokens", test.tokens, err)
+			check("issuing tokens", test.tokens, err)
 		})
 	}
 }
 
-func TestTokensOfARemovedAccountAreRefused(t *testing.T) {
+func TestTokensOfADeletedAccountAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	server, stop := serve(t, dir)
 	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
-	token := employ(t, own.admin(t), "view")
+	token := addAccount(t, own.admin(t), "view")
 	allowed := func(at runtime, token string) bool {
 		t.Helper()
 		_, err := at.holder(t, token).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
@@ -135,7 +135,7 @@ func TestTokensOfARemovedAccountAreRefused(t *testing.T) {
 		return err == nil
 	}
 	if !allowed(own, token) || allowed(other, token) || allowed(own, token+"x") || allowed(own, "x.y.z") || allowed(own, "x") {
-		t.Error("a token has to work in its own runtime, and unchanged, only")
+		t.Error("a token must be valid in its own runtime only, and unchanged")
 	}
 
 	stop()
@@ -144,7 +144,7 @@ func TestTokensOfARemovedAccountAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !allowed(own, token) {
-		t.Error("the token has not outlived the process")
+		t.Error("the token is invalid after a restart")
 	}
 
 	admin := own.admin(t)
@@ -152,36 +152,36 @@ func TestTokensOfARemovedAccountAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if allowed(own, token) {
-		t.Error("the token of a removed account is let in")
+		t.Error("the token of a deleted account is valid")
 	}
 	if err := admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if again := employ(t, admin, "view"); !allowed(own, again) || allowed(own, token) {
-		t.Error("an account of the same name has to have tokens of its own")
+	if again := addAccount(t, admin, "view"); !allowed(own, again) || allowed(own, token) {
+		t.Error("a recreated account must have new tokens, and the old ones stay invalid")
 	}
 }
 
-func TestObjectsGoWithTheirRuntime(t *testing.T) {
+func TestStopDeletesObjects(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	runtime := startRuntime(t, server, "own")
-	employ(t, runtime.admin(t), "view")
+	addAccount(t, runtime.admin(t), "view")
 	if _, err := server.Start(t.Context(), "own", runtime.authority.CertificatePEM()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runtime.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); err != nil {
-		t.Errorf("a runtime that is started again has lost an object: %v", err)
+		t.Errorf("starting a running runtime lost an object: %v", err)
 	}
 	if err := server.Stop(t.Context(), "own"); err != nil {
 		t.Fatal(err)
 	}
-	anew := startRuntime(t, server, "own")
-	if _, err := anew.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a new runtime has an object of the former one: %v", err)
+	renewed := startRuntime(t, server, "own")
+	if _, err := renewed.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a new runtime has an object of its predecessor: %v", err)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedChanges(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	admin := startRuntime(t, server, "own").admin(t)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
@@ -197,10 +197,10 @@ func TestRefusals(t *testing.T) {
 		err    error
 		is     func(error) bool
 	}{
-		{"a name is given once", create("default", configMap), apierrors.IsAlreadyExists},
-		{"a namespace is made first", create("nowhere", configMap), apierrors.IsNotFound},
+		{"names are unique", create("default", configMap), apierrors.IsAlreadyExists},
+		{"the namespace must exist", create("nowhere", configMap), apierrors.IsNotFound},
 		{"names are DNS names", create("default", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "_"}}), apierrors.IsInvalid},
-		{"what is not there cannot go", admin.CoreV1().ConfigMaps("default").Delete(t.Context(), "two", metav1.DeleteOptions{}), apierrors.IsNotFound},
+		{"a missing object cannot be deleted", admin.CoreV1().ConfigMaps("default").Delete(t.Context(), "two", metav1.DeleteOptions{}), apierrors.IsNotFound},
 	}
 	for _, test := range tests {
 		if !test.is(test.err) {

@@ -53,7 +53,7 @@ func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	return server, stop
 }
 
-// TestAlone has a runtime answer at the root of a listener of its own, for its own administrators.
+// TestAlone serves a runtime at the root of its own listener.
 func TestAlone(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
@@ -74,8 +74,8 @@ func TestAlone(t *testing.T) {
 		by     runtime
 		want   int
 	}{
-		{"the administrators of the runtime are known", own, http.StatusOK},
-		{"those of another one are not", other, http.StatusUnauthorized},
+		{"administrators of the runtime are accepted", own, http.StatusOK},
+		{"administrators of another runtime are rejected", other, http.StatusUnauthorized},
 	} {
 		client := own.as(t, test.by.authority, admins, time.Hour)
 		response, err := client.Get("https://" + listener.Addr().String() + "/api/v1/namespaces/default")
@@ -89,7 +89,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// runtime is a runtime that was started.
+// runtime is a started runtime.
 type runtime struct {
 	endpoint  gardenlet.Endpoint
 	authority *certificate.Authority
@@ -112,12 +112,12 @@ func startRuntime(t *testing.T, server *runtimes.Server, technicalID string) run
 	return runtime{endpoint, authority}
 }
 
-// as returns a client of the runtime with a certificate of the authority; without an authority it has none.
+// as returns a client of the runtime with a certificate of the authority. Without an authority the client has no certificate.
 func (r runtime) as(t *testing.T, authority *certificate.Authority, organization string, validity time.Duration) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(r.endpoint.CA) {
-		t.Fatal("the authority of the endpoint is no certificate")
+		t.Fatal("the authority of the endpoint is not a certificate")
 	}
 	config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	if authority != nil {
@@ -131,7 +131,7 @@ func (r runtime) as(t *testing.T, authority *certificate.Authority, organization
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Sent also when the server's hints do not ask for it, as kubectl does.
+		// Like kubectl, send the certificate even if its authority is not among those that the server names.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &identity, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: config}
@@ -139,7 +139,7 @@ func (r runtime) as(t *testing.T, authority *certificate.Authority, organization
 	return &http.Client{Transport: transport}
 }
 
-// ask sends a GET request and decodes the answer, if into is not nil.
+// ask sends a GET request, decodes the body unless into is nil, and returns the status code.
 func ask(t *testing.T, client *http.Client, url string, into any) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -159,7 +159,7 @@ func ask(t *testing.T, client *http.Client, url string, into any) int {
 	return response.StatusCode
 }
 
-func TestWhoIsLetIn(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
 	tests := []struct {
@@ -169,25 +169,25 @@ func TestWhoIsLetIn(t *testing.T) {
 		validity     time.Duration
 		want         int
 	}{
-		{"administrators are let in", own.authority, admins, time.Hour, http.StatusOK},
-		{"who has no certificate is not known", nil, "", 0, http.StatusUnauthorized},
-		{"the certificate of another runtime is worth nothing", other.authority, admins, time.Hour, http.StatusUnauthorized},
-		{"a certificate that has expired is worth nothing", own.authority, admins, -time.Second, http.StatusUnauthorized},
-		{"who is no administrator may do nothing", own.authority, "visitors", time.Hour, http.StatusForbidden},
+		{"administrators are accepted", own.authority, admins, time.Hour, http.StatusOK},
+		{"a certificate is required", nil, "", 0, http.StatusUnauthorized},
+		{"the certificate of another runtime is rejected", other.authority, admins, time.Hour, http.StatusUnauthorized},
+		{"an expired certificate is rejected", own.authority, admins, -time.Second, http.StatusUnauthorized},
+		{"users without a role are forbidden", own.authority, "others", time.Hour, http.StatusForbidden},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			client := own.as(t, test.authority, test.organization, test.validity)
 			for _, path := range []string{"/version", "/readyz", "/api", "/apis"} {
 				if got := ask(t, client, own.endpoint.URL+path, nil); got != test.want {
-					t.Errorf("%s answers %d, want %d", path, got, test.want)
+					t.Errorf("%s: got %d, want %d", path, got, test.want)
 				}
 			}
 		})
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	runtime := startRuntime(t, server, "own")
 	admin := runtime.as(t, runtime.authority, admins, time.Hour)
@@ -199,7 +199,7 @@ func TestAnswers(t *testing.T) {
 	}
 	var status metav1.Status
 	if code := ask(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
-		t.Errorf("what is not there is answered with %d %+v", code, status)
+		t.Errorf("a missing resource: %d %+v", code, status)
 	}
 	status = metav1.Status{}
 	ask(t, runtime.as(t, nil, "", 0), runtime.endpoint.URL+"/version", &status)
@@ -222,7 +222,7 @@ func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
 		}
 	}
 	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusNotFound {
-		t.Errorf("a runtime that was stopped answers %d", code)
+		t.Errorf("a stopped runtime: got %d", code)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 		t.Errorf("endpoint -before +after:\n%s", diff)
 	}
 	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusOK {
-		t.Errorf("an old kubeconfig is answered %d", code)
+		t.Errorf("an old kubeconfig: got %d", code)
 	}
 	for _, name := range []string{"ca.key", "ca.crt", "address"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
@@ -252,7 +252,7 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 	}
 }
 
-func TestTakenAddressIsLeft(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	dir := t.TempDir()
 	conformance.KeepPort(t, dir)
 	before, stop := serve(t, dir)
@@ -261,22 +261,22 @@ func TestTakenAddressIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	squatter, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.Host)
+	occupant, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer squatter.Close()
+	defer occupant.Close()
 
 	after, _ := serve(t, dir)
 	runtime := startRuntime(t, after, "own")
 	if code := ask(t, runtime.as(t, runtime.authority, admins, time.Hour), runtime.endpoint.URL+"/readyz", nil); code != http.StatusOK {
-		t.Errorf("at its new address the runtime answers %d", code)
+		t.Errorf("at the new address: got %d", code)
 	}
 }
 
 func TestStartNeedsAnAuthority(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	if _, err := server.Start(t.Context(), "own", []byte("nothing")); err == nil {
-		t.Error("a runtime without a client authority would let nobody in, which must be an error")
+		t.Error("starting a runtime without a client authority must fail")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
-// noRules admit everything, except for config maps with the key "forbidden".
+// noRules admit everything except config maps with the key "forbidden".
 type noRules struct{}
 
 var errForbidden = errors.New("forbidden by the rules")
@@ -40,7 +40,7 @@ func (noRules) ValidateDelete(client.Object) error { return nil }
 
 const namespace = "here"
 
-// open returns a store in a folder, and a client that works on it.
+// open returns a store in a folder, and a client of it.
 func open(t *testing.T, dir string) (*store.Store, client.WithWatch) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -94,14 +94,14 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 	}
 	list := &corev1.ConfigMapList{}
 	if err := after.List(t.Context(), list); err != nil || len(list.Items) != 1 {
-		t.Errorf("%d config maps after the restart (%v), want the one that is kept", len(list.Items), err)
+		t.Errorf("%d config maps after the restart (%v), want 1", len(list.Items), err)
 	}
 	if err := after.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
 		t.Errorf("an object without a namespace is lost: %v", err)
 	}
 	create(t, after, configMap("later", nil))
 	if later := get(t, after, "later"); later.ResourceVersion <= wanted.ResourceVersion {
-		t.Errorf("resource version %s comes after %s", later.ResourceVersion, wanted.ResourceVersion)
+		t.Errorf("resource version %s after %s", later.ResourceVersion, wanted.ResourceVersion)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(secret.Data["password"]) != "1234" || len(secret.StringData) > 0 {
-		t.Errorf("stringData was not taken over: %v", secret)
+		t.Errorf("stringData was not moved to data: %v", secret)
 	}
 }
 
-func TestUnfinishedFileIsSweptAway(t *testing.T) {
+func TestUnfinishedFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	_, c := open(t, dir)
 	create(t, c, configMap("whole", nil))
@@ -138,7 +138,7 @@ func TestUnfinishedFileIsSweptAway(t *testing.T) {
 	_, c = open(t, dir)
 	get(t, c, "whole")
 	if _, err := os.Stat(half); !os.IsNotExist(err) {
-		t.Errorf("the unfinished file is still there: %v", err)
+		t.Errorf("the unfinished file still exists: %v", err)
 	}
 }
 
@@ -155,21 +155,21 @@ func TestDamagedFileIsReported(t *testing.T) {
 		Scheme: runtime.NewScheme(), Dir: dir, Rules: func(store.Reader) store.Rules { return noRules{} },
 	})
 	if err == nil {
-		t.Error("a damaged file must be reported, or its object is lost silently")
+		t.Error("opening a store with a damaged file must fail")
 	}
 }
 
-func TestRefusedChangeIsNeverSeen(t *testing.T) {
+func TestRejectedChangeIsInvisible(t *testing.T) {
 	dir := t.TempDir()
 	_, c := open(t, dir)
 	create(t, c, configMap("a", map[string]string{"color": "red"}))
 	changed := get(t, c, "a")
 	changed.Data["forbidden"] = "yes"
 	if err := c.Update(t.Context(), changed); !errors.Is(err, errForbidden) {
-		t.Fatalf("must be refused by the rules, got: %v", err)
+		t.Fatalf("the rules must reject it, got: %v", err)
 	}
 	if err := c.Create(t.Context(), configMap("b", map[string]string{"forbidden": "yes"})); !errors.Is(err, errForbidden) {
-		t.Fatalf("must be refused by the rules, got: %v", err)
+		t.Fatalf("the rules must reject it, got: %v", err)
 	}
 	for _, c := range []client.Client{c, reopened(t, dir)} {
 		want := map[string]string{"color": "red", "defaulted": "yes"}
@@ -177,7 +177,7 @@ func TestRefusedChangeIsNeverSeen(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "b"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-			t.Errorf("a refused object is there: %v", err)
+			t.Errorf("a rejected object exists: %v", err)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestNameCannotLeaveTheFolder(t *testing.T) {
 	}
 }
 
-func TestChangeOfNothingIsNone(t *testing.T) {
+func TestUpdateWithoutChange(t *testing.T) {
 	_, c := open(t, t.TempDir())
 	create(t, c, configMap("a", map[string]string{"color": "red"}))
 	before := get(t, c, "a")
@@ -219,7 +219,7 @@ func TestConflict(t *testing.T) {
 	}
 	first.Data["color"] = "green"
 	if err := c.Update(t.Context(), first); err != nil {
-		t.Errorf("what was given to an update must be up to date after it: %v", err)
+		t.Errorf("an update must refresh the given object: %v", err)
 	}
 	second.Data["color"] = "yellow"
 	if err := c.Update(t.Context(), second); !apierrors.IsConflict(err) {

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
-// begin watches config maps until the test ends.
-func begin(t *testing.T, objects *store.Store, options metav1.ListOptions) watch.Interface {
+// watchMaps watches config maps until the test ends.
+func watchMaps(t *testing.T, objects *store.Store, options metav1.ListOptions) watch.Interface {
 	t.Helper()
 	watching, err := objects.Watch(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, options)
 	if err != nil {
@@ -26,7 +26,7 @@ func begin(t *testing.T, objects *store.Store, options metav1.ListOptions) watch
 	return watching
 }
 
-// received returns what a watch has to say now, as "ADDED name".
+// received returns the pending events of a watch, such as "ADDED name".
 func received(watching watch.Interface) []string {
 	var events []string
 	for {
@@ -57,12 +57,12 @@ func labelled(name, color string) *corev1.ConfigMap {
 	return object
 }
 
-func TestWatchBeginsWithWhatIsThere(t *testing.T) {
+func TestWatchStartsWithStoredObjects(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		objects, c := open(t, dir)
 		create(t, c, configMap("a", nil))
-		watching := begin(t, objects, metav1.ListOptions{})
+		watching := watchMaps(t, objects, metav1.ListOptions{})
 		expect(t, watching, "ADDED a")
 		create(t, c, configMap("b", nil))
 		changed := get(t, c, "a")
@@ -86,7 +86,7 @@ func TestWatchFromAVersionMissesNothing(t *testing.T) {
 		create(t, c, configMap("a", nil))
 		version := objects.Version()
 		create(t, c, configMap("between", nil))
-		watching := begin(t, objects, metav1.ListOptions{ResourceVersion: version})
+		watching := watchMaps(t, objects, metav1.ListOptions{ResourceVersion: version})
 		create(t, c, configMap("after", nil))
 		expect(t, watching, "ADDED between", "ADDED after")
 	})
@@ -102,7 +102,7 @@ func TestWatchOfForgottenVersionExpires(t *testing.T) {
 		restarted, _ := open(t, dir)
 		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
 		if _, err := restarted.Watch(resource, "", metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
-			t.Errorf("must be expired, got: %v", err)
+			t.Errorf("got %v, want an expired version", err)
 		}
 	})
 }
@@ -112,8 +112,8 @@ func TestWatchBySelectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects, c := open(t, dir)
 		create(t, c, labelled("a", "red"), labelled("b", "blue"))
-		red := begin(t, objects, metav1.ListOptions{LabelSelector: "color=red"})
-		named := begin(t, objects, metav1.ListOptions{FieldSelector: "metadata.name=b"})
+		red := watchMaps(t, objects, metav1.ListOptions{LabelSelector: "color=red"})
+		named := watchMaps(t, objects, metav1.ListOptions{FieldSelector: "metadata.name=b"})
 		expect(t, red, "ADDED a")
 		expect(t, named, "ADDED b")
 		for name, color := range map[string]string{"a": "blue", "b": "red"} {
@@ -127,7 +127,7 @@ func TestWatchBySelectors(t *testing.T) {
 		expect(t, named, "MODIFIED b")
 		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
 		if _, err := objects.Watch(resource, "", metav1.ListOptions{FieldSelector: "data.color=red"}); !apierrors.IsBadRequest(err) {
-			t.Errorf("must be a bad request, got: %v", err)
+			t.Errorf("got %v, want a bad request", err)
 		}
 	})
 }
@@ -137,16 +137,16 @@ func TestWatchWithBookmark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects, c := open(t, dir)
 		create(t, c, configMap("a", nil))
-		expect(t, begin(t, objects, metav1.ListOptions{SendInitialEvents: new(true)}), "ADDED a", "BOOKMARK ")
+		expect(t, watchMaps(t, objects, metav1.ListOptions{SendInitialEvents: new(true)}), "ADDED a", "BOOKMARK ")
 	})
 }
 
-func TestSlowWatcherHoldsUpNobody(t *testing.T) {
+func TestSlowWatcherBlocksNobody(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		objects, c := open(t, dir)
-		slow := begin(t, objects, metav1.ListOptions{})
-		const many = 500 // far more than any buffer of a channel
+		slow := watchMaps(t, objects, metav1.ListOptions{})
+		const many = 500 // more than any channel buffers
 		for i := range many {
 			create(t, c, configMap(fmt.Sprintf("c-%d", i), nil))
 		}
@@ -160,17 +160,17 @@ func TestWatchersDoNotShareObjects(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		objects, c := open(t, dir)
-		first, second := begin(t, objects, metav1.ListOptions{}), begin(t, objects, metav1.ListOptions{})
+		first, second := watchMaps(t, objects, metav1.ListOptions{}), watchMaps(t, objects, metav1.ListOptions{})
 		create(t, c, configMap("a", map[string]string{"color": "red"}))
 		event := <-first.ResultChan()
 		spoiled, _ := event.Object.(*corev1.ConfigMap)
 		spoiled.Data["color"] = "spoiled"
 		event = <-second.ResultChan()
 		if object, _ := event.Object.(*corev1.ConfigMap); object.Data["color"] != "red" {
-			t.Errorf("what one watcher did to its object is seen by another: %v", object.Data)
+			t.Errorf("watchers share an object: %v", object.Data)
 		}
 		if stored := get(t, c, "a"); stored.Data["color"] != "red" {
-			t.Errorf("what a watcher did to its object is seen in the store: %v", stored.Data)
+			t.Errorf("a watcher shares an object with the store: %v", stored.Data)
 		}
 	})
 }
