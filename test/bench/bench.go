@@ -13,12 +13,13 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/test/bench/measure"
 )
 
 const (
 	// clients is the number of concurrent requests.
 	clients = 32
-	// warmUp is for connections, query plans and caches. A rate is measured for while.
+	// warmUp opens connections and fills query plans and caches. A rate is measured for while, after warmUp.
 	warmUp = 500 * time.Millisecond
 	while  = 2 * time.Second
 )
@@ -94,5 +95,25 @@ func (b *bench) scoped(work func(s *scope) error) (err error) {
 	return work(s)
 }
 
-// cleanup has the function called when the scope ends.
+// repeat runs a measurement in the scope's number of rounds. Each run has its own scope.
+func repeat[Run any](s *scope, name string, run func(s *scope) (Run, error)) ([]Run, error) {
+	runs, err := measure.InTurn(s.runs, inScope(s, name, run))
+
+	return runs[name], err
+}
+
+// inScope returns a subject whose runs have their own scopes.
+func inScope[Run any](s *scope, name string, run func(s *scope) (Run, error)) measure.Subject[Run] {
+	return measure.Subject[Run]{Name: name, Run: func() (result Run, err error) {
+		err = s.scoped(func(s *scope) error {
+			result, err = run(s)
+
+			return err
+		})
+
+		return result, err
+	}}
+}
+
+// cleanup calls the function when the scope ends.
 func (s *scope) cleanup(end func() error) { s.endings = append(s.endings, end) }

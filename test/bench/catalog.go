@@ -12,19 +12,19 @@ const catalogShare = 0.8
 
 // measureCatalog measures catalog requests. Their floor is a constant response of the same size.
 func measureCatalog(ctx context.Context, s *scope) ([]line, error) {
-	w, err := s.newEnv(ctx, simulated.Behaviour{}, true)
+	e, err := s.newEnv(ctx, simulated.Behaviour{}, true)
 	if err != nil {
 		return nil, err
 	}
 
-	request := gets(w.broker.url + "/v2/catalog")
+	request := gets(e.broker.url + "/v2/catalog")
 
 	catalog, err := s.once(ctx, request(0))
 	if err != nil {
 		return nil, err
 	}
 
-	floor, err := s.startFloor(ctx, w.database, len(catalog.Body))
+	floor, err := s.startFloor(ctx, e.database, len(catalog.Body))
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
-	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/program"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
 const (
 	crowd = 10_000
-	// crowdFew operations wait when memory is measured first.
+	// crowdFew is the number of waiting operations at the first measurement of memory.
 	crowdFew = 1_000
 	// settle is the pause before memory is read. The waiting operations are observed for watch.
 	settle = 5 * time.Second
@@ -30,8 +29,8 @@ const (
 	callsPerChange   = 2
 )
 
-// measureCrowd measures a broker with very many waiting operations: delay until they start, cost while they wait, and calls to the
-// Provisioner.
+// measureCrowd measures a broker with very many waiting operations: the delay until they start, their cost while they wait, and the calls to
+// the Provisioner.
 func measureCrowd(ctx context.Context, s *scope) ([]line, error) {
 	var lines []line
 
@@ -44,18 +43,18 @@ func measureCrowd(ctx context.Context, s *scope) ([]line, error) {
 		{name: "polled", measure: watchCrowd, kyma: true},
 	} {
 		if err := s.scoped(func(s *scope) error {
-			w, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, KymaProvisioner: kind.kyma}, false)
+			e, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, KymaProvisioner: kind.kyma}, false)
 			if err != nil {
 				return err
 			}
 
-			gathered, err := s.gather(ctx, w, kind.name)
+			gathered, err := s.gather(ctx, e, kind.name)
 			if err != nil {
 				return err
 			}
 
-			asked, err := kind.measure(ctx, s, w)
-			lines = append(append(lines, gathered...), asked...)
+			measured, err := kind.measure(ctx, s, e)
+			lines = append(append(lines, gathered...), measured...)
 
 			return err
 		}); err != nil {
@@ -66,24 +65,25 @@ func measureCrowd(ctx context.Context, s *scope) ([]line, error) {
 	return lines, nil
 }
 
-// gather brings all operations to the waiting state and returns the figures of that.
-func (s *scope) gather(ctx context.Context, w env, name string) ([]line, error) {
-	few, err := w.enter(ctx, crowdFew)
+// gather creates the operations, first a few and then the rest, and waits until their runtimes are ordered. The difference in memory between
+// both is the cost of a waiting operation.
+func (s *scope) gather(ctx context.Context, e env, name string) ([]line, error) {
+	few, err := e.enter(ctx, crowdFew)
 	if err != nil {
 		return nil, err
 	}
 
-	before, err := w.rest(ctx, settle)
+	before, err := e.rest(ctx, settle)
 	if err != nil {
 		return nil, err
 	}
 
-	many, err := w.enter(ctx, crowd-crowdFew)
+	many, err := e.enter(ctx, crowd-crowdFew)
 	if err != nil {
 		return nil, err
 	}
 
-	after, err := w.rest(ctx, settle)
+	after, err := e.rest(ctx, settle)
 	if err != nil {
 		return nil, err
 	}
@@ -94,40 +94,29 @@ func (s *scope) gather(ctx context.Context, w env, name string) ([]line, error) 
 	s.progress("%d wait, %s: started within %s, memory %s, at its peak %s", crowd, name, longest, mebibytes(after.Resident), mebibytes(after.Peak))
 
 	return []line{
-		{
-			what:     fmt.Sprintf("%d waiting operations, %s (one run): started after acceptance, the last", crowd, name),
-			measured: fmt.Sprintf("%.1f s", longest.Seconds()), must: "≤ 60 s", reached: verdict(longest <= crowdStartLimit),
-		},
-		{
-			what: "the same: resident memory at its peak", measured: mebibytes(after.Peak), must: "< 90 MiB",
-			reached: verdict(after.Peak < crowdMemoryLimit),
-		},
-		{
-			what: "the same: memory an operation that waits", measured: fmt.Sprintf("%d bytes", each), must: "< 1 kB",
-			reached: verdict(each < perWaitingLimit),
-		},
+		target(fmt.Sprintf("%d waiting operations, %s (one run): started after acceptance, the last", crowd, name),
+			inSeconds(longest), "≤ 60 s", longest <= crowdStartLimit),
+		target("the same: resident memory at its peak", mebibytes(after.Peak), "< 90 MiB", after.Peak < crowdMemoryLimit),
+		target("the same: memory an operation that waits", fmt.Sprintf("%d bytes", each), "< 1 kB", each < perWaitingLimit),
 	}, nil
 }
 
-// enter creates instances, waits until all their runtimes are ordered, and returns the longest delay of an order.
-func (w env) enter(ctx context.Context, count int) (time.Duration, error) {
-	generator := load.New(clients)
-	defer generator.Close()
+// enter creates instances, waits until all their runtimes are ordered, and returns the longest time from acceptance to order.
+func (e env) enter(ctx context.Context, count int) (time.Duration, error) {
+	ordered := e.provisioner.Calls().Orders + int64(count)
 
-	ordered := w.provisioner.Calls().Orders + int64(count)
-
-	answers, err := generator.Count(ctx, count, creates(w.broker.url, manyTenants))
+	answers, err := e.create(ctx, count)
 	if err != nil {
 		return 0, err
 	}
 
-	if err := waitFor(ctx, "all orders", func() bool { return w.provisioner.Calls().Orders >= ordered }); err != nil {
-		return 0, errors.Join(err, operationStates(w.db))
+	if err := waitFor(ctx, "all orders", func() bool { return e.provisioner.Calls().Orders >= ordered }); err != nil {
+		return 0, errors.Join(err, operationStates(e.db))
 	}
 
 	var longest time.Duration
 
-	orders := w.provisioner.Ordered()
+	orders := e.provisioner.Ordered()
 
 	for _, answer := range answers {
 		var accepted apiresponses.ProvisioningResponse
@@ -137,7 +126,7 @@ func (w env) enter(ctx context.Context, count int) (time.Duration, error) {
 
 		at, found := orders[accepted.OperationData]
 		if !found {
-			return 0, fmt.Errorf("operation %s has ordered no runtime", accepted.OperationData)
+			return 0, fmt.Errorf("operation %s has not ordered a runtime", accepted.OperationData)
 		}
 
 		longest = max(longest, at.Sub(answer.At))
@@ -146,59 +135,55 @@ func (w env) enter(ctx context.Context, count int) (time.Duration, error) {
 	return longest, nil
 }
 
-// watchCrowd counts polls of the Provisioner.
-func watchCrowd(ctx context.Context, s *scope, w env) ([]line, error) {
-	before := w.provisioner.Calls()
+// watchCrowd counts the polls of the Provisioner and the commits during watch.
+func watchCrowd(ctx context.Context, s *scope, e env) ([]line, error) {
+	before := e.provisioner.Calls()
 
 	committed, err := s.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	if _, err := w.rest(ctx, watch); err != nil {
+	if _, err := e.rest(ctx, watch); err != nil {
 		return nil, err
 	}
 
-	calls := w.provisioner.Calls().Since(before)
+	statuses := e.provisioner.Calls().Statuses - before.Statuses
 
 	after, err := s.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	each := float64(calls.Statuses) / crowd / (watch.Seconds() / pollPeriod.Seconds())
+	each := float64(statuses) / crowd / (watch.Seconds() / pollPeriod.Seconds())
 
 	return []line{
-		{
-			what: "the same: calls an operation in 20 s", measured: fmt.Sprintf("%.2f", each), must: "≤ 1", reached: verdict(each <= 1),
-		},
+		target("the same: calls an operation in 20 s", fmt.Sprintf("%.2f", each), "≤ 1", each <= 1),
 		{what: "the same: commits/s meanwhile", measured: rounded(float64(after-committed) / watch.Seconds())},
 	}, nil
 }
 
 // endCrowd makes all runtimes ready at once and counts the calls to the Provisioner.
-func endCrowd(ctx context.Context, s *scope, w env) ([]line, error) {
-	idle, err := watchCrowd(ctx, s, w)
+func endCrowd(ctx context.Context, s *scope, e env) ([]line, error) {
+	idle, err := watchCrowd(ctx, s, e)
 	if err != nil {
 		return nil, err
 	}
 
 	began := time.Now()
 
-	w.provisioner.Release()
+	e.provisioner.Release()
 
-	if err := waitForRows(ctx, w.db, allSucceeded, crowd); err != nil {
+	ended, err := e.finish(ctx, crowd)
+	if err != nil {
 		return nil, err
 	}
 
-	ended, err := w.lastEnd(ctx)
-	calls := w.provisioner.Calls()
+	calls := e.provisioner.Calls()
 	each := float64(calls.Statuses) / float64(calls.Changes)
 
 	return append(idle,
-		line{
-			what: "the same: calls a change", measured: fmt.Sprintf("%.2f", each), must: "≤ 2", reached: verdict(each <= callsPerChange),
-		},
-		line{what: "the same: all done after all were ready at once", measured: fmt.Sprintf("%.1f s", ended.Sub(began).Seconds())},
-	), err
+		target("the same: calls a change", fmt.Sprintf("%.2f", each), "≤ 2", each <= callsPerChange),
+		line{what: "the same: all done after all were ready at once", measured: inSeconds(ended.Sub(began))},
+	), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
@@ -25,10 +26,11 @@ type env struct {
 	provisioner *simulated.Provisioner
 	database    storage.Config
 	db          *sqlx.DB
-	paused      bool
+	// paused brokers accept requests and run no operations.
+	paused bool
 }
 
-// newEnv starts an environment. A paused broker accepts requests and runs no operations.
+// newEnv starts an environment.
 func (s *scope) newEnv(ctx context.Context, behaviour simulated.Behaviour, paused bool) (env, error) {
 	database, err := s.newDatabase(ctx)
 	if err != nil {
@@ -40,18 +42,18 @@ func (s *scope) newEnv(ctx context.Context, behaviour simulated.Behaviour, pause
 		return env{}, err
 	}
 
-	w := env{provisioner: provisioner, database: database, paused: paused}
+	e := env{provisioner: provisioner, database: database, paused: paused}
 
-	if w.db, err = s.open(database.Name); err != nil {
+	if e.db, err = s.open(database.Name); err != nil {
 		return env{}, err
 	}
 
-	return w, s.startBrokerAgain(ctx, &w)
+	return e, s.startBrokerAgain(ctx, &e)
 }
 
-// startBrokerAgain starts the broker of the environment, also after it has ended.
-func (s *scope) startBrokerAgain(ctx context.Context, w *env) (err error) {
-	w.broker, err = s.startBroker(ctx, brokerOptions{database: w.database, provisioner: w.provisioner, paused: w.paused})
+// startBrokerAgain starts the broker of the environment, which must not be running. The restarted broker listens on another port.
+func (s *scope) startBrokerAgain(ctx context.Context, e *env) (err error) {
+	e.broker, err = s.startBroker(ctx, *e)
 
 	return err
 }
@@ -77,34 +79,26 @@ func (s *scope) open(database string) (*sqlx.DB, error) {
 // anyDatabase exists on every PostgreSQL server.
 const anyDatabase = "postgres"
 
-// waitForRows waits until an SQL condition holds.
+// waitForRows waits until an SQL condition holds, at most patience. The error lists the states of all operations.
 func waitForRows(ctx context.Context, db *sqlx.DB, condition string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
+	var failed error
 
-	for {
-		var now bool
+	err := waitFor(ctx, condition, func() (holds bool) {
+		failed = db.GetContext(ctx, &holds, `SELECT `+condition, args...)
 
-		if err := db.GetContext(ctx, &now, `SELECT `+condition, args...); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("checking %s: %w", condition, err)
-		}
-
-		if now {
-			return nil
-		}
-
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("timed out waiting for %s: %w", condition, ctx.Err()), operationStates(db))
-		case <-tick.C:
-		}
+		return holds || failed != nil
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return errors.Join(fmt.Errorf("checking %s: %w", condition, err), operationStates(db))
 	}
+
+	return nil
 }
 
-// waitFor waits until the condition holds.
+// waitFor waits until the condition holds, at most patience.
 func waitFor(ctx context.Context, what string, condition func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -143,16 +137,28 @@ const (
 	allSucceeded = `NOT EXISTS (SELECT FROM operations WHERE state = 'pending')
 		AND NOT EXISTS (SELECT FROM operations WHERE state IN ('in progress', 'canceling'))
 		AND (SELECT count(*) FROM operations WHERE state = 'succeeded') = $1`
-	// allWait: all operations wait for their runtimes; a worker may be polling one. allRest: no worker has one.
+	// allWait holds when all operations wait for their runtimes; a worker may be polling one. With allRest, no worker has one.
 	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
 	allRest = allWait + ` AND lease_owner = ''`
 )
 
-// lastEnd returns when the last operation ended.
-func (w env) lastEnd(ctx context.Context) (time.Time, error) {
+// create creates instances with concurrent requests and returns the responses.
+func (e env) create(ctx context.Context, count int) ([]load.Answer, error) {
+	generator := load.New(clients)
+	defer generator.Close()
+
+	return generator.Count(ctx, count, creates(e.broker.url, manyTenants))
+}
+
+// finish waits until all operations have succeeded and returns when the last one ended. There must be count operations.
+func (e env) finish(ctx context.Context, count int) (time.Time, error) {
+	if err := waitForRows(ctx, e.db, allSucceeded, count); err != nil {
+		return time.Time{}, err
+	}
+
 	var ended time.Time
 
-	if err := w.db.GetContext(ctx, &ended, `SELECT max(finished_at) FROM operations`); err != nil {
+	if err := e.db.GetContext(ctx, &ended, `SELECT max(finished_at) FROM operations`); err != nil {
 		return time.Time{}, fmt.Errorf("reading the end of the last operation: %w", err)
 	}
 

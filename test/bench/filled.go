@@ -24,12 +24,12 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 		return filled{}, fmt.Errorf("reading the keys: %w", err)
 	}
 
-	w, err := s.newEnv(ctx, simulated.Behaviour{Hold: !ready}, false)
+	e, err := s.newEnv(ctx, simulated.Behaviour{Hold: !ready}, false)
 	if err != nil {
 		return filled{}, err
 	}
 
-	if _, err := s.once(ctx, creates(w.broker.url, 1)(0)); err != nil {
+	if _, err := s.once(ctx, creates(e.broker.url, 1)(0)); err != nil {
 		return filled{}, err
 	}
 
@@ -38,15 +38,15 @@ func (s *scope) fill(ctx context.Context, count int, ready bool) (filled, error)
 		condition = allSucceeded
 	}
 
-	if err := waitForRows(ctx, w.db, condition, 1); err != nil {
+	if err := waitForRows(ctx, e.db, condition, 1); err != nil {
 		return filled{}, err
 	}
 
-	if err := w.broker.Stop(); err != nil {
+	if err := e.broker.Stop(); err != nil {
 		return filled{}, err
 	}
 
-	instances, err := prefill.Multiply(ctx, w.db, keys, count)
+	instances, err := prefill.Multiply(ctx, e.db, keys, count)
 
-	return filled{env: w, instances: instances}, err
+	return filled{env: e, instances: instances}, err
 }

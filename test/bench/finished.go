@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -24,7 +23,7 @@ const (
 	listLimit        = 10 * time.Millisecond
 )
 
-// amongFinished has the measurements with many instances.
+// amongFinished has the measurements of one run: memory in bytes, and the median latencies of the first page and of one in the middle.
 type amongFinished struct {
 	start         time.Duration
 	memory        int64
@@ -38,47 +37,26 @@ func measureFinished(ctx context.Context, s *scope) ([]line, error) {
 		return nil, err
 	}
 
-	runs, err := measure.InTurn(s.runs, measure.Subject[amongFinished]{Name: "finished", Run: func() (run amongFinished, err error) {
-		err = s.scoped(func(s *scope) error {
-			run, err = s.among(ctx, filled)
-
-			return err
-		})
+	runs, err := repeat(s, "finished", func(s *scope) (amongFinished, error) {
+		run, err := s.among(ctx, filled)
 		s.progress("finished: started in %s with %s, pages in %s and %s", run.start, mebibytes(run.memory), run.first, run.middle)
 
 		return run, err
-	}})
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	var (
-		starts, firsts, middles []time.Duration
-		memories                []int64
-	)
-
-	for _, run := range runs["finished"] {
-		starts, memories = append(starts, run.start), append(memories, run.memory)
-		firsts, middles = append(firsts, run.first), append(middles, run.middle)
-	}
+	start := measure.MedianOf(runs, func(run amongFinished) time.Duration { return run.start })
+	memory := measure.MedianOf(runs, func(run amongFinished) int64 { return run.memory })
+	first := measure.MedianOf(runs, func(run amongFinished) time.Duration { return run.first })
+	middle := measure.MedianOf(runs, func(run amongFinished) time.Duration { return run.middle })
 
 	return []line{
-		{
-			what: "start to ready with 100,000 finished operations", measured: inMilliseconds(starts), must: "≤ 150 ms",
-			reached: verdict(measure.Median(starts) <= startLimit),
-		},
-		{
-			what: "the same: resident memory when ready, at its peak", measured: mebibytes(measure.Median(memories)), must: "≤ 70 MiB",
-			reached: verdict(measure.Median(memories) <= startMemoryLimit),
-		},
-		{
-			what: "list 100 of 100,000 instances, first page: p50", measured: inMilliseconds(firsts), must: "≤ 10 ms",
-			reached: verdict(measure.Median(firsts) <= listLimit),
-		},
-		{
-			what: "the same, a page in the middle: p50", measured: inMilliseconds(middles), must: "≤ 10 ms",
-			reached: verdict(measure.Median(middles) <= listLimit),
-		},
+		target("start to ready with 100,000 finished operations", inMilliseconds(start), "≤ 150 ms", start <= startLimit),
+		target("the same: resident memory when ready, at its peak", mebibytes(memory), "≤ 70 MiB", memory <= startMemoryLimit),
+		target("list 100 of 100,000 instances, first page: p50", inMilliseconds(first), "≤ 10 ms", first <= listLimit),
+		target("the same, a page in the middle: p50", inMilliseconds(middle), "≤ 10 ms", middle <= listLimit),
 	}, nil
 }
 
@@ -112,21 +90,21 @@ func (s *scope) among(ctx context.Context, filled filled) (amongFinished, error)
 		return amongFinished{}, fmt.Errorf("page %d has %d instances and the cursor %q", middlePage, len(list.Data), list.Cursor)
 	}
 
-	if run.first, err = s.turn(ctx, first); err != nil {
+	if run.first, err = s.fetch(ctx, first); err != nil {
 		return amongFinished{}, err
 	}
 
-	run.middle, err = s.turn(ctx, first+"&cursor="+list.Cursor)
+	run.middle, err = s.fetch(ctx, first+"&cursor="+list.Cursor)
 
 	return run, err
 }
 
-// turn fetches a page repeatedly with one client and returns the median latency.
-func (s *scope) turn(ctx context.Context, url string) (time.Duration, error) {
+// fetch fetches a page repeatedly with one client, at most pages times within while, and returns the median latency.
+func (s *scope) fetch(ctx context.Context, url string) (time.Duration, error) {
 	generator := load.New(1)
 	defer generator.Close()
 
-	request := load.Request{Method: http.MethodGet, URL: url, Header: header(), Want: http.StatusOK}
+	request := gets(url)(0)
 	end := time.Now().Add(while)
 
 	var took []time.Duration

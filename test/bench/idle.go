@@ -15,29 +15,28 @@ const (
 
 // measureIdle measures the memory of an idle broker.
 func measureIdle(ctx context.Context, s *scope) ([]line, error) {
-	w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
+	e, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {
 		return nil, err
 	}
 
-	memory, err := w.rest(ctx, idleFor)
+	memory, err := e.rest(ctx, idleFor)
 	if err != nil {
 		return nil, err
 	}
 
-	return []line{{
-		what: "idle broker: resident memory (one run)", measured: mebibytes(memory.Resident), must: "< 60 MiB",
-		reached: verdict(memory.Resident < idleMemoryLimit),
-	}}, nil
+	return []line{
+		target("idle broker: resident memory (one run)", mebibytes(memory.Resident), "< 60 MiB", memory.Resident < idleMemoryLimit),
+	}, nil
 }
 
 // rest leaves the broker alone for a while and returns its memory afterwards.
-func (w env) rest(ctx context.Context, while time.Duration) (program.Memory, error) {
+func (e env) rest(ctx context.Context, while time.Duration) (program.Memory, error) {
 	select {
 	case <-ctx.Done():
 		return program.Memory{}, ctx.Err()
 	case <-time.After(while):
 	}
 
-	return w.broker.Memory()
+	return e.broker.Memory()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/measure"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
@@ -27,91 +26,71 @@ type recovery struct {
 
 // measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all have ended.
 func measureKilled(ctx context.Context, s *scope) ([]line, error) {
-	runs, err := measure.InTurn(s.runs, measure.Subject[recovery]{Name: "killed", Run: func() (run recovery, err error) {
-		err = s.scoped(func(s *scope) error {
-			run, err = s.recover(ctx)
-
-			return err
-		})
+	runs, err := repeat(s, "killed", func(s *scope) (recovery, error) {
+		run, err := s.recover(ctx)
 		s.progress("killed: the first moved after %s, all were done after %s", run.moved, run.done)
 
 		return run, err
-	}})
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	var moved, done []time.Duration
-
-	for _, run := range runs["killed"] {
-		moved, done = append(moved, run.moved), append(done, run.done)
-	}
-
-	first, all := measure.Median(moved), measure.Median(done)
+	moved := measure.MedianOf(runs, func(run recovery) time.Duration { return run.moved })
+	done := measure.MedianOf(runs, func(run recovery) time.Duration { return run.done })
 
 	return []line{
-		{
-			what:     fmt.Sprintf("SIGKILL with %d in flight, restart at once: first moved", killedAll),
-			measured: fmt.Sprintf("%.1f s", first.Seconds()), must: "≤ 10 s", reached: verdict(first <= movedLimit),
-		},
-		{
-			what: "the same: all done", measured: fmt.Sprintf("%.1f s", all.Seconds()), must: "≤ 20 s", reached: verdict(all <= doneLimit),
-		},
+		target(fmt.Sprintf("SIGKILL with %d in flight, restart at once: first moved", killedAll),
+			inSeconds(moved), "≤ 10 s", moved <= movedLimit),
+		target("the same: all done", inSeconds(done), "≤ 20 s", done <= doneLimit),
 	}, nil
 }
 
 // recover measures one kill. While the broker is down, all runtimes become ready.
 func (s *scope) recover(ctx context.Context) (recovery, error) {
-	w, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, AnswerUntil: killedWaiting}, false)
+	e, err := s.newEnv(ctx, simulated.Behaviour{Hold: true, AnswerUntil: killedWaiting}, false)
 	if err != nil {
 		return recovery{}, err
 	}
 
-	if err := w.fly(ctx); err != nil {
+	if err := e.prepareKill(ctx); err != nil {
 		return recovery{}, err
 	}
 
 	killed := time.Now()
-	w.broker.Kill()
-	w.provisioner.Release()
+	e.broker.Kill()
+	e.provisioner.Release()
 
-	if err := s.startBrokerAgain(ctx, &w); err != nil {
+	if err := s.startBrokerAgain(ctx, &e); err != nil {
 		return recovery{}, err
 	}
 
-	if err := waitForRows(ctx, w.db, allSucceeded, killedAll); err != nil {
-		return recovery{}, err
-	}
-
-	done, err := w.lastEnd(ctx)
+	done, err := e.finish(ctx, killedAll)
 	if err != nil {
 		return recovery{}, err
 	}
 
 	var moved time.Time
-	if err := w.db.GetContext(ctx, &moved, `SELECT min(ended_at) FROM timeline WHERE began_at > $1`, killed); err != nil {
+	if err := e.db.GetContext(ctx, &moved, `SELECT min(ended_at) FROM timeline WHERE began_at > $1`, killed); err != nil {
 		return recovery{}, fmt.Errorf("reading when the first operation moved: %w", err)
 	}
 
 	return recovery{moved: moved.Sub(killed), done: done.Sub(killed)}, nil
 }
 
-// fly brings the operations into their states before the kill.
-func (w env) fly(ctx context.Context) error {
-	generator := load.New(clients)
-	defer generator.Close()
-
-	if _, err := generator.Count(ctx, killedWaiting, creates(w.broker.url, manyTenants)); err != nil {
+// prepareKill brings the operations into their states before the kill.
+func (e env) prepareKill(ctx context.Context) error {
+	if _, err := e.create(ctx, killedWaiting); err != nil {
 		return err
 	}
 
-	if err := waitForRows(ctx, w.db, allWait, killedWaiting); err != nil {
+	if err := waitForRows(ctx, e.db, allWait, killedWaiting); err != nil {
 		return err
 	}
 
-	if _, err := generator.Count(ctx, killedOrdering, creates(w.broker.url, manyTenants)); err != nil {
+	if _, err := e.create(ctx, killedOrdering); err != nil {
 		return err
 	}
 
-	return waitFor(ctx, "the last orders", func() bool { return w.provisioner.Calls().Orders >= killedAll })
+	return waitFor(ctx, "the last orders", func() bool { return e.provisioner.Calls().Orders >= killedAll })
 }

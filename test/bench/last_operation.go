@@ -32,11 +32,13 @@ func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 		}
 
 		subjects = append(subjects,
-			s.looks(ctx, floorOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
+			s.polls(ctx, floorOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
 				return s.startFloor(ctx, filled.database, 0)
 			}),
-			s.looks(ctx, brokerOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
-				return s.startBroker(ctx, brokerOptions{database: filled.database, provisioner: filled.provisioner, paused: true})
+			s.polls(ctx, brokerOf(size), filled.instances, func(ctx context.Context, s *scope) (server, error) {
+				filled.paused = true
+
+				return s.startBroker(ctx, filled.env)
 			}))
 	}
 
@@ -55,32 +57,24 @@ func measureLastOperation(ctx context.Context, s *scope) ([]line, error) {
 	few, many := perSecond(rates[brokerOf(sizes[0])]), perSecond(rates[brokerOf(sizes[len(sizes)-1])])
 	flat := measure.Median(measure.Ratios(many, few))
 
-	return append(lines, line{
-		what: "the same at 100,000 beside 1,000", measured: percent(flat), must: "≥ " + percent(flatShare), reached: verdict(flat >= flatShare),
-	}), nil
+	return append(lines, target("the same at 100,000 beside 1,000", percent(flat), "≥ "+percent(flatShare), flat >= flatShare)), nil
 }
 
 func floorOf(size int) string  { return fmt.Sprintf("floor at %d", size) }
 func brokerOf(size int) string { return fmt.Sprintf("last_operation at %d", size) }
 
-// looks measures a server that runs only for this: all at once would exceed PostgreSQL's connections.
-func (s *scope) looks(ctx context.Context, name string, instances []prefill.Copy,
+// polls measures a server that runs during the measurement only: all servers at once would exceed PostgreSQL's connections.
+func (s *scope) polls(ctx context.Context, name string, instances []prefill.Copy,
 	start func(context.Context, *scope) (server, error),
 ) measure.Subject[load.Rate] {
-	return measure.Subject[load.Rate]{Name: name, Run: func() (rate load.Rate, err error) {
-		err = s.scoped(func(s *scope) error {
-			server, err := start(ctx, s)
-			if err != nil {
-				return err
-			}
+	return inScope(s, name, func(s *scope) (load.Rate, error) {
+		server, err := start(ctx, s)
+		if err != nil {
+			return load.Rate{}, err
+		}
 
-			rate, err = s.rate(ctx, name, lastOperations(server.url, instances)).Run()
-
-			return err
-		})
-
-		return rate, err
-	}}
+		return s.rate(ctx, name, lastOperations(server.url, instances)).Run()
+	})
 }
 
 // lastOperations polls all operations in a scattered order.
@@ -90,11 +84,11 @@ func lastOperations(url string, instances []prefill.Copy) func(number int) load.
 	header := header()
 
 	return func(number int) load.Request {
-		asked := instances[number*stride%len(instances)]
+		polled := instances[number*stride%len(instances)]
 
 		return load.Request{
 			Method: http.MethodGet, Header: header, Want: http.StatusOK,
-			URL: url + "/v2/service_instances/" + asked.Instance + "/last_operation?operation=" + asked.Operation,
+			URL: url + "/v2/service_instances/" + polled.Instance + "/last_operation?operation=" + polled.Operation,
 		}
 	}
 }

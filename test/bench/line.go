@@ -14,7 +14,7 @@ type line struct {
 	reached                            reached
 }
 
-// reached reports whether a figure meets its target; empty without a target.
+// reached is the verdict on a figure, empty without a target.
 type reached string
 
 func verdict(holds bool) reached {
@@ -25,8 +25,8 @@ func verdict(holds bool) reached {
 	return "**no**"
 }
 
-// besideFloor returns the line of a rate compared to its floor. The median of the ratios, each from one round, must be at least share; 0 means
-// no target.
+// besideFloor returns the line of a rate compared to its floor. The median of the ratios must be at least share; 0 means no target. Each
+// ratio is of one round, so a machine that slows down during the measurement affects rate and floor alike.
 func besideFloor(what string, values, floors []float64, share float64) line {
 	ratio := measure.Median(measure.Ratios(values, floors))
 
@@ -41,13 +41,19 @@ func besideFloor(what string, values, floors []float64, share float64) line {
 	return compared
 }
 
+// target returns the line of a figure with a target, which must names and holds decides.
+func target(what, measured, must string, holds bool) line {
+	return line{what: what, measured: measured, must: must, reached: verdict(holds)}
+}
+
 func rounded(value float64) string { return fmt.Sprintf("%.0f", value) }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-// inMilliseconds formats the median.
-func inMilliseconds(values []time.Duration) string {
-	return fmt.Sprintf("%.1f ms", float64(measure.Median(values))/float64(time.Millisecond))
+func inMilliseconds(value time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(value)/float64(time.Millisecond))
 }
+
+func inSeconds(value time.Duration) string { return fmt.Sprintf("%.1f s", value.Seconds()) }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/program.MiB) }

@@ -16,21 +16,21 @@ func TestBesideFloor(t *testing.T) {
 		want           line
 	}{
 		"Reached": {
-			reason: "half of the floor was demanded, and half it is",
+			reason: "the ratio equals the target",
 			values: []float64{500}, floors: []float64{1000}, share: 0.5,
 			want: line{what: "rate", measured: "500", floor: "1000", ratio: "50 %", must: "≥ 50 % of the floor", reached: "yes"},
 		},
 		"Not reached": {
-			reason: "a little below is below, also where the rounded ratio hides it",
+			reason: "the target applies to the exact ratio, not to the rounded one",
 			values: []float64{499}, floors: []float64{1000}, share: 0.5,
 			want: line{what: "rate", measured: "499", floor: "1000", ratio: "50 %", must: "≥ 50 % of the floor", reached: "**no**"},
 		},
 		"Machine that slows down": {
-			reason: "a run counts beside the floor of its own round: 60, 50 and 60 percent, though the medians make 50",
+			reason: "each run is compared to the floor of its round: 60, 50 and 60 percent; the medians would make 50",
 			values: []float64{600, 500, 60}, floors: []float64{1000, 1000, 100}, share: 0.6,
 			want: line{what: "rate", measured: "500", floor: "1000", ratio: "60 %", must: "≥ 60 % of the floor", reached: "yes"},
 		},
-		"Nothing demanded": {
+		"No target": {
 			reason: "without a target there is no verdict",
 			values: []float64{1}, floors: []float64{1000},
 			want: line{what: "rate", measured: "1", floor: "1000", ratio: "0 %"},
@@ -53,15 +53,15 @@ func TestChosen(t *testing.T) {
 
 	all, err := chosen("")
 	if err != nil || len(all) != len(figures()) {
-		t.Errorf("without a name all figures are measured, got %s and %v", knownNames(all), err)
+		t.Errorf("without names, want all figures, got %s and %v", knownNames(all), err)
 	}
 
 	some, err := chosen("idle,accept")
 	if got := knownNames(some); err != nil || got != "accept, idle" {
-		t.Errorf("figures are measured in the order of the page, got %s and %v", got, err)
+		t.Errorf("want the order of the page, got %s and %v", got, err)
 	}
 
 	if _, err := chosen("accept,acept"); err == nil {
-		t.Error("a misspelled name is accepted")
+		t.Error("an unknown name is accepted")
 	}
 }

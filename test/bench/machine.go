@@ -21,7 +21,7 @@ type machine struct {
 	commitMode string
 }
 
-// machine queries the system and the database.
+// machine reads the description from /proc and from the database.
 func (s *scope) machine(ctx context.Context) (machine, error) {
 	found := machine{
 		processor: firstField("/proc/cpuinfo", "model name"), cores: runtime.NumCPU(), goVersion: runtime.Version(),
@@ -37,7 +37,7 @@ func (s *scope) machine(ctx context.Context) (machine, error) {
 		"server_version": &found.postgres, "fsync": &found.fsync, "synchronous_commit": &found.commitMode,
 	} {
 		if err := db.GetContext(ctx, value, "SHOW "+setting); err != nil {
-			return machine{}, fmt.Errorf("asking for the database's %s: %w", setting, err)
+			return machine{}, fmt.Errorf("reading the setting %s of the database: %w", setting, err)
 		}
 	}
 

@@ -19,23 +19,15 @@ const userName, userPassword = "bench", "bench"
 // users returns the users of broker and floor.
 func users() string { return userName + ":" + userPassword + ":osb+admin" }
 
-// server is a running broker or floor.
+// server is a running broker or floor, with the base URL of its API.
 type server struct {
 	*program.Program
 
 	url string
 }
 
-// brokerOptions configure a broker.
-type brokerOptions struct {
-	database    storage.Config
-	provisioner *simulated.Provisioner
-	// paused brokers accept requests and run no operations.
-	paused bool
-}
-
-// startBroker runs a broker and waits until it is ready.
-func (s *scope) startBroker(ctx context.Context, options brokerOptions) (server, error) {
+// startBroker runs a broker with the database and the Provisioner of the environment, and waits until it is ready.
+func (s *scope) startBroker(ctx context.Context, e env) (server, error) {
 	address, first := program.FreeAddress(ctx)
 	status, second := program.FreeAddress(ctx)
 
@@ -47,18 +39,18 @@ func (s *scope) startBroker(ctx context.Context, options brokerOptions) (server,
 		"APP_ADDRESS=" + address,
 		"APP_STATUS_ADDRESS=" + status,
 		"APP_AUTH_BASIC_USERS=" + users(),
-		"APP_PROVISIONER_URL=" + options.provisioner.URL(),
-		"APP_DATABASE_DRIVER=" + options.database.Driver,
-		"APP_DATABASE_USER=" + options.database.User,
-		"APP_DATABASE_PASSWORD=" + options.database.Password.Reveal(),
-		"APP_DATABASE_HOST=" + options.database.Host,
-		"APP_DATABASE_PORT=" + strconv.Itoa(options.database.Port),
-		"APP_DATABASE_NAME=" + options.database.Name,
-		"APP_DATABASE_SSL_MODE=" + options.database.SSLMode,
+		"APP_PROVISIONER_URL=" + e.provisioner.URL(),
+		"APP_DATABASE_DRIVER=" + e.database.Driver,
+		"APP_DATABASE_USER=" + e.database.User,
+		"APP_DATABASE_PASSWORD=" + e.database.Password.Reveal(),
+		"APP_DATABASE_HOST=" + e.database.Host,
+		"APP_DATABASE_PORT=" + strconv.Itoa(e.database.Port),
+		"APP_DATABASE_NAME=" + e.database.Name,
+		"APP_DATABASE_SSL_MODE=" + e.database.SSLMode,
 		"APP_DATABASE_SECRET_KEYS=" + s.keys.Reveal(),
 	}
 
-	if options.paused {
+	if e.paused {
 		environment = append(environment, "APP_WORKERS=0")
 	}
 
@@ -67,7 +59,7 @@ func (s *scope) startBroker(ctx context.Context, options brokerOptions) (server,
 	})
 }
 
-// startFloor runs the floors of the broker's requests.
+// startFloor runs the floors of the broker's requests. The catalog's response has fixedBytes bytes.
 func (s *scope) startFloor(ctx context.Context, database storage.Config, fixedBytes int) (server, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -113,7 +105,7 @@ func (s *scope) startProvisioner(ctx context.Context, behaviour simulated.Behavi
 	return running, nil
 }
 
-// newDatabase makes an empty database.
+// newDatabase creates an empty database and drops it when the scope ends.
 func (s *scope) newDatabase(ctx context.Context) (storage.Config, error) {
 	s.databases++
 	name := "bench_" + strconv.Itoa(s.databases)

@@ -30,12 +30,7 @@ func perSecond(rates []load.Rate) []float64 {
 	return values
 }
 
-// percentiles returns a percentile of the latencies for each run.
-func percentiles(rates []load.Rate, share float64) []time.Duration {
-	values := make([]time.Duration, 0, len(rates))
-	for _, rate := range rates {
-		values = append(values, measure.Percentile(rate.Latencies, share))
-	}
-
-	return values
+// p99 returns the median over the runs of the 99th percentile of the latencies.
+func p99(rates []load.Rate) time.Duration {
+	return measure.MedianOf(rates, func(rate load.Rate) time.Duration { return measure.Percentile(rate.Latencies, 0.99) })
 }

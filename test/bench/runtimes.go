@@ -93,13 +93,11 @@ func measureRuntimes(ctx context.Context, s *scope) ([]line, error) {
 	return []line{
 		{
 			what:     fmt.Sprintf("%d runtimes at once, Provisioner and a fake garden whose clusters take 5 s: all done (one run)", manyRuntimes),
-			measured: fmt.Sprintf("%.1f s", took.Seconds()),
+			measured: inSeconds(took),
 		},
-		{
-			what:     "the same: calls to Gardener a runtime",
-			measured: fmt.Sprintf("%.1f: get %.1f, patch %.1f, create %.1f", each, per(verbs["get"]), per(verbs["patch"]), per(verbs["create"])),
-			must:     fmt.Sprintf("≤ %d", callsPerRuntime), reached: verdict(each <= callsPerRuntime),
-		},
+		target("the same: calls to Gardener a runtime",
+			fmt.Sprintf("%.1f: get %.1f, patch %.1f, create %.1f", each, per(verbs["get"]), per(verbs["patch"]), per(verbs["create"])),
+			fmt.Sprintf("≤ %d", callsPerRuntime), each <= callsPerRuntime),
 		{what: "the same: lists and watches for all of them", measured: strconv.Itoa(verbs["list"] + verbs["watch"])},
 		{
 			what:     "the same: memory a runtime, the garden's with it",

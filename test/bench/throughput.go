@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/measure"
 	"github.com/environment-broker/environment-broker/test/bench/program"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
@@ -36,17 +35,13 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 
 	for _, size := range sizes {
 		name := createsOf(size)
-		subjects = append(subjects, measure.Subject[finished]{Name: name, Run: func() (run finished, err error) {
-			err = s.scoped(func(s *scope) error {
-				run, err = s.finishAll(ctx, size)
-
-				return err
-			})
+		subjects = append(subjects, inScope(s, name, func(s *scope) (finished, error) {
+			run, err := s.finishAll(ctx, size)
 			s.progress("%s: %.0f operations/s, %.1f commits and %.1f calls an operation, CPU an operation: broker %s, PostgreSQL %s",
 				name, run.perSecond, run.commits, run.calls, run.used.broker, run.used.postgres)
 
 			return run, err
-		}})
+		}))
 	}
 
 	runs, err := measure.InTurn(s.runs, subjects...)
@@ -66,28 +61,16 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 func createsOf(size int) string { return fmt.Sprintf("%d creates", size) }
 
 func throughputLines(name string, size int, runs []finished) []line {
-	var (
-		rates, commits, calls []float64
-		broker, postgres      []time.Duration
-	)
-
-	for _, run := range runs {
-		rates, commits, calls = append(rates, run.perSecond), append(commits, run.commits), append(calls, run.calls)
-		broker, postgres = append(broker, run.used.broker), append(postgres, run.used.postgres)
-	}
-
-	rate, commit := measure.Median(rates), measure.Median(commits)
+	rate := measure.MedianOf(runs, func(run finished) float64 { return run.perSecond })
+	commits := measure.MedianOf(runs, func(run finished) float64 { return run.commits })
+	calls := measure.MedianOf(runs, func(run finished) float64 { return run.calls })
+	broker := measure.MedianOf(runs, func(run finished) time.Duration { return run.used.broker })
+	postgres := measure.MedianOf(runs, func(run finished) time.Duration { return run.used.postgres })
 	kinds := runs[len(runs)-1].kinds
 
 	return []line{
-		{
-			what: name + ", accepted to all done: operations/s", measured: rounded(rate),
-			must: fmt.Sprintf("≥ %d", throughputLeast), reached: verdict(rate >= throughputLeast),
-		},
-		{
-			what: "the same: commits an operation", measured: fmt.Sprintf("%.1f", commit),
-			must: fmt.Sprintf("≤ %d", commitsMost), reached: verdict(commit <= commitsMost),
-		},
+		target(name+", accepted to all done: operations/s", rounded(rate), fmt.Sprintf("≥ %d", throughputLeast), rate >= throughputLeast),
+		target("the same: commits an operation", fmt.Sprintf("%.1f", commits), fmt.Sprintf("≤ %d", commitsMost), commits <= commitsMost),
 		{
 			what:     "the same: CPU time an operation, of broker and of PostgreSQL",
 			measured: inMilliseconds(broker) + ", " + inMilliseconds(postgres),
@@ -95,14 +78,14 @@ func throughputLines(name string, size int, runs []finished) []line {
 		{
 			what: fmt.Sprintf("the same: calls an operation (of %d in the last run: orders %d, states %d, kubeconfigs %d, runtimes %d, changes %d)",
 				size, kinds.Orders, kinds.Statuses, kinds.Kubeconfigs, kinds.Probes, kinds.Feeds),
-			measured: fmt.Sprintf("%.1f", measure.Median(calls)),
+			measured: fmt.Sprintf("%.1f", calls),
 		},
 	}
 }
 
 // finishAll creates size instances and waits until all are ready.
 func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
-	w, err := s.newEnv(ctx, simulated.Behaviour{}, false)
+	e, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {
 		return finished{}, err
 	}
@@ -112,35 +95,28 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 		return finished{}, err
 	}
 
-	usedBefore, err := s.used(w)
+	usedBefore, err := s.used(e)
 	if err != nil {
 		return finished{}, err
 	}
-
-	generator := load.New(clients)
-	defer generator.Close()
 
 	began := time.Now()
 
-	if _, err := generator.Count(ctx, size, creates(w.broker.url, manyTenants)); err != nil {
+	if _, err := e.create(ctx, size); err != nil {
 		return finished{}, err
 	}
 
-	if err := waitForRows(ctx, w.db, allSucceeded, size); err != nil {
-		return finished{}, err
-	}
-
-	used, err := s.used(w)
+	ended, err := e.finish(ctx, size)
 	if err != nil {
 		return finished{}, err
 	}
 
-	calls := w.provisioner.Calls()
-
-	ended, err := w.lastEnd(ctx)
+	used, err := s.used(e)
 	if err != nil {
 		return finished{}, err
 	}
+
+	calls := e.provisioner.Calls()
 
 	after, err := s.commits(ctx)
 	if err != nil {
@@ -160,8 +136,8 @@ func (s *scope) finishAll(ctx context.Context, size int) (finished, error) {
 }
 
 // used returns the CPU time so far.
-func (s *scope) used(w env) (used cpu, err error) {
-	if used.broker, err = w.broker.CPU(); err != nil {
+func (s *scope) used(e env) (used cpu, err error) {
+	if used.broker, err = e.broker.CPU(); err != nil {
 		return cpu{}, err
 	}
 
@@ -170,15 +146,15 @@ func (s *scope) used(w env) (used cpu, err error) {
 	return used, err
 }
 
-// commits returns the number of writing transactions on the server: PostgreSQL numbers only these.
+// commits returns the number of writing transactions on the server so far: PostgreSQL assigns transaction IDs to these only.
 func (s *scope) commits(ctx context.Context) (commits int, err error) {
 	err = s.scoped(func(s *scope) error {
-		elsewhere, err := s.open(anyDatabase)
+		db, err := s.open(anyDatabase)
 		if err != nil {
 			return err
 		}
 
-		return elsewhere.GetContext(ctx, &commits, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`)
+		return db.GetContext(ctx, &commits, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("counting commits: %w", err)

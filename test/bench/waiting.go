@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
@@ -16,27 +15,27 @@ const (
 	slowLimit    = 66 * time.Second
 )
 
-// measureWaiting measures more runtimes than workers, each of which takes a minute, with a feed and polled. Both run at the same time, since they
-// mostly wait.
+// measureWaiting measures more runtimes than workers, each of which takes a minute, with a feed and polled. Both run at the same time, because
+// they mostly wait.
 func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
 	kinds := []string{"with the feed", "polled"}
 	took, errs := make([]time.Duration, len(kinds)), make([]error, len(kinds))
 
 	var measured sync.WaitGroup
 
-	worlds := make([]env, len(kinds))
+	envs := make([]env, len(kinds))
 
 	for i := range kinds {
-		w, err := s.newEnv(ctx, simulated.Behaviour{Takes: slowTakes, KymaProvisioner: i == 1}, false)
+		e, err := s.newEnv(ctx, simulated.Behaviour{Takes: slowTakes, KymaProvisioner: i == 1}, false)
 		if err != nil {
 			return nil, err
 		}
 
-		worlds[i] = w
+		envs[i] = e
 	}
 
-	for i, w := range worlds {
-		measured.Go(func() { took[i], errs[i] = w.finishSlowly(ctx) })
+	for i, e := range envs {
+		measured.Go(func() { took[i], errs[i] = e.finishSlowly(ctx) })
 	}
 
 	measured.Wait()
@@ -49,31 +48,22 @@ func measureWaiting(ctx context.Context, s *scope) ([]line, error) {
 		}
 
 		s.progress("%d runtimes of %s, %s: %s", slowRuntimes, slowTakes, kind, took[i])
-		lines = append(lines, line{
-			what:     fmt.Sprintf("%d runtimes that take 60 s each, %s: all done (one run)", slowRuntimes, kind),
-			measured: fmt.Sprintf("%.1f s", took[i].Seconds()), must: "≤ 66 s", reached: verdict(took[i] <= slowLimit),
-		})
+		lines = append(lines, target(fmt.Sprintf("%d runtimes that take 60 s each, %s: all done (one run)", slowRuntimes, kind),
+			inSeconds(took[i]), "≤ 66 s", took[i] <= slowLimit))
 	}
 
 	return lines, nil
 }
 
 // finishSlowly returns the time from the first request to the end of the last operation.
-func (w env) finishSlowly(ctx context.Context) (time.Duration, error) {
-	generator := load.New(clients)
-	defer generator.Close()
-
+func (e env) finishSlowly(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 
-	if _, err := generator.Count(ctx, slowRuntimes, creates(w.broker.url, manyTenants)); err != nil {
+	if _, err := e.create(ctx, slowRuntimes); err != nil {
 		return 0, err
 	}
 
-	if err := waitForRows(ctx, w.db, allSucceeded, slowRuntimes); err != nil {
-		return 0, err
-	}
-
-	ended, err := w.lastEnd(ctx)
+	ended, err := e.finish(ctx, slowRuntimes)
 
 	return ended.Sub(began), err
 }

@@ -1,46 +1,41 @@
 package floor
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 )
 
-// The variables that the program reads.
-const (
-	addressVariable = "FLOOR_ADDRESS"
-	dsnVariable     = "FLOOR_DSN"
-	usersVariable   = "FLOOR_USERS"
-	fixedVariable   = "FLOOR_FIXED_BYTES"
-)
+// variable is the environment variable that passes the configuration to the program, as JSON.
+const variable = "FLOOR_CONFIG"
 
-// Config says what to serve.
+// Config is the configuration of the floors.
 type Config struct {
 	Address string
-	// DSN is the database.
+	// DSN is the data source name of the database, for lib/pq.
 	DSN string
-	// Users is as in the broker's APP_AUTH_BASIC_USERS.
+	// Users has the format of the broker's APP_AUTH_BASIC_USERS.
 	Users string
-	// FixedBytes is how long the answer is that is always the same.
+	// FixedBytes is the length of the constant response, the floor of the catalog.
 	FixedBytes int
 }
 
-// Environment is the configuration as the program reads it.
+// Environment returns the environment of a program that calls Run.
 func (c Config) Environment() []string {
-	return []string{
-		addressVariable + "=" + c.Address, dsnVariable + "=" + c.DSN, usersVariable + "=" + c.Users,
-		fixedVariable + "=" + strconv.Itoa(c.FixedBytes),
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers always encode
 	}
+
+	return []string{variable + "=" + string(text)}
 }
 
-// ConfigFromEnvironment reads what Environment made.
-func ConfigFromEnvironment() (Config, error) {
-	fixed, err := strconv.Atoi(os.Getenv(fixedVariable))
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", fixedVariable, err)
+// configFromEnvironment is the inverse of Environment.
+func configFromEnvironment() (Config, error) {
+	var config Config
+	if err := json.Unmarshal([]byte(os.Getenv(variable)), &config); err != nil {
+		return Config{}, fmt.Errorf("reading %s: %w", variable, err)
 	}
 
-	return Config{
-		Address: os.Getenv(addressVariable), DSN: os.Getenv(dsnVariable), Users: os.Getenv(usersVariable), FixedBytes: fixed,
-	}, nil
+	return config, nil
 }

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// connections and connectionAge are those of package storage.
+	// connections and connectionAge are the pool settings of package storage, so that both programs have the same pool.
 	connections   = 12
 	connectionAge = 30 * time.Minute
 )
 
-const makeTables = `
+const createTables = `
 CREATE TABLE IF NOT EXISTS floor_instances (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, request TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_operations (
 	id TEXT PRIMARY KEY, instance_id TEXT NOT NULL, state TEXT NOT NULL, description TEXT NOT NULL, payload TEXT NOT NULL)`
@@ -39,9 +39,9 @@ func openRows(ctx context.Context, dsn string) (rows, error) {
 
 	opened := rows{db: db}
 
-	_, made := db.ExecContext(ctx, makeTables)
+	_, made := db.ExecContext(ctx, createTables)
 	if made != nil {
-		return rows{}, errors.Join(fmt.Errorf("making the tables: %w", made), db.Close())
+		return rows{}, errors.Join(fmt.Errorf("creating the tables: %w", made), db.Close())
 	}
 
 	var errs [3]error

@@ -23,15 +23,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ReadyPath needs no user and does no work.
+// ReadyPath is the readiness probe. It needs no user and does no work.
 const ReadyPath = "/ready"
 
-// Run serves the floors until ctx ends or the program gets SIGINT or SIGTERM.
+// Run serves the floors until ctx ends or the program gets SIGINT or SIGTERM. It reads its configuration from the environment.
 func Run(ctx context.Context) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
-	config, err := ConfigFromEnvironment()
+	config, err := configFromEnvironment()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func Run(ctx context.Context) (err error) {
 func newHandler(config Config, rows rows) (http.Handler, error) {
 	users, err := auth.ParseUsers(secret.String(config.Users))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", usersVariable, err)
+		return nil, fmt.Errorf("reading the users: %w", err)
 	}
 
 	log, err := logging.New("floor", "info", os.Stderr)
@@ -79,7 +79,7 @@ func newHandler(config Config, rows rows) (http.Handler, error) {
 	return all, nil
 }
 
-// fixed answers with the same bytes each time.
+// fixed answers every request with the same bytes.
 func fixed(length int) httpserver.Endpoint {
 	answer := httpserver.OK(bytes.Repeat([]byte("x"), length))
 

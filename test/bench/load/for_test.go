@@ -22,8 +22,8 @@ func TestFor(t *testing.T) {
 		const (
 			clients = 4
 			takes   = 15 * time.Millisecond
-			warmUp  = 100 * time.Millisecond // 6 answers to each client
-			while   = 200 * time.Millisecond // 14 answers: the last of them comes at its very end
+			warmUp  = 100 * time.Millisecond // 6 answers per client
+			while   = 200 * time.Millisecond // 14 answers per client, the last at the very end
 		)
 
 		generator := New(clients)
@@ -38,7 +38,7 @@ func TestFor(t *testing.T) {
 
 		const want = clients * 14
 		if counted := len(rate.Latencies); counted != want || rate.PerSecond != want/while.Seconds() {
-			t.Errorf("%d answers are counted, and make %g a second, want %d in %s", counted, rate.PerSecond, want, while)
+			t.Errorf("%d answers, %g per second, want %d in %s", counted, rate.PerSecond, want, while)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 const requestTimeout = time.Minute
 
-// Request is a request of the load.
+// Request is one request of a run.
 type Request struct {
 	Method string
 	URL    string
@@ -123,7 +123,7 @@ func (g *Generator) run(ctx context.Context, next func(number int) (Request, boo
 					return
 				}
 
-				answer, err := g.send(ctx, request)
+				answer, err := g.Send(ctx, request)
 				if err != nil {
 					stop(err)
 
@@ -145,15 +145,11 @@ func (g *Generator) run(ctx context.Context, next func(number int) (Request, boo
 	return nil
 }
 
-// Send sends one request.
+// Send sends one request. It fails if the response has another status than the request wants.
 func (g *Generator) Send(ctx context.Context, request Request) (Answer, error) {
-	return g.send(ctx, request)
-}
-
-func (g *Generator) send(ctx context.Context, request Request) (Answer, error) {
 	sent, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("making a request: %w", err)
+		return Answer{}, fmt.Errorf("creating a request: %w", err)
 	}
 
 	sent.Header = request.Header
@@ -168,11 +164,11 @@ func (g *Generator) send(ctx context.Context, request Request) (Answer, error) {
 	at := time.Now()
 
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return Answer{}, fmt.Errorf("reading the answer of %s: %w", request.URL, err)
+		return Answer{}, fmt.Errorf("reading the response of %s: %w", request.URL, err)
 	}
 
 	if response.StatusCode != request.Want {
-		return Answer{}, fmt.Errorf("%s %s is answered with %s: %s", request.Method, request.URL, response.Status, body)
+		return Answer{}, fmt.Errorf("%s %s: got %s: %s", request.Method, request.URL, response.Status, body)
 	}
 
 	return Answer{Took: at.Sub(began), At: at, Body: body}, nil

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const clients = 4
 
-// serve runs a server until the test ends, and counts the connections to it.
+// serve runs a server until the test ends and counts its connections.
 func serve(t *testing.T, handler http.HandlerFunc) (url string, connections *atomic.Int64) {
 	t.Helper()
 
@@ -46,7 +46,7 @@ func newGenerator(t *testing.T) *load.Generator {
 	return generator
 }
 
-// TestCount holds that each request is sent once, over connections that are kept, and that answers stand at their requests' places.
+// TestCount: each request is sent once, over persistent connections, and the answers are in the order of the requests.
 func TestCount(t *testing.T) {
 	const total = 200
 
@@ -61,12 +61,12 @@ func TestCount(t *testing.T) {
 
 	for number, answer := range answers {
 		if answer.Number != number || string(answer.Body) != strconv.Itoa(number) || answer.Took <= 0 || answer.At.IsZero() {
-			t.Errorf("request %d has the answer %+v", number, answer)
+			t.Errorf("request %d: got the answer %+v", number, answer)
 		}
 	}
 
 	if made := connections.Load(); made > clients {
-		t.Errorf("%d clients made %d connections: they do not keep them", clients, made)
+		t.Errorf("%d clients opened %d connections, want one each", clients, made)
 	}
 }
 
@@ -80,6 +80,6 @@ func TestRefusal(t *testing.T) {
 		return load.Request{Method: http.MethodGet, URL: url, Want: http.StatusOK}
 	})
 	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the database does not answer") {
-		t.Errorf("the run with refusals ends with %v", err)
+		t.Errorf("got %v, want the status and the body of the response", err)
 	}
 }

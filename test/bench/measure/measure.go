@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Percentile returns the smallest value that at least that share of the values does not exceed: 0.99 for the 99th percentile.
-// Without values it is zero.
+// Percentile returns the smallest value that at least the share of the values does not exceed; the share of the 99th percentile is 0.99.
+// Without values it returns zero.
 func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
 	if len(values) == 0 {
 		var none Value
@@ -22,14 +22,24 @@ func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Median returns the value in the middle, of an even number of values the lower of the two.
+// Median returns the middle value, the lower of two if the number of values is even. It is always a measured value.
 func Median[Value cmp.Ordered](values []Value) Value {
 	const half = 0.5
 
 	return Percentile(values, half)
 }
 
-// Ratios divides each value by the one of the same run.
+// MedianOf returns the median of one value of each run.
+func MedianOf[Run any, Value cmp.Ordered](runs []Run, value func(Run) Value) Value {
+	values := make([]Value, 0, len(runs))
+	for _, run := range runs {
+		values = append(values, value(run))
+	}
+
+	return Median(values)
+}
+
+// Ratios divides each value by the floor of the same round. Both slices have the same length.
 func Ratios(values, floors []float64) []float64 {
 	ratios := make([]float64, 0, len(values))
 
@@ -40,14 +50,14 @@ func Ratios(values, floors []float64) []float64 {
 	return ratios
 }
 
-// Subject is one of the things that are measured in turn.
+// Subject is a measurement that alternates with others. Run does it once.
 type Subject[Value any] struct {
 	Name string
 	Run  func() (Value, error)
 }
 
-// InTurn measures the subjects one after the other, and that as many times as there are rounds: A B, A B, … What slows the machine
-// down for a while then slows all of them down. It returns the values by the name of the subject, in the order of the rounds.
+// InTurn runs the subjects alternately, once a round: A B, A B, … Temporary load on the machine then affects all of them. It returns the
+// values of each subject by its name, in the order of the rounds. The first error ends the measurement, and no values are returned.
 func InTurn[Value any](rounds int, subjects ...Subject[Value]) (map[string][]Value, error) {
 	values := make(map[string][]Value, len(subjects))
 

@@ -24,11 +24,11 @@ func TestPercentile(t *testing.T) {
 		share  float64
 		want   int
 	}{
-		"99th of a hundred":  {reason: "one value of a hundred may be above it", values: hundred, share: 0.99, want: 99},
-		"Half of a hundred":  {reason: "fifty values are not above it", values: hundred, share: 0.5, want: 50},
-		"All":                {reason: "no value is above the largest", values: hundred, share: 1, want: 100},
-		"None":               {reason: "the smallest value is the least that can be said", values: hundred, share: 0, want: 1},
-		"99th of few":        {reason: "of few values it is the largest", values: []int{3, 1, 2}, share: 0.99, want: 3},
+		"99th of a hundred":  {reason: "one of a hundred values may exceed it", values: hundred, share: 0.99, want: 99},
+		"Half of a hundred":  {reason: "fifty values do not exceed it", values: hundred, share: 0.5, want: 50},
+		"All":                {reason: "no value exceeds the largest", values: hundred, share: 1, want: 100},
+		"None":               {reason: "the result is always a measured value", values: hundred, share: 0, want: 1},
+		"99th of few":        {reason: "of few values, it is the largest", values: []int{3, 1, 2}, share: 0.99, want: 3},
 		"Of one":             {reason: "one value is every percentile", values: []int{7}, share: 0.5, want: 7},
 		"Of no value at all": {reason: "nothing was measured", values: nil, share: 0.5, want: 0},
 	}
@@ -44,7 +44,7 @@ func TestPercentile(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(given, tc.values); diff != "" {
-				t.Errorf("the values belong to the caller and keep their order (-want +got):\n%s", diff)
+				t.Errorf("the values must keep their order (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestMedian(t *testing.T) {
 		want   float64
 	}{
 		"Odd":     {reason: "one outlier does not count", values: []float64{5, 900, 4, 6, 5.5}, want: 5.5},
-		"Even":    {reason: "it is a value that was measured, and not the better one", values: []float64{4, 1, 3, 2}, want: 2},
+		"Even":    {reason: "the result is a measured value, the lower one", values: []float64{4, 1, 3, 2}, want: 2},
 		"Nothing": {reason: "nothing was measured", values: nil, want: 0},
 	}
 
@@ -74,7 +74,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestRatios holds that a run is compared with the floor of its own round.
+// TestRatios: a run is compared to the floor of its round.
 func TestRatios(t *testing.T) {
 	t.Parallel()
 
@@ -103,15 +103,15 @@ func TestInTurn(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{"floor", "broker", "floor", "broker", "floor", "broker"}, order); diff != "" {
-		t.Errorf("the subjects take turns (-want +got):\n%s", diff)
+		t.Errorf("the subjects must alternate (-want +got):\n%s", diff)
 	}
 
 	if diff := cmp.Diff(map[string][]int{"floor": {1, 3, 5}, "broker": {2, 4, 6}}, values); diff != "" {
-		t.Errorf("values are in the order of the rounds (-want +got):\n%s", diff)
+		t.Errorf("values must be in the order of the rounds (-want +got):\n%s", diff)
 	}
 }
 
-// TestInTurnStops holds that a run that failed is not left out of the figures: there are none.
+// TestInTurnStops: a failed run fails the measurement instead of being left out.
 func TestInTurnStops(t *testing.T) {
 	t.Parallel()
 

@@ -18,14 +18,15 @@ import (
 const (
 	shootNameLength = 12
 	manyTenants     = 100
-	// apart is the difference between the times of two neighbours.
+	// apart is the difference in age between a copy and the next one.
 	apart = 10 * time.Millisecond
 )
 
 // table is a table of the broker.
 type table struct {
 	name string
-	// sealed is the sealed column, if any, and place returns the context that binds its value to the row.
+	// sealed is the sealed column, if any. place returns the context that binds a sealed value to its row: a value copied without it could not
+	// be opened.
 	sealed string
 	place  func(id string) string
 }
@@ -47,10 +48,10 @@ type rows struct {
 	rows    []map[string]any
 }
 
-// model is the instance from which the others are copied.
+// model is the copied instance, with all its rows.
 type model struct {
 	tables []rows
-	// These values differ between instances.
+	// These values differ between instances. They are replaced wherever they occur, including the sealed texts.
 	instance, operation, shoot, runtime, tenant string
 }
 

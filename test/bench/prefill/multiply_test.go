@@ -93,23 +93,23 @@ func TestMultiply(t *testing.T) {
 
 		var data environment.Data
 		if err := json.Unmarshal(payload, &data); err != nil {
-			t.Fatalf("the payload of operation %s cannot be read: %v", each.Operation, err)
+			t.Fatalf("reading the payload of operation %s: %v", each.Operation, err)
 		}
 
 		if record.InstanceID != each.Instance || data.Instance.ID != each.Instance || data.Provisioning != each.Operation ||
 			data.Instance.ShootName != instance.ShootName || data.Instance.RuntimeID != instance.RuntimeID {
-			t.Errorf("the copy is mixed up: instance %+v, operation of %s with %+v", instance, record.InstanceID, data)
+			t.Errorf("inconsistent copy: instance %+v, operation of %s with %+v", instance, record.InstanceID, data)
 		}
 
 		timeline, err := operationStore.Timeline(t.Context(), each.Operation)
 		if err != nil || len(timeline) != 1 {
-			t.Errorf("operation %s has the timeline %v and %v", each.Operation, timeline, err)
+			t.Errorf("operation %s: timeline %v, %v", each.Operation, timeline, err)
 		}
 
 		shoots[instance.ShootName] = true
 	}
 
 	if len(shoots) != count {
-		t.Errorf("%d instances have %d clusters", count, len(shoots))
+		t.Errorf("%d instances have %d distinct Shoot names", count, len(shoots))
 	}
 }

@@ -26,9 +26,9 @@ const (
 type Options struct {
 	Path      string
 	Arguments []string
-	// Environment is the program's whole environment.
+	// Environment is the whole environment of the program: it inherits nothing.
 	Environment []string
-	// Log is the file that its output is appended to.
+	// Log is the file to which its output is appended.
 	Log string
 	// Ready is a URL that returns 200 once the program is ready.
 	Ready string
@@ -36,7 +36,7 @@ type Options struct {
 
 // Program is a running program.
 type Program struct {
-	// Started is the start time, StartTook the time until it was ready.
+	// Started is the start time, StartTook the time from there until the program was ready.
 	Started   time.Time
 	StartTook time.Duration
 
@@ -47,7 +47,8 @@ type Program struct {
 	killed  bool
 }
 
-// Start runs a program and waits until it is ready.
+// Start runs a program and waits until it is ready, at most a minute. A program that is not ready by then is killed. The context bounds the
+// wait only, not the program.
 func Start(ctx context.Context, options Options) (*Program, error) {
 	log, err := os.OpenFile(options.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -159,7 +160,7 @@ func (p *Program) Tail() string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// FreeAddress returns a loopback address that is free at the moment.
+// FreeAddress returns a free loopback address that no other call returns.
 func FreeAddress(ctx context.Context) (string, error) {
 	port, err := freeport.Draw(ctx)
 	if err != nil {

@@ -2,7 +2,7 @@ package simulated
 
 import "sync/atomic"
 
-// Calls counts the broker's calls.
+// Calls has the numbers of the broker's calls by kind.
 type Calls struct {
 	// Orders are provisionRuntime, Statuses runtimeOperationStatus, Feeds operationChanges, Kubeconfigs runtimeStatus.
 	Orders, Statuses, Feeds, Kubeconfigs int64
@@ -15,19 +15,7 @@ type Calls struct {
 // All returns the total number of calls.
 func (c Calls) All() int64 { return c.Orders + c.Statuses + c.Feeds + c.Kubeconfigs + c.Probes }
 
-// Since returns the calls after an earlier count.
-func (c Calls) Since(earlier Calls) Calls {
-	return Calls{
-		Orders:      c.Orders - earlier.Orders,
-		Statuses:    c.Statuses - earlier.Statuses,
-		Feeds:       c.Feeds - earlier.Feeds,
-		Kubeconfigs: c.Kubeconfigs - earlier.Kubeconfigs,
-		Probes:      c.Probes - earlier.Probes,
-		Changes:     c.Changes - earlier.Changes,
-	}
-}
-
-// counters are Calls under construction.
+// counters count calls. They are safe for concurrent use.
 type counters struct {
 	orders, statuses, feeds, kubeconfigs, probes, changes atomic.Int64
 }

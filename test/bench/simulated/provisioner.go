@@ -84,7 +84,7 @@ func listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// withoutFeed rejects the query of changes.
+// withoutFeed rejects the query of the feed, as a server without it in the schema, and passes all other requests on.
 func withoutFeed(next http.Handler, calls *counters) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -120,13 +120,13 @@ func (p *Provisioner) Stop() error {
 // URL returns the address of the GraphQL API.
 func (p *Provisioner) URL() string { return "http://" + p.address + endpoint }
 
-// Release lets everything continue that Behaviour delays.
+// Release ends all delays of Behaviour, for present and for later orders. It is idempotent.
 func (p *Provisioner) Release() { p.release.Do(p.runtimes.release) }
 
 // Calls returns the calls so far.
 func (p *Provisioner) Calls() Calls { return p.calls.read() }
 
-// Ordered returns when each order arrived first, by its idempotency key, which is the id of the broker's operation.
+// Ordered returns the time of the first arrival of each order by its idempotency key, which is the ID of the broker's operation.
 func (p *Provisioner) Ordered() map[string]time.Time {
 	p.runtimes.mutex.Lock()
 	defer p.runtimes.mutex.Unlock()

@@ -41,7 +41,7 @@ func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner,
 	return provisioner, client
 }
 
-// instance is one that can be ordered.
+// instance returns an instance whose runtime can be ordered.
 func instance() environment.Instance {
 	return environment.Instance{
 		ID: "instance-1", GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "gcp", Region: "europe-west3",
@@ -78,26 +78,25 @@ func state(t *testing.T, client *provisionerclient.Client, id string) provisione
 	return operation.State
 }
 
-// TestAtOnce holds what the throughput is measured with: a runtime is ready when its order is answered, it answers to its kubeconfig,
-// and every call is counted.
+// TestAtOnce: a runtime is ready when its order is answered, its kubeconfig works, and all calls are counted.
 func TestAtOnce(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{})
 
 	ordered := order(t, client, "key")
 
 	if again := order(t, client, "key"); again.RuntimeID != ordered.RuntimeID {
-		t.Errorf("an order that is repeated makes the runtime %s besides %s", again.RuntimeID, ordered.RuntimeID)
+		t.Errorf("a repeated order created the runtime %s in addition to %s", again.RuntimeID, ordered.RuntimeID)
 	}
 
 	if got := state(t, client, ordered.ID); got != provisionerclient.StateSucceeded {
-		t.Errorf("the state is %s", got)
+		t.Errorf("state %s", got)
 	}
 
 	reached := instance()
 	reached.RuntimeID = ordered.RuntimeID
 
 	if err := clusterclient.New(client).Probe(t.Context(), reached); err != nil {
-		t.Errorf("the runtime does not answer: %v", err)
+		t.Errorf("probing the runtime: %v", err)
 	}
 
 	want := simulated.Calls{Orders: 2, Statuses: 1, Kubeconfigs: 1, Probes: 1}
@@ -106,7 +105,7 @@ func TestAtOnce(t *testing.T) {
 	}
 
 	if at := provisioner.Ordered(); len(at) != 1 || at["key"].IsZero() {
-		t.Errorf("the first order of the key came at %v", at)
+		t.Errorf("times of the orders: %v", at)
 	}
 }
 
@@ -114,23 +113,23 @@ func TestAtOnce(t *testing.T) {
 func TestHold(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{Hold: true})
 
-	begin, err := client.Changes(t.Context(), "", 0)
+	start, err := client.Changes(t.Context(), "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	ordered := order(t, client, "key")
 	if got := state(t, client, ordered.ID); got != provisionerclient.StateInProgress {
-		t.Errorf("before it is released the state is %s", got)
+		t.Errorf("state %s before the release", got)
 	}
 
 	provisioner.Release()
 
 	if got := state(t, client, ordered.ID); got != provisionerclient.StateSucceeded {
-		t.Errorf("after it is released the state is %s", got)
+		t.Errorf("state %s after the release", got)
 	}
 
-	changes, err := client.Changes(t.Context(), begin.Cursor, time.Second)
+	changes, err := client.Changes(t.Context(), start.Cursor, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,19 +139,19 @@ func TestHold(t *testing.T) {
 	}
 
 	if late := order(t, client, "late"); state(t, client, late.ID) != provisionerclient.StateSucceeded {
-		t.Error("a runtime that is ordered after the release is not ready")
+		t.Error("a runtime ordered after the release is not ready")
 	}
 }
 
-// TestFormer holds that a kyma Provisioner has no feed, as the broker understands it, and answers all else.
-func TestFormer(t *testing.T) {
+// TestKymaProvisioner: the broker's client recognizes the missing feed, and all other calls work.
+func TestKymaProvisioner(t *testing.T) {
 	_, client := start(t, simulated.Behaviour{KymaProvisioner: true})
 
 	if _, err := client.Changes(t.Context(), "", 0); !errors.Is(err, provisionerclient.ErrNoFeed) {
-		t.Errorf("asking for changes gives %v", err)
+		t.Errorf("got %v, want ErrNoFeed", err)
 	}
 
 	if got := state(t, client, order(t, client, "key").ID); got != provisionerclient.StateSucceeded {
-		t.Errorf("the state is %s", got)
+		t.Errorf("state %s", got)
 	}
 }

@@ -21,15 +21,15 @@ import (
 type Behaviour struct {
 	// Takes is how long a runtime takes. With 0 it is ready when the order is answered.
 	Takes time.Duration
-	// KymaProvisioner has no feed of changes, as the Provisioner of the kyma system.
+	// KymaProvisioner simulates the Kyma Provisioner: it has no feed, and it ignores idempotency keys.
 	KymaProvisioner bool
-	// Hold keeps every runtime from getting ready until Release.
+	// Hold delays the readiness of all runtimes until Release.
 	Hold bool
-	// AnswerUntil, unless 0, keeps the orders that come after so many without an answer until Release.
+	// AnswerUntil, unless 0, is the number of orders that are answered. Later orders wait for Release.
 	AnswerUntil int
 }
 
-// runtimes are the runtimes that were ordered. They implement graph.Service, each with one operation that has the runtime's id.
+// runtimes has the ordered runtimes and implements graph.Service. Each runtime has one operation, with the same ID.
 type runtimes struct {
 	behaviour Behaviour
 	access    *access
@@ -52,7 +52,7 @@ func newRuntimes(behaviour Behaviour, access *access, calls *counters) *runtimes
 	}
 }
 
-// Provision implements graph.Service.
+// Provision implements graph.Service. It records the time of an order before it answers, so that unanswered orders count.
 func (r *runtimes) Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error) {
 	ordered := r.calls.orders.Add(1)
 
@@ -120,7 +120,7 @@ func (r *runtimes) accept(caller orders.Caller) (operation.Status, error) {
 	return accepted, nil
 }
 
-// release has every runtime be ready, and answers every order.
+// release makes all runtimes ready and answers all waiting orders, and all later ones at once.
 func (r *runtimes) release() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -134,24 +134,24 @@ func (r *runtimes) release() {
 	}
 }
 
-// UpgradeShoot implements graph.Service. An upgrade takes what a creation takes.
+// UpgradeShoot implements graph.Service. It takes as long as a creation.
 func (r *runtimes) UpgradeShoot(_ context.Context, caller orders.Caller, _ string, _ spec.Upgrade) (operation.Status, error) {
 	return r.accept(caller)
 }
 
-// Hibernate implements graph.Service. It takes what a creation takes.
+// Hibernate implements graph.Service. It takes as long as a creation.
 func (r *runtimes) Hibernate(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
 	return r.accept(caller)
 }
 
-// ReconnectAgent implements graph.Service. It takes what a creation takes.
+// ReconnectAgent implements graph.Service. It takes as long as a creation.
 func (r *runtimes) ReconnectAgent(_ context.Context, caller orders.Caller, _ string) (string, error) {
 	status, err := r.accept(caller)
 
 	return status.ID, err
 }
 
-// WakeUp implements graph.Service. It takes what a creation takes.
+// WakeUp implements graph.Service. It takes as long as a creation.
 func (r *runtimes) WakeUp(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
 	return r.accept(caller)
 }
@@ -181,16 +181,16 @@ func (r *runtimes) RuntimeStatus(_ context.Context, _ orders.Caller, id string, 
 		return orders.RuntimeStatus{}, unknown(id)
 	}
 
-	told := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
+	status := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
 
 	if want.Kubeconfig {
 		r.calls.kubeconfigs.Add(1)
 
 		kubeconfig := r.access.kubeconfig(id)
-		told.Kubeconfig = &kubeconfig
+		status.Kubeconfig = &kubeconfig
 	}
 
-	return told, nil
+	return status, nil
 }
 
 // OperationStatus implements graph.Service.
