@@ -22,47 +22,47 @@ func (p platform) access(binding harness.Reply) *rest.Config {
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
 	if err != nil {
-		p.Fatalf("the credentials hold no kubeconfig: %v", err)
+		p.Fatalf("the credentials contain no valid kubeconfig: %v", err)
 	}
 
 	return config
 }
 
-// reaches checks that the credentials of a binding work.
-func (p platform) reaches(reason string, binding harness.Reply) {
+// wantAccess checks that the credentials of a binding work.
+func (p platform) wantAccess(reason string, binding harness.Reply) {
 	p.Helper()
 
 	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding)).ServerVersion()
 	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
-		p.Errorf("%s: the cluster answers %v, %v", reason, version, err)
+		p.Errorf("%s: the cluster returns version %v, error %v", reason, version, err)
 	}
 }
 
-// refusedSoon waits until the cluster refuses the binding's token, which it may cache for a few seconds.
-func (p platform) refusedSoon(reason string, binding harness.Reply) {
+// waitForRefusal waits until the cluster rejects the binding's token, whose validity it may cache for a few seconds.
+func (p platform) waitForRefusal(reason string, binding harness.Reply) {
 	p.Helper()
 
 	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
 
-	p.until("the cluster to refuse: "+reason, func() bool {
+	p.until("the cluster to reject the token: "+reason, func() bool {
 		_, err := client.ServerVersion()
 
 		return apierrors.IsUnauthorized(err)
 	})
 }
 
-// tokenEnd is the expiry in the token of a binding.
+// tokenEnd returns the expiry time in the token of a binding.
 func (p platform) tokenEnd(binding harness.Reply) time.Time {
 	p.Helper()
 
 	parts := strings.Split(p.access(binding).BearerToken, ".")
 	if len(parts) != 3 {
-		p.Fatalf("the token of the binding is none that says when it ends")
+		p.Fatalf("the binding's token is no JWT")
 	}
 
 	content, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		p.Fatalf("the token of the binding cannot be read: %v", err)
+		p.Fatalf("decoding the binding's token: %v", err)
 	}
 
 	var claims struct {
@@ -70,21 +70,21 @@ func (p platform) tokenEnd(binding harness.Reply) time.Time {
 	}
 
 	if err := json.Unmarshal(content, &claims); err != nil || claims.Expiry == 0 {
-		p.Fatalf("the token of the binding does not end: %s", content)
+		p.Fatalf("the binding's token has no expiry: %s", content)
 	}
 
 	return time.Unix(claims.Expiry, 0)
 }
 
-// ownCluster are the parameters of an instance with its own cluster.
+// ownCluster returns the parameters of an instance that uses an existing cluster.
 func ownCluster(kubeconfig string) fields {
 	return fields{
 		"kubeconfig": base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "shootName": "own", "shootDomain": "own.example.com",
 	}
 }
 
-// failedAccess waits until the credentials of the binding fail for any reason.
-func (p platform) failedAccess(binding harness.Reply) {
+// waitForAccessFailure waits until the credentials of the binding fail for any reason.
+func (p platform) waitForAccessFailure(binding harness.Reply) {
 	p.Helper()
 
 	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))

@@ -16,70 +16,70 @@ var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
 
 // checkAnswer checks the rows that apply to every response of the protocol, and validates the response against the OpenAPI
 // description.
-func checkAnswer(j harness.Reporter, call harness.Call, got harness.Reply) {
-	j.Helper()
+func checkAnswer(reporter harness.Reporter, call harness.Call, got harness.Reply) {
+	reporter.Helper()
 
 	place := call.Method + " " + call.Path
 
 	if sent, given := call.Header[identityHeaderKey]; given && len(sent) > 0 && got.Header.Get(identityHeader) != sent[0] ||
 		!given && got.Header.Get(identityHeader) != identity {
-		j.Errorf("A7: %s: the request identity of the answer is %q", place, got.Header.Get(identityHeader))
+		reporter.Errorf("A7: %s: the request identity in the response is %q", place, got.Header.Get(identityHeader))
 	}
 
 	if got.Raw != "" && got.Header.Get("Content-Type") != "application/json" {
-		j.Errorf("A17: %s: the content type is %q", place, got.Header.Get("Content-Type"))
+		reporter.Errorf("A17: %s: the content type is %q", place, got.Header.Get("Content-Type"))
 	}
 
 	if got.Raw != "" && got.Body == nil {
-		j.Errorf("J16: %s: the body is no JSON object: %.200s", place, got.Raw)
+		reporter.Errorf("J16: %s: the body is not a JSON object: %.200s", place, got.Raw)
 	}
 
 	if code, given := got.Body["error"]; given && !camelCase.MatchString(got.Text("error")) {
-		j.Errorf("A12: %s: the code is %v", place, code)
+		reporter.Errorf("A12: %s: the code is %v", place, code)
 	}
 
 	if description, given := got.Body["description"]; given || got.Status >= http.StatusBadRequest {
 		if text := got.Text("description"); text == "" || utf8.RuneCountInString(text) > 255 {
-			j.Errorf("A13, A26: %s: the description is %v", place, description)
+			reporter.Errorf("A13, A26: %s: the description is %v", place, description)
 		}
 	}
 
-	checkUsability(j, call, got)
-	checkDocumented(j, place, got)
+	checkUsability(reporter, call, got)
+	checkDocumented(reporter, place, got)
 
 	successes := []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNotModified}
 	if got.Status < http.StatusBadRequest && !slices.Contains(successes, got.Status) {
-		j.Errorf("J16: %s: status %d", place, got.Status)
+		reporter.Errorf("J16: %s: status %d", place, got.Status)
 	}
 
 	if err := validate(call.Method, call.Path, got.Status, got.Raw); err != nil {
-		j.Errorf("%s: the answer is not as the OpenAPI description says: %v\n%.500s", place, err, got.Raw)
+		reporter.Errorf("%s: the response violates the OpenAPI description: %v\n%.500s", place, err, got.Raw)
 	}
 }
 
 // checkDocumented checks that the error response is in the catalog from which docs/user/errors.md is generated.
-func checkDocumented(j harness.Reporter, place string, got harness.Reply) {
-	j.Helper()
+func checkDocumented(reporter harness.Reporter, place string, got harness.Reply) {
+	reporter.Helper()
 
 	documented := slices.ContainsFunc(broker.ErrorCatalog(), func(documented broker.DocumentedError) bool {
 		return documented.Status == got.Status && documented.Code == got.Text("error")
 	})
 
 	if got.Status >= http.StatusBadRequest && !documented {
-		j.Errorf("%s: %d %q is missing in the error catalog", place, got.Status, got.Text("error"))
+		reporter.Errorf("%s: %d %q is missing from the error catalog", place, got.Status, got.Text("error"))
 	}
 }
 
 var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
 
-// checkUsability checks that the two usability hints are given only where they are defined.
-func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
-	j.Helper()
+// checkUsability checks that responses contain the two usability hints only where the protocol defines them.
+func checkUsability(reporter harness.Reporter, call harness.Call, got harness.Reply) {
+	reporter.Helper()
 
-	usable, saysUsable := got.Body["instance_usable"]
-	repeatable, saysRepeatable := got.Body["update_repeatable"]
+	usable, hasUsable := got.Body["instance_usable"]
+	repeatable, hasRepeatable := got.Body["update_repeatable"]
 
-	if !saysUsable && !saysRepeatable {
+	if !hasUsable && !hasRepeatable {
 		return
 	}
 
@@ -87,14 +87,14 @@ func checkUsability(j harness.Reporter, call harness.Call, got harness.Reply) {
 	updates := polls || call.Method == http.MethodPatch && routeOf(call.Path) == routeInstance
 	deletes := polls || call.Method == http.MethodDelete && routeOf(call.Path) == routeInstance
 
-	if saysUsable && !updates && !deletes || saysRepeatable && !updates ||
+	if hasUsable && !updates && !deletes || hasRepeatable && !updates ||
 		got.Status < http.StatusBadRequest && got.Text("state") != "failed" {
-		j.Errorf("A20, C13: %s %s returns instance_usable or update_repeatable: %s", call.Method, call.Path, got.Raw)
+		reporter.Errorf("A20, C13: %s %s returns instance_usable or update_repeatable: %s", call.Method, call.Path, got.Raw)
 	}
 
 	for _, value := range []any{usable, repeatable} {
 		if _, isBool := value.(bool); value != nil && !isBool {
-			j.Errorf("F15: %s %s: %v is no boolean", call.Method, call.Path, value)
+			reporter.Errorf("F15: %s %s: %v is not a boolean", call.Method, call.Path, value)
 		}
 	}
 }

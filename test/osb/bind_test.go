@@ -9,20 +9,20 @@ import (
 )
 
 func rowBindNeedsID(r *row) {
-	id := r.ready()
-	r.want("there is no such path", r.do(harness.Call{
+	id := r.createInstance()
+	r.want("a bind without an ID has no route", r.do(harness.Call{
 		Method: http.MethodPut, Path: harness.InstancePath(id) + "/service_bindings/" + harness.Incomplete, Body: r.binding(),
 	}), http.StatusNotFound)
 
-	r.bound(id, "one")
-	r.want("the id is the key of the binding", r.get(harness.BindingPath(id, "one")), http.StatusOK)
-	r.want("another id is another binding", r.get(harness.BindingPath(id, "other")), http.StatusNotFound)
+	r.createBinding(id, "one")
+	r.want("a binding has its ID", r.get(harness.BindingPath(id, "one")), http.StatusOK)
+	r.want("another ID is another binding", r.get(harness.BindingPath(id, "other")), http.StatusNotFound)
 }
 
 func rowBindNeedsServiceAndPlan(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.BindingPath(id, "b")}, func() {
+	r.wantUnchanged([]string{harness.BindingPath(id, "b")}, func() {
 		for reason, change := range map[string]fields{
 			"no service": {"service_id": nil}, "no plan": {"plan_id": nil}, "empty service": {"service_id": ""}, "empty plan": {"plan_id": ""},
 			"unknown service": {"service_id": "x"}, "unknown plan": {"plan_id": "x"}, "the plan of another instance": {"plan_id": harness.PlanGCP},
@@ -34,38 +34,38 @@ func rowBindNeedsServiceAndPlan(r *row) {
 }
 
 func rowMalformedBindIs400(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, bad := range malformed() {
 		r.want("a malformed bind: "+bad, r.bind(id, "b", bad), http.StatusBadRequest)
 	}
 
 	for reason, change := range map[string]fields{
-		"parameters an array": {"parameters": []int{}}, "context a text": {"context": "x"}, "bind_resource a text": {"bind_resource": "x"},
+		"parameters are an array": {"parameters": []int{}}, "context is a string": {"context": "x"}, "bind_resource is a string": {"bind_resource": "x"},
 	} {
 		r.want(reason, r.bind(id, "b", r.binding(change)), http.StatusBadRequest)
 	}
 
 	r.want("nothing was created", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
-	r.want("an empty app_guid is none", r.bindNow(id, "b", r.binding(fields{"app_guid": ""})), http.StatusCreated)
+	r.want("an empty app_guid counts as absent", r.bindNow(id, "b", r.binding(fields{"app_guid": ""})), http.StatusCreated)
 }
 
 func rowRepeatedBindIs200(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	made := r.want("a new binding", r.bindNow(id, "b", r.binding()), http.StatusCreated)
 
 	for _, again := range []harness.Reply{r.bindNow(id, "b", r.binding()), r.bind(id, "b", r.binding())} {
-		r.want("the same again", again, http.StatusOK)
+		r.want("the same bind again", again, http.StatusOK)
 
 		if encode(again.Body["credentials"]) != encode(made.Body["credentials"]) {
-			r.Errorf("the credentials have changed")
+			r.Errorf("a repeated bind returns other credentials")
 		}
 	}
 }
 
 func rowBindIs202WithoutCredentials(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callKubeconfig)
 	defer lift()
@@ -73,20 +73,20 @@ func rowBindIs202WithoutCredentials(r *row) {
 	first := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted)
 	for field := range first.Body {
 		if field != "operation" {
-			r.Errorf("there is more than the operation: %s", first.Raw)
+			r.Errorf("the response contains more than the operation: %s", first.Raw)
 		}
 	}
 
 	if again := r.want("the same bind", r.bind(id, "b", r.binding()), http.StatusAccepted); again.Raw != first.Raw {
-		r.Errorf("the same bind has another answer: %s and %s", first.Raw, again.Raw)
+		r.Errorf("a repeated bind returns another response: %s and %s", first.Raw, again.Raw)
 	}
 
 	lift()
-	r.succeeded(harness.BindingPath(id, "b"), first.Text("operation"))
+	r.wantSucceeded(harness.BindingPath(id, "b"), first.Text("operation"))
 }
 
 func rowDifferentBindIs409(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callKubeconfig)
 	defer lift()
@@ -96,25 +96,25 @@ func rowDifferentBindIs409(r *row) {
 	r.want("other parameters, in progress", r.bind(id, "b", other), http.StatusConflict)
 
 	lift()
-	r.succeeded(harness.BindingPath(id, "b"), operation)
+	r.wantSucceeded(harness.BindingPath(id, "b"), operation)
 	r.want("other parameters, ready", r.bind(id, "b", other), http.StatusConflict)
 }
 
 // rowSynchronousBind: a bind without accepts_incomplete is synchronous.
 func rowSynchronousBind(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for i, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete="} {
 		binding := "b" + strconv.Itoa(i)
 		r.want("a bind with "+query, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.BindingPath(id, binding) + query, Body: r.binding(),
 		}), http.StatusCreated)
-		r.want("it is there", r.get(harness.BindingPath(id, binding)), http.StatusOK)
+		r.want("the binding exists", r.get(harness.BindingPath(id, binding)), http.StatusOK)
 	}
 }
 
 func rowParallelBinds(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	var all sync.WaitGroup
 
@@ -130,31 +130,31 @@ func rowParallelBinds(r *row) {
 			continue
 		}
 
-		r.want("one of several binds", answer, http.StatusAccepted)
-		r.succeeded(harness.BindingPath(id, "b"+strconv.Itoa(i)), answer.Text("operation"))
+		r.want("one of several parallel binds", answer, http.StatusAccepted)
+		r.wantSucceeded(harness.BindingPath(id, "b"+strconv.Itoa(i)), answer.Text("operation"))
 	}
 }
 
 func rowAppIsOptional(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	r.want("a bind without an app", r.bindNow(id, "b", r.binding(fields{"app_guid": nil, "bind_resource": nil})), http.StatusCreated)
 }
 
 func rowCredentialsWork(r *row) {
-	id := r.ready()
-	r.reaches("the credentials of a bind at once", r.want("a bind", r.bindNow(id, "now", r.binding()), http.StatusCreated))
-	r.reaches("the credentials of a bind that took its time", r.bound(id, "later"))
+	id := r.createInstance()
+	r.wantAccess("the credentials of a synchronous bind", r.want("a bind", r.bindNow(id, "now", r.binding()), http.StatusCreated))
+	r.wantAccess("the credentials of an asynchronous bind", r.createBinding(id, "later"))
 }
 
 func rowCredentialsDiffer(r *row) {
-	id := r.ready()
-	one, other := r.bound(id, "one"), r.bound(id, "other")
+	id := r.createInstance()
+	one, other := r.createBinding(id, "one"), r.createBinding(id, "other")
 
 	if r.access(one).BearerToken == r.access(other).BearerToken {
 		r.Fatalf("two bindings have the same credentials")
 	}
 
-	r.gone(harness.BindingPath(id, "one"), r.want("an unbind", r.unbind(id, "one"), http.StatusAccepted).Text("operation"))
-	r.refusedSoon("one was removed", one)
-	r.reaches("the other was not", other)
+	r.wantGone(harness.BindingPath(id, "one"), r.want("an unbind", r.unbind(id, "one"), http.StatusAccepted).Text("operation"))
+	r.waitForRefusal("the first binding was deleted", one)
+	r.wantAccess("the other binding still exists", other)
 }

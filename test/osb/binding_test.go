@@ -9,20 +9,21 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowEndpoints: endpoints came with 2.15. Clients of 2.14 get none: that of Kubernetes expects numbers as ports and fails on strings.
+// rowEndpoints: version 2.15 introduced endpoints. Clients of 2.14 get none, because the Kubernetes client expects numeric ports and fails
+// on strings.
 func rowEndpoints(r *row) {
-	id := r.ready()
-	made := r.bound(id, "b")
+	id := r.createInstance()
+	made := r.createBinding(id, "b")
 
-	if old := r.want("a fetch by 2.14", r.do(harness.Call{
+	if old := r.want("a fetch with version 2.14", r.do(harness.Call{
 		Method: http.MethodGet, Path: harness.BindingPath(id, "b"), Header: header(harness.VersionHeader, "2.14"),
 	}), http.StatusOK); old.Body["endpoints"] != nil {
-		r.Errorf("a client that does not know endpoints gets some: %v", old.Body["endpoints"])
+		r.Errorf("a client of version 2.14 gets endpoints: %v", old.Body["endpoints"])
 	}
 
 	endpoints, _ := made.Body["endpoints"].([]any)
 	if len(endpoints) == 0 {
-		r.Fatalf("there is no endpoint: %v", made.Body["endpoints"])
+		r.Fatalf("the binding has no endpoint: %v", made.Body["endpoints"])
 	}
 
 	for _, each := range endpoints {
@@ -31,20 +32,20 @@ func rowEndpoints(r *row) {
 		ports, _ := endpoint["ports"].([]any)
 
 		if host == "" || len(ports) == 0 || !strings.Contains(r.access(made).Host, host) {
-			r.Errorf("the endpoint %v is not that of the credentials, %s", endpoint, r.access(made).Host)
+			r.Errorf("the endpoint %v does not match the credentials, %s", endpoint, r.access(made).Host)
 		}
 
 		for _, port := range ports {
 			if text, isText := port.(string); !isText || !regexp.MustCompile(`^\d+(-\d+)?$`).MatchString(text) {
-				r.Errorf("the port %v is no text with a number", port)
+				r.Errorf("the port %v is not a string with a number or range", port)
 			}
 		}
 	}
 }
 
-// rowNoDrainAndRoute and rowNoVolumeMounts: the catalog requires no permission (B17), so no such field may be returned.
+// rowNoDrainAndRoute and rowNoVolumeMounts: the catalog requires no permission (B17), so responses contain no such field.
 func rowNoDrainAndRoute(r *row) {
-	made := r.bound(r.ready(), "b")
+	made := r.createBinding(r.createInstance(), "b")
 	for _, field := range []string{"syslog_drain_url", "route_service_url"} {
 		if value, given := made.Body[field]; given {
 			r.Errorf("%s is %v", field, value)
@@ -53,16 +54,16 @@ func rowNoDrainAndRoute(r *row) {
 }
 
 func rowNoVolumeMounts(r *row) {
-	if made := r.bound(r.ready(), "b"); made.Body["volume_mounts"] != nil {
-		r.Errorf("there are volume mounts: %v", made.Body["volume_mounts"])
+	if made := r.createBinding(r.createInstance(), "b"); made.Body["volume_mounts"] != nil {
+		r.Errorf("the binding has volume mounts: %v", made.Body["volume_mounts"])
 	}
 }
 
 func rowBindingRotation(r *row) {
-	id, other := r.ready(), r.ready()
+	id, other := r.createInstance(), r.createInstance()
 	parameters := fields{"parameters": fields{"expiration_seconds": 900}}
-	old := r.bound(id, "old", parameters)
-	r.bound(other, "foreign")
+	old := r.createBinding(id, "old", parameters)
+	r.createBinding(other, "foreign")
 
 	bodies := map[string]string{
 		"full":  r.binding(fields{"predecessor_binding_id": "old"}),
@@ -70,30 +71,29 @@ func rowBindingRotation(r *row) {
 	}
 
 	for name, body := range bodies {
-		r.succeeded(harness.BindingPath(id, name), r.want("a rotation, "+name, r.bind(id, name, body), http.StatusAccepted).Text("operation"))
+		r.wantSucceeded(harness.BindingPath(id, name), r.want("a rotation, "+name, r.bind(id, name, body), http.StatusAccepted).Text("operation"))
 
 		rotated := r.want("a fetch", r.get(harness.BindingPath(id, name)), http.StatusOK)
 		if encode(rotated.Body["parameters"]) != encode(old.Body["parameters"]) {
-			r.Errorf("the parameters are not those of the predecessor: %v", rotated.Body["parameters"])
+			r.Errorf("the parameters differ from those of the predecessor: %v", rotated.Body["parameters"])
 		}
 
-		r.reaches("the new credentials work", rotated)
-		r.reaches("the old credentials still work", old)
+		r.wantAccess("the new credentials work", rotated)
+		r.wantAccess("the old credentials still work", old)
 	}
 
-	r.unchanged([]string{harness.BindingPath(id, "refused")}, func() {
-		for reason, predecessor := range map[string]any{"unknown": "nobody", "of another instance": "foreign", "itself": "refused", "a number": 5} {
-			r.rejected(harness.Call{
+	r.wantUnchanged([]string{harness.BindingPath(id, "refused")}, func() {
+		for _, predecessor := range []any{"unknown", "foreign", "refused", 5} { // "refused" is the binding itself
+			r.wantRejected(harness.Call{
 				Method: http.MethodPut, Path: harness.BindingPath(id, "refused") + harness.Incomplete,
 				Body: r.binding(fields{"predecessor_binding_id": predecessor}),
 			})
-			_ = reason
 		}
 	})
 }
 
 func rowExpiryTimes(r *row) {
-	made := r.bound(r.ready(), "b")
+	made := r.createBinding(r.createInstance(), "b")
 	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$`)
 	expires, _ := made.Object("metadata")["expires_at"].(string)
 	renew, _ := made.Object("metadata")["renew_before"].(string)
@@ -106,30 +106,30 @@ func rowExpiryTimes(r *row) {
 	before, _ := time.Parse(time.RFC3339Nano, renew)
 
 	if !before.Before(end) || !before.After(time.Now()) {
-		r.Errorf("there is no time to renew between %s and %s", renew, expires)
+		r.Errorf("renew_before %s is not between now and expires_at %s", renew, expires)
 	}
 }
 
 // rowCredentialsSuffice connects with the credentials alone.
 func rowCredentialsSuffice(r *row) {
-	made := r.bound(r.ready(), "b")
+	made := r.createBinding(r.createInstance(), "b")
 	delete(made.Body, "metadata")
-	r.reaches("the credentials are enough", made)
+	r.wantAccess("the credentials suffice", made)
 }
 
 func rowBindOperationIsShort(r *row) {
-	operation := r.want("a bind", r.bind(r.ready(), "b", r.binding()), http.StatusAccepted).Text("operation")
-	if operation == "" || len(operation) > longestOperation {
+	operation := r.want("a bind", r.bind(r.createInstance(), "b", r.binding()), http.StatusAccepted).Text("operation")
+	if operation == "" || len(operation) > maxOperationLength {
 		r.Errorf("the operation is %q", operation)
 	}
 }
 
 func rowBindParametersAreValidated(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for reason, parameters := range map[string]fields{
 		"unknown name": {"unknown": 1}, "wrong type": {"expiration_seconds": "long"}, "too short": {"expiration_seconds": 599},
-		"too long": {"expiration_seconds": 7201}, "no whole number": {"expiration_seconds": 600.5}, "unknown role": {"role": "god"},
+		"too long": {"expiration_seconds": 7201}, "not an integer": {"expiration_seconds": 600.5}, "unknown role": {"role": "god"},
 	} {
 		r.want(reason, r.bind(id, "b", r.binding(fields{"parameters": parameters})), http.StatusBadRequest)
 	}
@@ -140,16 +140,16 @@ func rowBindParametersAreValidated(r *row) {
 func rowBindOfUnknownInstanceIs404(r *row) {
 	id := r.newID()
 	r.want("an unknown instance", r.bind(id, "b", r.binding()), http.StatusNotFound)
-	r.want("an unknown instance, at once", r.bindNow(id, "b", r.binding()), http.StatusNotFound)
+	r.want("a synchronous bind of an unknown instance", r.bindNow(id, "b", r.binding()), http.StatusNotFound)
 
 	lift := r.hold(callOrder)
 	defer lift()
 
 	r.want("an order", r.put(id, r.order()), http.StatusAccepted)
-	r.rejected(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(id, "b") + harness.Incomplete, Body: r.binding()})
+	r.wantRejected(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(id, "b") + harness.Incomplete, Body: r.binding()})
 }
 
-// rowUnbindablePlanIsRejected binds an instance of a plan that is not bindable: an own cluster, for which that of another instance serves.
+// rowUnbindablePlanIsRejected binds an instance of a plan that is not bindable: own_cluster, with the cluster of another instance.
 func rowUnbindablePlanIsRejected(r *row) {
 	var planID string
 
@@ -160,23 +160,23 @@ func rowUnbindablePlanIsRejected(r *row) {
 	})
 
 	if planID == "" {
-		return // everything that is offered can be bound
+		return // all plans are bindable
 	}
 
-	other := r.ready()
-	kubeconfig := r.want("access for administrators", r.do(harness.Call{
+	other := r.createInstance()
+	kubeconfig := r.want("a kubeconfig for administrators", r.do(harness.Call{
 		Method: http.MethodPost, Path: "/runtimes/" + other + "/adminkubeconfig",
 	}), http.StatusOK).Text("kubeconfig")
 
-	id := r.ready(fields{"plan_id": planID, "parameters": ownCluster(kubeconfig)})
+	id := r.createInstance(fields{"plan_id": planID, "parameters": ownCluster(kubeconfig)})
 	r.wantOneOf("a bind", r.bind(id, "b", r.binding(fields{"plan_id": planID})), http.StatusBadRequest, http.StatusUnprocessableEntity)
-	r.wantOneOf("a bind at once", r.bindNow(id, "b", r.binding(fields{"plan_id": planID})), http.StatusBadRequest,
+	r.wantOneOf("a synchronous bind", r.bindNow(id, "b", r.binding(fields{"plan_id": planID})), http.StatusBadRequest,
 		http.StatusUnprocessableEntity)
 }
 
 // rowCredentialsExpire: the token expires with the binding and needs no revocation. Unbinding is row H2.
 func rowCredentialsExpire(r *row) {
-	made := r.bound(r.ready(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
+	made := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
 	expires, _ := made.Object("metadata")["expires_at"].(string)
 
 	end, err := time.Parse(time.RFC3339Nano, expires)
@@ -186,6 +186,6 @@ func rowCredentialsExpire(r *row) {
 
 	const tolerance = 5 * time.Second
 	if token := r.tokenEnd(made); token.After(end.Add(tolerance)) || time.Until(end) > 600*time.Second+tolerance {
-		r.Errorf("the token ends at %s, the binding at %s", token, end)
+		r.Errorf("the token expires at %s, the binding at %s", token, end)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func rowAnswersAreJSON(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, call := range append(endpoints(id, "b"), harness.Call{Method: http.MethodGet, Path: "/v2/nothing"},
 		harness.Call{Method: http.MethodPost, Path: "/v2/catalog"}, harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: without("Authorization")}) {
@@ -19,15 +19,15 @@ func rowAnswersAreJSON(r *row) {
 	}
 }
 
-// malformed are bodies that are not one JSON object.
+// malformed returns bodies that are not exactly one JSON object.
 func malformed() []string {
 	return []string{"{bad", "", "[]", `"x"`, "5", "null", "{} {}", `{"service_id":}`, "\x00", "{\"a\":\xff}", "true"}
 }
 
 func rowMalformedBodyIs400(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id), harness.BindingPath(id, "b")}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id), harness.BindingPath(id, "b")}, func() {
 		for _, path := range []string{harness.InstancePath(id), harness.BindingPath(id, "b")} {
 			for _, method := range []string{http.MethodPut, http.MethodPatch} {
 				if method == http.MethodPatch && path != harness.InstancePath(id) {
@@ -57,12 +57,12 @@ func rowContentTypeMayBeMissing(r *row) {
 		operation := r.want("an order", r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: r.order(), Header: media,
 		}), http.StatusAccepted).Text("operation")
-		r.succeeded(harness.InstancePath(id), operation)
+		r.wantSucceeded(harness.InstancePath(id), operation)
 		r.want("a bind", r.do(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(id, "b"), Body: r.binding(), Header: media}), http.StatusCreated)
 	}
 }
 
-// rowUsabilityHintsOnlyWhereDefined fails a provision, a bind and a fetch: none of them may return hints, which are for updates.
+// rowUsabilityHintsOnlyWhereDefined makes a provision, a bind and a fetch fail. None may return hints, which exist for updates only.
 func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	lift := r.refuse(callOrder)
 	defer lift()
@@ -71,12 +71,12 @@ func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
 
 	for _, got := range []harness.Reply{
-		r.failed(harness.InstancePath(id), operation), r.get(harness.InstancePath(id)), r.put(id, r.order(fields{"plan_id": harness.PlanGCP})),
+		r.wantFailed(harness.InstancePath(id), operation), r.get(harness.InstancePath(id)), r.put(id, r.order(fields{"plan_id": harness.PlanGCP})),
 		r.bind(id, "b", r.binding()), r.get(harness.BindingPath(id, "b")), r.unbind(id, "b"),
 	} {
 		for _, hint := range []string{"instance_usable", "update_repeatable"} {
 			if _, given := got.Body[hint]; given {
-				r.Errorf("%s is returned: %d %s", hint, got.Status, got.Raw)
+				r.Errorf("the response contains %s: %d %s", hint, got.Status, got.Raw)
 			}
 		}
 	}
@@ -101,23 +101,23 @@ func rowAnswersArePromptDuringOutage(r *row) {
 }
 
 func rowIDsArePercentDecoded(r *row) {
-	same := map[string]string{ // as it is sent first, as it is sent then
+	same := map[string]string{ // first spelling of the ID: another spelling
 		"a-b": "a%2Db", "a.b": "a%2eb", "a_b~": "a%5Fb%7E", "x": "%78", "with%20blank": "with%20blank", "a%2Fb": "a%2fb",
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}
 
-	for first, then := range same {
-		operation := r.want("an id of any characters: "+first, r.put(first, r.order()), http.StatusAccepted).Text("operation")
-		r.want("percent encoding makes no difference: "+then, r.poll(harness.InstancePath(then), operation), http.StatusOK)
-		r.succeeded(harness.InstancePath(then), operation)
-		r.want("it can be fetched", r.get(harness.InstancePath(then)), http.StatusOK)
+	for first, other := range same {
+		operation := r.want("an ID may hold any characters: "+first, r.put(first, r.order()), http.StatusAccepted).Text("operation")
+		r.want("percent encoding makes no difference: "+other, r.poll(harness.InstancePath(other), operation), http.StatusOK)
+		r.wantSucceeded(harness.InstancePath(other), operation)
+		r.want("the instance can be fetched", r.get(harness.InstancePath(other)), http.StatusOK)
 	}
 
 	for _, bad := range []string{"a%00b", "a%0Ab", "%ff", strings.Repeat("i", 256)} {
 		for _, call := range endpoints(bad, "b") {
 			if call.Path != "/v2/catalog" {
 				call.Body = r.order()
-				r.want("an ID with control characters: "+bad, r.do(call), http.StatusBadRequest)
+				r.want("an invalid ID: "+bad, r.do(call), http.StatusBadRequest)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func rowOriginatingIdentityMayBeInvalid(r *row) {
 		"x %%%", encoded("{"), encoded("[]"), encoded("null"), encoded(`{"user_id":5}`), strings.Repeat("x", 4000),
 	} {
 		id := r.newID()
-		r.want("an invalid identity is no reason to refuse: "+sent, r.do(harness.Call{
+		r.want("an invalid identity is ignored: "+sent, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: r.order(fields{"context": fields{}}),
 			Header: header(originatorHeader, sent),
 		}), http.StatusAccepted)
@@ -139,7 +139,7 @@ func rowOriginatingIdentityMayBeInvalid(r *row) {
 }
 
 func rowPlatformsMayDiffer(r *row) {
-	r.wantOneOf("two platforms", r.do(harness.Call{
+	r.wantOneOf("the header names another platform than the context", r.do(harness.Call{
 		Method: http.MethodPut, Path: harness.InstancePath(r.newID()) + harness.Incomplete, Body: r.order(),
 		Header: header(originatorHeader, "kubernetes e30="),
 	}), http.StatusAccepted, http.StatusBadRequest)
@@ -153,7 +153,7 @@ func rowDescriptionsAreShort(r *row) {
 	} {
 		got := r.want("a long text in the request", r.put(r.newID(), body), http.StatusBadRequest)
 		if len([]rune(got.Text("description"))) > 255 {
-			r.Errorf("the description is longer than platforms show: %s", got.Raw)
+			r.Errorf("the description exceeds 255 characters: %s", got.Raw)
 		}
 	}
 }

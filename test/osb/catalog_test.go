@@ -36,7 +36,7 @@ type plan struct {
 	MaintenanceInfo        *struct{ Version, Description string } `json:"maintenance_info"`
 }
 
-// bindable says whether instances of the plan can be bound. The plan overrides the offering.
+// bindable reports whether instances of the plan can be bound. The plan overrides the offering.
 func (o offering) bindable(plan plan) bool {
 	if plan.Bindable != nil {
 		return *plan.Bindable
@@ -45,7 +45,7 @@ func (o offering) bindable(plan plan) bool {
 	return *o.Bindable
 }
 
-// changeable says whether the plan of an instance can be changed.
+// changeable reports whether the plan of an instance can be changed.
 func (o offering) changeable(plan plan) bool {
 	if plan.PlanUpdateable != nil {
 		return *plan.PlanUpdateable
@@ -57,27 +57,28 @@ func (o offering) changeable(plan plan) bool {
 func (p platform) catalog() []offering {
 	p.Helper()
 
-	var told struct{ Services []offering }
+	var decoded struct{ Services []offering }
 
 	got := p.want("the catalog", p.get("/v2/catalog"), http.StatusOK)
-	if err := json.Unmarshal([]byte(got.Raw), &told); err != nil {
-		p.Fatalf("the catalog cannot be read: %v", err)
+	if err := json.Unmarshal([]byte(got.Raw), &decoded); err != nil {
+		p.Fatalf("decoding the catalog: %v", err)
 	}
 
-	return told.Services
+	return decoded.Services
 }
 
 // eachPlan calls the function with every plan.
-func (p platform) eachPlan(look func(offering, plan)) {
+func (p platform) eachPlan(do func(offering, plan)) {
 	p.Helper()
 
 	for _, offering := range p.catalog() {
 		for _, plan := range offering.Plans {
-			look(offering, plan)
+			do(offering, plan)
 		}
 	}
 }
 
+// maintenanceVersion returns the maintenance version of a plan in the catalog, or "".
 func maintenanceVersion(r *row, planID string) string {
 	version := ""
 
@@ -90,7 +91,7 @@ func maintenanceVersion(r *row, planID string) string {
 	return version
 }
 
-// published are the IDs that platforms have stored, by the names of offering and plans.
+// published returns the IDs that platforms have stored, by name of the offering or plan. They never change.
 func published() map[string]string {
 	return map[string]string{
 		"kymaruntime": harness.ServiceID, "aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP, "trial": harness.PlanTrial,

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clientLibraryTests use the broker through a client library that is not ours: that of Kubernetes, unchanged.
+// clientLibraryTests returns tests that use the broker through the unmodified client library of Kubernetes.
 func clientLibraryTests() map[string]func(*row) {
 	return map[string]func(*row){
 		"instance": libraryInstance, "update": libraryUpdate, "binding": libraryBinding,
@@ -19,10 +19,10 @@ func clientLibraryTests() map[string]func(*row) {
 
 // TestClientLibrary creates, updates and deletes instances and bindings with the client library.
 func TestClientLibrary(t *testing.T) {
-	l := start(t)
+	e := start(t)
 
 	for name, test := range clientLibraryTests() {
-		t.Run(name, func(t *testing.T) { test(newRow(t, l)) })
+		t.Run(name, func(t *testing.T) { test(newRow(t, e)) })
 	}
 }
 
@@ -42,7 +42,7 @@ func (r *row) library() client.Client {
 	return library
 }
 
-// libraryOrder is a provision request of the library.
+// libraryOrder returns a valid provision request of the library.
 func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	return &client.ProvisionRequest{
 		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS, OrganizationGUID: r.tenant, SpaceGUID: "space",
@@ -54,32 +54,32 @@ func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	}
 }
 
-// polled polls with the library until the operation has succeeded or the resource is gone.
-func (r *row) polled(poll func() (*client.LastOperationResponse, error)) {
+// pollUntilDone polls with the library until the operation has succeeded or the resource is gone.
+func (r *row) pollUntilDone(poll func() (*client.LastOperationResponse, error)) {
 	r.Helper()
 
 	r.until("the end of the operation", func() bool {
-		told, err := poll()
+		last, err := poll()
 
 		switch {
 		case client.IsGoneError(err):
 			return true
 		case err != nil:
-			r.Fatalf("the library cannot poll: %v", err)
-		case told.State == client.StateFailed:
-			r.Fatalf("the operation failed: %+v", told)
+			r.Fatalf("polling with the library: %v", err)
+		case last.State == client.StateFailed:
+			r.Fatalf("the operation failed: %+v", last)
 		}
 
-		return told.State == client.StateSucceeded
+		return last.State == client.StateSucceeded
 	})
 }
 
-func (r *row) polledInstance(library client.Client, id string, key *client.OperationKey) {
+func (r *row) waitForInstance(library client.Client, id string, key *client.OperationKey) {
 	r.Helper()
 
 	service, plan := harness.ServiceID, harness.PlanAWS
 
-	r.polled(func() (*client.LastOperationResponse, error) {
+	r.pollUntilDone(func() (*client.LastOperationResponse, error) {
 		return library.PollLastOperation(&client.LastOperationRequest{InstanceID: id, ServiceID: &service, PlanID: &plan, OperationKey: key})
 	})
 }
@@ -92,10 +92,10 @@ func (r *row) libraryReady(library client.Client) (id string) {
 
 	ordered, err := library.ProvisionInstance(r.libraryOrder(id))
 	if err != nil || !ordered.Async || ordered.OperationKey == nil {
-		r.Fatalf("the library cannot order: %+v, %v", ordered, err)
+		r.Fatalf("ordering with the library: %+v, %v", ordered, err)
 	}
 
-	r.polledInstance(library, id, ordered.OperationKey)
+	r.waitForInstance(library, id, ordered.OperationKey)
 
 	return id
 }
@@ -105,13 +105,13 @@ func libraryInstance(r *row) {
 
 	catalog, err := library.GetCatalog()
 	if err != nil || len(catalog.Services) != 1 || len(catalog.Services[0].Plans) == 0 || catalog.Services[0].ID != harness.ServiceID {
-		r.Fatalf("the library does not read the catalog: %+v, %v", catalog, err)
+		r.Fatalf("fetching the catalog with the library: %+v, %v", catalog, err)
 	}
 
 	id := r.libraryReady(library)
 
 	if again, err := library.ProvisionInstance(r.libraryOrder(id)); err != nil || again.Async {
-		r.Errorf("the same order when it is ready: %+v, %v", again, err)
+		r.Errorf("the same order for a ready instance: %+v, %v", again, err)
 	}
 
 	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
@@ -123,13 +123,13 @@ func libraryInstance(r *row) {
 
 	removed, err := library.DeprovisionInstance(removal)
 	if err != nil || !removed.Async {
-		r.Fatalf("the library cannot delete: %+v, %v", removed, err)
+		r.Fatalf("deleting with the library: %+v, %v", removed, err)
 	}
 
-	r.polledInstance(library, id, removed.OperationKey)
+	r.waitForInstance(library, id, removed.OperationKey)
 
 	if again, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
-		r.Errorf("the same deletion when it is done: %+v, %v", again, err)
+		r.Errorf("the same deletion of a deleted instance: %+v, %v", again, err)
 	}
 }
 
@@ -143,10 +143,10 @@ func libraryUpdate(r *row) {
 		Context:        map[string]any{"platform": "kubernetes", "namespace": "n", "clusterid": r.tenant, "instance_name": "renamed"},
 	})
 	if err != nil || !updated.Async {
-		r.Fatalf("the library cannot update: %+v, %v", updated, err)
+		r.Fatalf("updating with the library: %+v, %v", updated, err)
 	}
 
-	r.polledInstance(library, id, updated.OperationKey)
+	r.waitForInstance(library, id, updated.OperationKey)
 
 	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
 	if err != nil || found.Parameters["autoScalerMax"] != 12.0 {
@@ -166,37 +166,37 @@ func libraryBinding(r *row) {
 			Parameters: map[string]any{"expiration_seconds": 900}, Context: map[string]any{"platform": "kubernetes"},
 		})
 		if err != nil || bound.Async != later {
-			r.Fatalf("the library cannot bind: %+v, %v", bound, err)
+			r.Fatalf("binding with the library: %+v, %v", bound, err)
 		}
 
-		r.polledBinding(library, id, binding, bound.Async, bound.OperationKey)
+		r.waitForBinding(library, id, binding, bound.Async, bound.OperationKey)
 
 		found, err := library.GetBinding(&client.GetBindingRequest{InstanceID: id, BindingID: binding})
 		if err != nil || found.Credentials["kubeconfig"] == nil {
-			r.Fatalf("the library cannot fetch the binding: %v", err)
+			r.Fatalf("fetching a binding with the library: %v", err)
 		}
 
-		r.reaches("the credentials that the library fetched", harness.Reply{Body: map[string]any{"credentials": found.Credentials}})
+		r.wantAccess("the credentials fetched with the library", harness.Reply{Body: map[string]any{"credentials": found.Credentials}})
 
 		unbound, err := library.Unbind(&client.UnbindRequest{
 			InstanceID: id, BindingID: binding, AcceptsIncomplete: later, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
 		})
 		if err != nil || unbound.Async != later {
-			r.Fatalf("the library cannot unbind: %+v, %v", unbound, err)
+			r.Fatalf("unbinding with the library: %+v, %v", unbound, err)
 		}
 
-		r.polledBinding(library, id, binding, unbound.Async, unbound.OperationKey)
+		r.waitForBinding(library, id, binding, unbound.Async, unbound.OperationKey)
 	}
 }
 
-func (r *row) polledBinding(library client.Client, id, binding string, async bool, key *client.OperationKey) {
+func (r *row) waitForBinding(library client.Client, id, binding string, async bool, key *client.OperationKey) {
 	r.Helper()
 
 	if !async {
 		return
 	}
 
-	r.polled(func() (*client.LastOperationResponse, error) {
+	r.pollUntilDone(func() (*client.LastOperationResponse, error) {
 		return library.PollBindingLastOperation(&client.BindingLastOperationRequest{InstanceID: id, BindingID: binding, OperationKey: key})
 	})
 }
@@ -209,7 +209,7 @@ func libraryErrors(r *row) {
 	impatient.AcceptsIncomplete = false
 
 	if _, err := library.ProvisionInstance(impatient); !client.IsAsyncRequiredError(err) {
-		r.Errorf("an order that may not take its time: %v", err)
+		r.Errorf("a synchronous order: %v", err)
 	}
 
 	lift := r.hold(callOrder)
@@ -224,7 +224,7 @@ func libraryErrors(r *row) {
 	other.Parameters["region"] = "eu-central-1"
 
 	if _, err := library.ProvisionInstance(other); !client.IsConflictError(err) {
-		r.Errorf("another order with the id: %v", err)
+		r.Errorf("a different order with the same ID: %v", err)
 	}
 
 	_, err := library.PollLastOperation(&client.LastOperationRequest{InstanceID: r.newID()})
@@ -237,16 +237,16 @@ func libraryErrors(r *row) {
 		r.Fatalf("a deletion: %v", err)
 	}
 
-	// An order for an instance that is being deleted has to wait for the deletion.
+	// An order for an instance that is being deleted must wait for the deletion.
 	if _, err := library.ProvisionInstance(r.libraryOrder(id)); !client.IsConcurrencyError(err) {
 		r.Errorf("an order during the deletion: %v", err)
 	}
 
 	lift()
-	r.gone(harness.InstancePath(id), "")
+	r.wantGone(harness.InstancePath(id), "")
 
 	// The library treats the instance as gone only after the deletion has ended.
 	if _, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
-		r.Errorf("a deletion of what is gone: %v", err)
+		r.Errorf("the deletion of a deleted instance: %v", err)
 	}
 }

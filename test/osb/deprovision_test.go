@@ -10,19 +10,19 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// empty fails the test if the tenant has a cluster.
-func (r *row) empty() {
+// wantNoClusters fails the test if the tenant has a cluster.
+func (r *row) wantNoClusters() {
 	r.Helper()
 
 	if clusters := r.shoots(); len(clusters) > 0 {
-		r.Errorf("%d clusters are left", len(clusters))
+		r.Errorf("%d clusters remain", len(clusters))
 	}
 }
 
 func rowDeprovisionNeedsServiceAndPlan(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, query := range []string{
 			"", "&service_id=" + harness.ServiceID, "&plan_id=" + harness.PlanAWS, "&service_id=&plan_id=", "&service_id=x&plan_id=" + harness.PlanAWS,
 			"&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanGCP, "&service_id=" + harness.ServiceID + "&plan_id=x", "&%zz",
@@ -31,29 +31,29 @@ func rowDeprovisionNeedsServiceAndPlan(r *row) {
 				http.StatusBadRequest)
 		}
 
-		r.want("a body is not read", r.do(harness.Call{
+		r.want("the body is ignored", r.do(harness.Call{
 			Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete, Body: encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}),
 		}), http.StatusBadRequest)
 	})
 }
 
 func rowDeprovisionLeavesNothing(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
-	r.removed(id)
-	r.empty()
-	r.want("its binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	id := r.createInstance()
+	r.createBinding(id, "b")
+	r.deleteInstance(id)
+	r.wantNoClusters()
+	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
 // rowDeprovisionIs202: deleting a cluster takes time, so the response must not be 200 while it exists.
 func rowDeprovisionIs202(r *row) {
-	id := r.ready()
-	operation := r.want("a deletion is not done at once", r.remove(id), http.StatusAccepted).Text("operation")
-	r.gone(harness.InstancePath(id), operation)
+	id := r.createInstance()
+	operation := r.want("a deletion is asynchronous", r.remove(id), http.StatusAccepted).Text("operation")
+	r.wantGone(harness.InstancePath(id), operation)
 }
 
 func rowRepeatedDeprovisionReturnsOperation(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callRemoval)
 	defer lift()
@@ -61,29 +61,29 @@ func rowRepeatedDeprovisionReturnsOperation(r *row) {
 	first := r.want("a deletion", r.remove(id), http.StatusAccepted)
 	for range 3 {
 		if again := r.want("the same deletion", r.remove(id), http.StatusAccepted); again.Raw != first.Raw {
-			r.Errorf("the same deletion has another answer: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated deletion returns another response: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
 	lift()
-	r.gone(harness.InstancePath(id), first.Text("operation"))
+	r.wantGone(harness.InstancePath(id), first.Text("operation"))
 }
 
 func rowDeprovisionOfUnknownInstanceIs410(r *row) {
 	own := r.own()
 	own.want("an unknown instance", own.remove(own.newID()), http.StatusGone)
 
-	id := own.ready()
-	own.removed(id)
+	id := own.createInstance()
+	own.deleteInstance(id)
 	own.want("a deleted instance", own.remove(id), http.StatusGone)
 	own.RestartBroker()
 	own.want("a deleted instance, after a restart", own.remove(id), http.StatusGone)
 }
 
 func rowDeprovisionRequiresAsync(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, query := range []string{"?", "?accepts_incomplete=false&", "?accepts_incomplete=&", "?accepts_incomplete=TRUE&"} {
 			r.want("a deletion with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(id) + query + ids}),
 				http.StatusUnprocessableEntity, "AsyncRequired")
@@ -92,21 +92,21 @@ func rowDeprovisionRequiresAsync(r *row) {
 }
 
 func rowDeprovisionDuringUpdate(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callUpgrade)
 	defer lift()
 
 	r.want("an update", r.update(id, r.patch()), http.StatusAccepted)
 
-	operation := r.want("a deletion is accepted whatever runs", r.remove(id), http.StatusAccepted).Text("operation")
+	operation := r.want("a deletion during an update", r.remove(id), http.StatusAccepted).Text("operation")
 	lift()
-	r.gone(harness.InstancePath(id), operation)
-	r.empty()
+	r.wantGone(harness.InstancePath(id), operation)
+	r.wantNoClusters()
 }
 
-// rowDeprovisionDuringCreation deletes an instance whose creation is held at each of its calls. A creation that is not held may have
-// ended before.
+// rowDeprovisionDuringCreation deletes an instance while its creation is held at each of its calls. A creation that is not held may
+// end before the deletion.
 func rowDeprovisionDuringCreation(r *row) {
 	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
 		lift, ends := func() {}, []string{"failed", "succeeded"}
@@ -119,49 +119,49 @@ func rowDeprovisionDuringCreation(r *row) {
 		removed := r.want("a deletion right after it", r.remove(id), http.StatusAccepted).Text("operation")
 
 		lift()
-		r.gone(harness.InstancePath(id), removed)
+		r.wantGone(harness.InstancePath(id), removed)
 
-		if last := r.ended(harness.InstancePath(id), made); !slices.Contains(ends, last.Text("state")) {
-			r.Errorf("the creation that was held at %q ended with %d %s", held, last.Status, last.Raw)
+		if last := r.waitForEnd(harness.InstancePath(id), made); !slices.Contains(ends, last.Text("state")) {
+			r.Errorf("the creation held at %q ended with %d %s", held, last.Status, last.Raw)
 		}
 
-		r.want("it is gone", r.get(harness.InstancePath(id)), http.StatusNotFound)
+		r.want("the instance is gone", r.get(harness.InstancePath(id)), http.StatusNotFound)
 	}
 
-	r.empty()
+	r.wantNoClusters()
 }
 
 func rowDeprovisionOperationIsShort(r *row) {
-	operation := r.want("a deletion", r.remove(r.ready()), http.StatusAccepted).Text("operation")
-	if operation == "" || len(operation) > longestOperation {
+	operation := r.want("a deletion", r.remove(r.createInstance()), http.StatusAccepted).Text("operation")
+	if operation == "" || len(operation) > maxOperationLength {
 		r.Errorf("the operation is %q", operation)
 	}
 }
 
 func rowDeprovisionRemovesBindings(r *row) {
-	id := r.ready()
-	made := r.bound(id, "b")
-	r.removed(id)
+	id := r.createInstance()
+	made := r.createBinding(id, "b")
+	r.deleteInstance(id)
 	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	r.want("the binding is gone", r.unbind(id, "b"), http.StatusGone)
-	r.failedAccess(made)
+	r.waitForAccessFailure(made)
 }
 
-// rowFailedDeprovisionReportsUsability has the Provisioner refuse to deprovision a runtime.
+// rowFailedDeprovisionReportsUsability makes the Provisioner refuse to deprovision a runtime.
 func rowFailedDeprovisionReportsUsability(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.refuse(callRemoval)
 	defer lift()
 
-	got := r.failed(harness.InstancePath(id), r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation"))
+	got := r.wantFailed(harness.InstancePath(id), r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation"))
 	if _, isBool := got.Body["instance_usable"].(bool); !isBool {
 		r.Errorf("instance_usable is missing: %s", got.Raw)
 	}
 
 	lift()
-	r.removed(id)
-	r.empty()
+	r.deleteInstance(id)
+	r.wantNoClusters()
 }
 
 func rowFailedInstanceCanBeDeleted(r *row) {
@@ -170,25 +170,25 @@ func rowFailedInstanceCanBeDeleted(r *row) {
 
 	id := r.newID()
 	r.want("an order", r.put(id, r.order()), http.StatusAccepted)
-	r.failed(harness.InstancePath(id), "")
-	r.removed(id)
+	r.wantFailed(harness.InstancePath(id), "")
+	r.deleteInstance(id)
 	lift()
 
-	bound := r.ready()
-	broken := r.refuse(callKubeconfig)
+	bound := r.createInstance()
+	restore := r.refuse(callKubeconfig)
 
-	defer broken()
+	defer restore()
 
 	r.want("a bind", r.bind(bound, "b", r.binding()), http.StatusAccepted)
-	r.failed(harness.BindingPath(bound, "b"), "")
-	broken()
+	r.wantFailed(harness.BindingPath(bound, "b"), "")
+	restore()
 
 	if got := r.wantOneOf("an unbind", r.unbind(bound, "b"), http.StatusAccepted, http.StatusGone); got.Status == http.StatusAccepted {
-		r.gone(harness.BindingPath(bound, "b"), got.Text("operation"))
+		r.wantGone(harness.BindingPath(bound, "b"), got.Text("operation"))
 	}
 
-	r.removed(bound)
-	r.empty()
+	r.deleteInstance(bound)
+	r.wantNoClusters()
 }
 
 // rowUnacknowledgedInstanceCanBeDeleted closes the connection as soon as the order is sent.
@@ -218,13 +218,13 @@ func rowUnacknowledgedInstanceCanBeDeleted(r *row) {
 		r.t.Fatal(err)
 	}
 
-	r.until("the order to be taken", func() bool { return r.poll(harness.InstancePath(id), "").Status == http.StatusOK })
-	r.removed(id)
-	r.empty()
+	r.until("the order to be accepted", func() bool { return r.poll(harness.InstancePath(id), "").Status == http.StatusOK })
+	r.deleteInstance(id)
+	r.wantNoClusters()
 }
 
 func rowRepeatedDeprovisionsSucceed(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	statuses := map[int]bool{}
 
 	r.until("410", func() bool {
@@ -238,18 +238,18 @@ func rowRepeatedDeprovisionsSucceed(r *row) {
 		r.Errorf("the first deletion was not accepted")
 	}
 
-	r.want("it stays", r.remove(id), http.StatusGone)
+	r.want("a deletion of the deleted instance", r.remove(id), http.StatusGone)
 }
 
 func rowRejectedProvisionStartsNothing(r *row) {
 	for _, bad := range append(malformed(), r.order(fields{"plan_id": "x"}), r.order(fields{"parameters": fields{"x": 1}}),
 		r.order(fields{"maintenance_info": fields{"version": "0.0.0"}})) {
 		id := r.newID()
-		r.rejected(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: bad})
+		r.wantRejected(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id) + harness.Incomplete, Body: bad})
 		r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
 	}
 
-	r.empty()
+	r.wantNoClusters()
 }
 
 // rowAnswersAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown call every endpoint in different states; do checks statuses and bodies.
@@ -264,17 +264,17 @@ func rowAnswersAreKnownToPlatforms(r *row) {
 
 func rowNothingIsDeletedUnasked(r *row) {
 	own := r.own()
-	id := own.ready()
+	id := own.createInstance()
 	own.RestartBroker()
-	own.want("it is still there", own.get(harness.InstancePath(id)), http.StatusOK)
+	own.want("the instance still exists", own.get(harness.InstancePath(id)), http.StatusOK)
 
 	if clusters := own.shoots(); len(clusters) != 1 {
-		r.Errorf("there are %d clusters", len(clusters))
+		r.Errorf("want one cluster, got %d", len(clusters))
 	}
 }
 
 func rowServerErrorsOnlyWhenUnknown(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, each := range []string{id, r.newID()} {
 		for _, call := range endpoints(each, "b") {

@@ -21,10 +21,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowFailedRequestChangesNothing locks the database while requests arrive: nobody else can write.
+// rowFailedRequestChangesNothing locks the database for writing while requests arrive.
 func rowFailedRequestChangesNothing(r *row) {
 	own := r.own()
-	id, unknown := own.ready(), own.newID()
+	id, unknown := own.createInstance(), own.newID()
 	before := own.get(harness.InstancePath(id)).Raw
 
 	for _, call := range []harness.Call{
@@ -40,15 +40,15 @@ func rowFailedRequestChangesNothing(r *row) {
 
 		release()
 		checkAnswer(r, call, got)
-		r.want("a database that does not answer", got, http.StatusServiceUnavailable)
+		r.want("a locked database", got, http.StatusServiceUnavailable)
 	}
 
 	if after := own.get(harness.InstancePath(id)).Raw; after != before {
-		r.Errorf("the instance has changed:\nbefore %s\nafter  %s", before, after)
+		r.Errorf("a failed request changed the instance:\nbefore %s\nafter  %s", before, after)
 	}
 
 	own.want("nothing was created", own.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
-	own.want("the same order is taken now", own.put(unknown, own.order()), http.StatusAccepted)
+	own.want("the same order is accepted afterwards", own.put(unknown, own.order()), http.StatusAccepted)
 }
 
 // holdDatabase locks the broker's database for writing until it is released.
@@ -66,22 +66,22 @@ func (e *env) holdDatabase() (release func()) {
 	}
 
 	ctx, cancel := context.WithTimeout(e.Context(), harness.Patience)
-	begun, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	locked, unlock, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 
 	go func() {
 		done <- locker.InTx(ctx, func(tx storage.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE instances SET name = name")
-			close(begun)
-			<-leave
+			close(locked)
+			<-unlock
 
 			return err
 		})
 	}()
 
-	<-begun
+	<-locked
 
 	return func() {
-		close(leave)
+		close(unlock)
 
 		if err := errors.Join(<-done, locker.Close()); err != nil {
 			e.Error(err)
@@ -116,7 +116,7 @@ func rowBrokerServesTLS(r *row) {
 	}
 }
 
-// selfSigned writes a certificate for the loopback and its key.
+// selfSigned writes a certificate for the loopback address and its key, and returns their files and a pool that trusts the certificate.
 func selfSigned(r *row) (certificateFile, keyFile string, pool *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 
 func rowEveryPlansBindingsAreFetchable(r *row) {
 	for _, planID := range []string{harness.PlanAWS, harness.PlanAzure, harness.PlanGCP, harness.PlanTrial} {
-		id := r.ready(fields{"plan_id": planID, "parameters": nil})
-		r.bound(id, "b", fields{"plan_id": planID})
+		id := r.createInstance(fields{"plan_id": planID, "parameters": nil})
+		r.createBinding(id, "b", fields{"plan_id": planID})
 	}
 }
 
 func rowFetchOfUnknownBindingIs404(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	r.want("an unknown binding", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	r.want("a binding of an unknown instance", r.get(harness.BindingPath(r.newID(), "b")), http.StatusNotFound)
 
@@ -23,25 +23,25 @@ func rowFetchOfUnknownBindingIs404(r *row) {
 	defer lift()
 
 	operation := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation")
-	r.want("a binding that is being made", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("a binding in creation", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	lift()
-	r.succeeded(harness.BindingPath(id, "b"), operation)
+	r.wantSucceeded(harness.BindingPath(id, "b"), operation)
 
-	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.wantGone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
 	r.want("a deleted binding", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
 func rowFetchReturnsCredentials(r *row) {
-	made := r.bound(r.ready(), "b")
+	made := r.createBinding(r.createInstance(), "b")
 	if len(made.Object("credentials")) == 0 {
-		r.Errorf("there are no credentials: %s", made.Raw)
+		r.Errorf("the credentials are missing: %s", made.Raw)
 	}
 
-	r.reaches("the credentials that were fetched work", made)
+	r.wantAccess("fetched credentials work", made)
 }
 
 func rowFetchReturnsBindingFields(r *row) {
-	made := r.bound(r.ready(), "b", fields{"parameters": fields{"expiration_seconds": 900}})
+	made := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 900}})
 	if made.Object("parameters")["expiration_seconds"] != 900.0 || made.Body["endpoints"] == nil || made.Object("metadata") == nil {
 		r.Errorf("a field is missing: %v, %v, %v", made.Body["parameters"], made.Body["endpoints"], made.Body["metadata"])
 	}
@@ -49,15 +49,15 @@ func rowFetchReturnsBindingFields(r *row) {
 
 // rowFetchReturnsNoSecretParameter: no parameter of a bind is secret; the user and the context are not returned.
 func rowFetchReturnsNoSecretParameter(r *row) {
-	made := r.bound(r.ready(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
+	made := r.createBinding(r.createInstance(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
 	if strings.Contains(made.Raw, "marked") {
-		r.Errorf("the context is returned")
+		r.Errorf("the response contains the context")
 	}
 }
 
 func rowFetchBindingHintsAreIgnored(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
-	r.want("right hints", r.get(harness.BindingPath(id, "b")+"?"+ids), http.StatusOK)
+	id := r.createInstance()
+	r.createBinding(id, "b")
+	r.want("correct hints", r.get(harness.BindingPath(id, "b")+"?"+ids), http.StatusOK)
 	r.wantOneOf("wrong hints", r.get(harness.BindingPath(id, "b")+"?service_id=x&plan_id=y"), http.StatusOK, http.StatusNotFound)
 }

@@ -23,7 +23,7 @@ import (
 const (
 	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
 	clusterCreation = 100 * time.Millisecond
-	// promptly is how long an answer may take, on a machine that is busy with other tests: platforms give up after a minute.
+	// promptly is the maximum duration of a response on a busy machine. Platforms give up after a minute.
 	promptly = 20 * time.Second
 	// identity is the request identity that tests send.
 	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
@@ -35,7 +35,7 @@ const (
 	originatorHeader = "X-Broker-API-Originating-Identity"
 )
 
-// GraphQL operations that a broker calls.
+// Names of the GraphQL operations that the broker sends to the Provisioner.
 const (
 	callOrder      = "ProvisionRuntime"
 	callStatus     = "OperationStatus"
@@ -51,7 +51,7 @@ type env struct {
 	log *logtest.Hook
 }
 
-// setting is a variable of the broker's configuration, as operators write it: APP_OSB_STRICT=true.
+// setting is an environment variable of the broker: APP_OSB_STRICT=true.
 type setting string
 
 // start runs an environment on SQLite until the test ends.
@@ -74,7 +74,7 @@ func startOn(t testing.TB, database harness.Database, settings ...setting) *env 
 	})}
 }
 
-// configure applies settings to a broker, and adds a user who may only read.
+// configure applies settings to a broker, and adds a user with the role viewer.
 func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	t.Helper()
 
@@ -106,7 +106,7 @@ func (e *env) stickClusters() {
 	}
 }
 
-// shoots are the clusters of the platform's tenant.
+// shoots returns the clusters of the platform's tenant.
 func (p platform) shoots() []gardencorev1beta1.Shoot {
 	p.Helper()
 
@@ -122,7 +122,7 @@ func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	return endpoint.Do(call)
 }
 
-// header is a set of headers with one value each.
+// header returns headers with one value each, from pairs of name and value.
 func header(pairs ...string) http.Header {
 	set := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -132,7 +132,7 @@ func header(pairs ...string) http.Header {
 	return set
 }
 
-// without leaves headers out.
+// without returns headers that suppress the named default headers of a call.
 func without(names ...string) http.Header {
 	set := http.Header{}
 	for _, name := range names {

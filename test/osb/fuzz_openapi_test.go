@@ -65,7 +65,7 @@ func describedCalls(document *openapi3.T, known string) *rapid.Generator[harness
 	})
 }
 
-// drawParameter draws a value for a parameter of a path or a query, one that fits most of the time.
+// drawParameter draws a value for a parameter of a path or a query. Most values are valid.
 func drawParameter(t *rapid.T, parameter *openapi3.Parameter, known string) string {
 	fitting := map[string][]string{
 		"instance_id": {known, "new-1", "new-2"}, "binding_id": {"b", "c"}, "service_id": {harness.ServiceID}, "plan_id": {harness.PlanAWS, harness.PlanGCP},
@@ -80,10 +80,10 @@ func drawParameter(t *rapid.T, parameter *openapi3.Parameter, known string) stri
 	return rapid.SampledFrom(values).Draw(t, parameter.Name)
 }
 
-// deepest limits the nesting of drawn objects.
-const deepest = 3
+// maxDepth limits the nesting of drawn objects.
+const maxDepth = 3
 
-// drawValue draws a value that fits a schema, and sometimes one that does not.
+// drawValue draws a value that usually fits the schema.
 func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any {
 	odd := rapid.IntRange(0, 19).Draw(t, "odd")
 
@@ -105,6 +105,7 @@ func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any 
 	}
 }
 
+// drawObject draws the required and some optional properties of an object. Open objects get fields of openFields.
 func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map[string]any {
 	object := map[string]any{}
 
@@ -117,8 +118,8 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 	}
 
 	// The protocol leaves objects without defined fields to the service.
-	if len(object) == 0 && depth <= deepest {
-		open := inhabitants(name)
+	if len(object) == 0 && depth <= maxDepth {
+		open := openFields(name)
 		for _, field := range slices.Sorted(maps.Keys(open)) {
 			if rapid.IntRange(0, 2).Draw(t, "given") == 0 {
 				object[field] = rapid.SampledFrom(open[field]).Draw(t, field)
@@ -129,8 +130,8 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 	return object
 }
 
-// inhabitants are the fields of open objects that this broker reads, with valid and invalid values.
-func inhabitants(name string) map[string][]any {
+// openFields returns the fields of an open object that this broker reads, with valid and invalid values.
+func openFields(name string) map[string][]any {
 	switch name {
 	case "parameters":
 		return map[string][]any{
@@ -152,7 +153,7 @@ func inhabitants(name string) map[string][]any {
 	}
 }
 
-// drawText draws a string; for IDs of the catalog mostly a valid one.
+// drawText draws a string. Most IDs of the catalog are valid.
 func drawText(t *rapid.T, name string) string {
 	switch {
 	case name == "service_id" && rapid.IntRange(0, 9).Draw(t, "fits") > 0:

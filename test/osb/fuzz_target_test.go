@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// target is a broker that accepts requests and carries out none of them, so that every change to its rows comes from a request.
+// target is a broker that accepts requests but executes no operation, so that every change to its rows comes from a request.
 // It has one instance, whose creation is pending.
 type target struct {
 	harness.Endpoint
@@ -30,7 +30,7 @@ func newTarget(f *testing.F) *target {
 
 	settings := harness.BrokerSettings(harness.SQLite(f, "broker"))
 	configure(f, &settings, "APP_WORKERS=0")
-	settings.Provisioner.URL = "http://127.0.0.1:1/graphql" // nothing listens there, and nothing calls it
+	settings.Provisioner.URL = "http://127.0.0.1:1/graphql" // never called, because there are no workers
 
 	service := harness.StartBroker(f, settings, logging.Discard())
 
@@ -57,7 +57,7 @@ func newTarget(f *testing.F) *target {
 	return at
 }
 
-// resources are the tables of instances, bindings and operations, without the audit log.
+// resources returns the tables of instances, bindings and operations, without the audit log.
 func (at *target) resources(t testing.TB) []string {
 	t.Helper()
 
@@ -81,13 +81,13 @@ func (at *target) resources(t testing.TB) []string {
 	}
 
 	if err := rows.Err(); err != nil || len(names) < 2 {
-		t.Fatalf("the tables of the broker are %v, %v", names, err)
+		t.Fatalf("want at least two tables of resources, got %v, %v", names, err)
 	}
 
 	return names
 }
 
-// state describes the number of rows, and the state of the known instance.
+// state formats the number of rows in each table, and the state of the known instance.
 func (at *target) state(t testing.TB) string {
 	t.Helper()
 
@@ -114,18 +114,18 @@ func (at *target) state(t testing.TB) string {
 	return all.String() + "the known instance: " + updated + " " + states
 }
 
-// hit sends a call and checks that it neither stops the broker, nor causes a server error or a response outside of
-// the protocol, nor changes anything when it is refused.
-func (at *target) hit(t *testing.T, call harness.Call) {
+// check sends a call. The broker must survive it, return no server error and no response outside of the protocol, and change nothing if
+// it rejects the call.
+func (at *target) check(t *testing.T, call harness.Call) {
 	t.Helper()
 
 	before := at.state(t)
-	began := time.Now()
+	start := time.Now()
 
 	got, err := send(at.Endpoint, call)
 	if err != nil {
 		if _, unsendable := at.Request(t.Context(), call); unsendable != nil || strings.Contains(err.Error(), "invalid header field") {
-			t.Skip("no client can send it")
+			t.Skip("HTTP clients cannot send the request")
 		}
 
 		t.Fatalf("%s %q: %v", call.Method, call.Path, err)
@@ -135,8 +135,8 @@ func (at *target) hit(t *testing.T, call harness.Call) {
 		t.Errorf("%s %q with %q: status %d: %s", call.Method, call.Path, call.Body, got.Status, got.Raw)
 	}
 
-	if took := time.Since(began); took > promptly {
-		t.Errorf("%s %q: the answer took %s", call.Method, call.Path, took)
+	if took := time.Since(start); took > promptly {
+		t.Errorf("%s %q: the response took %s", call.Method, call.Path, took)
 	}
 
 	if protocol(call.Path) {
@@ -144,12 +144,12 @@ func (at *target) hit(t *testing.T, call harness.Call) {
 	}
 
 	if after := at.state(t); got.Status >= http.StatusBadRequest && before != after {
-		t.Errorf("%s %q with %q is refused by %d %s, and has changed something:\nbefore %s\nafter  %s",
+		t.Errorf("%s %q with %q was rejected with %d %s, but changed something:\nbefore %s\nafter  %s",
 			call.Method, call.Path, call.Body, got.Status, got.Raw, before, after)
 	}
 }
 
-// protocol reports whether a path belongs to the protocol. Other paths have responses of their own form.
+// protocol reports whether a path belongs to the protocol. Responses on other paths are not checked against it.
 func protocol(path string) bool {
 	for _, prefix := range []string{"/v2/", "/oauth/v2/", "/oauth/cf-eu10/v2/"} {
 		if strings.HasPrefix(path, prefix) {

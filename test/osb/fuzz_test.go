@@ -52,10 +52,10 @@ func FuzzBody(f *testing.F) {
 		}
 
 		if methodOf(choice) == http.MethodDelete && ofInstance {
-			return // it would delete the instance that the others need
+			return // would delete the instance that other inputs need
 		}
 
-		at.hit(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
+		at.check(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
 	})
 }
 
@@ -77,7 +77,7 @@ func FuzzID(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, choice uint8, id, query string, raw bool) {
 		if methodOf(choice) == http.MethodDelete && (id == at.instance || raw) {
-			return // it would delete the instance that the others need
+			return // would delete the instance that other inputs need
 		}
 
 		if strings.ContainsFunc(query, unsendable) || raw && strings.ContainsFunc(id, unsendable) {
@@ -97,12 +97,12 @@ func FuzzID(f *testing.F) {
 				continue
 			}
 
-			at.hit(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
+			at.check(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
 		}
 	})
 }
 
-// unsendable reports characters that a request line cannot contain, so that no client can send them.
+// unsendable reports whether a request line cannot contain the character.
 func unsendable(char rune) bool { return char <= ' ' || char >= 0x7f }
 
 // FuzzHeader sends arbitrary headers.
@@ -128,7 +128,7 @@ func FuzzHeader(f *testing.F) {
 		name := names[int(which)%len(names)]
 
 		if strings.ContainsFunc(value, func(char rune) bool { return char < ' ' || char == 0x7f }) || strings.TrimSpace(value) != value {
-			return // a header is changed on its way
+			return // HTTP clients reject or trim such a value
 		}
 
 		path := harness.InstancePath(at.instance) + harness.Incomplete
@@ -138,7 +138,7 @@ func FuzzHeader(f *testing.F) {
 			path = "/v2/catalog"
 		}
 
-		at.hit(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
+		at.check(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
 	})
 }
 
@@ -160,6 +160,6 @@ func FuzzDescribed(f *testing.F) {
 	draw := describedCalls(document, at.instance)
 
 	f.Fuzz(func(t *testing.T, input []byte) {
-		rapid.MakeFuzz(func(r *rapid.T) { at.hit(t, draw.Draw(r, "call")) })(t, input)
+		rapid.MakeFuzz(func(r *rapid.T) { at.check(t, draw.Draw(r, "call")) })(t, input)
 	})
 }

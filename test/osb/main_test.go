@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 
-	// One run of the model takes seconds, so three are the default. -rapid.checks or SOAK_DURATION ask for more.
+	// One run of the model takes seconds, so the default is three runs. -rapid.checks or SOAK_DURATION add more.
 	given := false
 
 	flag.Visit(func(each *flag.Flag) { given = given || each.Name == "rapid.checks" })

@@ -11,7 +11,7 @@ import (
 // actions are the random actions on a broker.
 func (m *model) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
-		"": m.look, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.settle() },
+		"": m.compare, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.settle() },
 		"order and delete": m.orderAndDelete,
 	}
 
@@ -31,21 +31,21 @@ func (m *model) any(t *rapid.T) *known { return rapid.SampledFrom(m.instances).D
 // waits draws whether the platform accepts an asynchronous operation. Most do.
 func waits(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
 
-// look compares the broker with the model.
-func (m *model) look(_ *rapid.T) {
+// compare compares the broker with the model.
+func (m *model) compare(_ *rapid.T) {
 	for _, instance := range m.instances {
 		got := m.get(harness.InstancePath(instance.id))
 
 		switch instance.phase {
 		case absent, creating:
-			m.want("a fetch of what is "+string(instance.phase), got, http.StatusNotFound)
+			m.want("a fetch of an instance that is "+string(instance.phase), got, http.StatusNotFound)
 		case deleting:
 			m.want("a fetch during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
 		case ready, updating:
-			m.want("a fetch of what is "+string(instance.phase), got, http.StatusOK)
+			m.want("a fetch of an instance that is "+string(instance.phase), got, http.StatusOK)
 
 			if most := got.Object("parameters")["autoScalerMax"]; most != float64(instance.most) {
-				m.Errorf("the instance has %v nodes at most, want %d: %s", most, instance.most, got.Raw)
+				m.Errorf("autoScalerMax is %v, want %d: %s", most, instance.most, got.Raw)
 			}
 		}
 
@@ -56,7 +56,7 @@ func (m *model) look(_ *rapid.T) {
 		for id, credentials := range instance.bindings {
 			got := m.want("a fetch of a binding", m.get(harness.BindingPath(instance.id, id)), http.StatusOK)
 			if encode(got.Body["credentials"]) != credentials {
-				m.Errorf("the credentials of a binding have changed")
+				m.Errorf("a fetch returns other credentials than the bind")
 			}
 		}
 	}
@@ -82,24 +82,24 @@ func (m *model) orderAny(t *rapid.T) {
 		instance.begin(creating, got.Text("operation"))
 		instance.order, instance.most, instance.updates = number, 10, false
 	case instance.phase == absent || instance.phase == creating && same && !waits:
-		m.want("an order that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+		m.want("a synchronous order", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case !same:
-		m.want("another order with the id", got, http.StatusConflict)
+		m.want("a different order with the same ID", got, http.StatusConflict)
 	case instance.phase == creating:
 		m.want("the same order", got, http.StatusAccepted)
-		m.sameOperation(instance, got)
+		m.wantSameOperation(instance, got)
 	case instance.updates:
-		m.wantOneOf("the first order, and the instance was changed since", got, http.StatusOK, http.StatusConflict)
+		m.wantOneOf("the same order after an update", got, http.StatusOK, http.StatusConflict)
 	default:
-		m.want("the same order, and the instance is ready", got, http.StatusOK)
+		m.want("the same order for a ready instance", got, http.StatusOK)
 	}
 }
 
-func (m *model) sameOperation(instance *known, got harness.Reply) {
+func (m *model) wantSameOperation(instance *known, got harness.Reply) {
 	m.Helper()
 
 	if got.Text("operation") != instance.operation {
-		m.Errorf("the same request is operation %q, it was %q", got.Text("operation"), instance.operation)
+		m.Errorf("a repeated request returns operation %q, want %q", got.Text("operation"), instance.operation)
 	}
 }
 
@@ -123,7 +123,7 @@ func (m *model) deleteAny(t *rapid.T) {
 		m.want("a deletion that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case instance.phase == deleting:
 		m.want("the same deletion", got, http.StatusAccepted)
-		m.sameOperation(instance, got)
+		m.wantSameOperation(instance, got)
 	default:
 		m.want("a deletion", got, http.StatusAccepted)
 
@@ -145,15 +145,15 @@ func (m *model) reached(instance *known) (call string) {
 		return ""
 	}
 
-	under := 0
+	holding := 0
 
 	for _, each := range m.instances {
 		if calls[each.phase] == call || each.canceled == call {
-			under++
+			holding++
 		}
 	}
 
-	m.until("the call to the Provisioner", func() bool { return m.Proxy.Held(harness.Match{Tenant: m.tenant, Operation: call}) >= under })
+	m.until("the call to the Provisioner", func() bool { return m.Proxy.Held(harness.Match{Tenant: m.tenant, Operation: call}) >= holding })
 
 	return call
 }
@@ -162,7 +162,7 @@ func (m *model) reached(instance *known) (call string) {
 func (m *model) orderAndDelete(t *rapid.T) {
 	instance := m.any(t)
 	if instance.phase != absent {
-		t.Skip("it is there")
+		t.Skip("the instance exists")
 	}
 
 	made := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
@@ -173,20 +173,20 @@ func (m *model) orderAndDelete(t *rapid.T) {
 	m.settle()
 }
 
-// pollAny polls all known operations, and the newest without naming it.
+// pollAny polls each known operation by ID, and the newest also without an ID.
 func (m *model) pollAny(t *rapid.T) {
 	instance := m.any(t)
-	asked := []string{""}
+	polled := []string{""}
 
 	if instance.operation != "" {
-		asked = append(asked, instance.operation)
+		polled = append(polled, instance.operation)
 	}
 
 	for operation := range instance.outcomes {
-		asked = append(asked, operation)
+		polled = append(polled, operation)
 	}
 
-	for _, operation := range asked {
+	for _, operation := range polled {
 		got := m.poll(harness.InstancePath(instance.id), operation)
 
 		if operation == "" {
@@ -199,18 +199,18 @@ func (m *model) pollAny(t *rapid.T) {
 		case operation == "":
 			m.want("a poll of an unknown instance", got, http.StatusNotFound)
 		case !ended:
-			m.told(got, "in progress")
+			m.wantState(got, "in progress")
 		case outcome == outcomeGone:
-			m.want("a poll of a deletion that has ended", got, http.StatusGone)
+			m.want("a poll of an ended deletion", got, http.StatusGone)
 		case outcome == outcomeFailed && instance.phase == deleting:
-			m.want("a poll of what is being canceled", got, http.StatusOK)
+			m.want("a poll of an operation in cancellation", got, http.StatusOK)
 		default:
-			m.told(got, outcome)
+			m.wantState(got, outcome)
 		}
 	}
 }
 
-func (m *model) told(got harness.Reply, state string) {
+func (m *model) wantState(got harness.Reply, state string) {
 	m.Helper()
 
 	if got.Status != http.StatusOK || got.Text("state") != state {
@@ -243,10 +243,10 @@ func (m *model) updateAny(t *rapid.T) {
 		instance.begin(updating, got.Text("operation"))
 		instance.wanted = most
 	case instance.phase == ready:
-		m.want("an update that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+		m.want("a synchronous update", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case most == instance.wanted && waits:
 		m.want("the same update", got, http.StatusAccepted)
-		m.sameOperation(instance, got)
+		m.wantSameOperation(instance, got)
 	case most == instance.most:
 		m.wantOneOf("an update back to the actual state, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
 	default:

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// bindingIDs are the ids of bindings of each instance.
+// bindingIDs returns the binding IDs that the model uses in each instance.
 func bindingIDs() []string { return []string{"one", "two"} }
 
 func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }
@@ -17,15 +17,15 @@ func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Dra
 func (m *model) bindAtOnce(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	got := m.bindNow(instance.id, id, m.binding())
-	m.judgeBind(instance, id, got, http.StatusCreated)
+	m.checkBind(instance, id, got, http.StatusCreated)
 
 	if got.Status == http.StatusCreated {
 		instance.bindings[id] = encode(got.Body["credentials"])
 	}
 }
 
-// judgeBind compares the response to a bind with the model. Created is the status of a new binding.
-func (m *model) judgeBind(instance *known, id string, got harness.Reply, created int) {
+// checkBind compares the response to a bind with the model. Created is the status of a new binding.
+func (m *model) checkBind(instance *known, id string, got harness.Reply, created int) {
 	m.Helper()
 
 	credentials, bound := instance.bindings[id]
@@ -41,7 +41,7 @@ func (m *model) judgeBind(instance *known, id string, got harness.Reply, created
 			m.want("the same bind", got, http.StatusOK)
 
 			if encode(got.Body["credentials"]) != credentials {
-				m.Errorf("the same bind gives other credentials")
+				m.Errorf("a repeated bind returns other credentials")
 			}
 		case instance.phase == updating:
 			m.wantOneOf("a bind during an update", got, created, http.StatusUnprocessableEntity)
@@ -51,7 +51,7 @@ func (m *model) judgeBind(instance *known, id string, got harness.Reply, created
 	}
 }
 
-// bindLater binds asynchronously, checks the binding meanwhile, and waits for it.
+// bindLater binds asynchronously, checks the binding in the meantime, and waits for it.
 func (m *model) bindLater(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	path := harness.BindingPath(instance.id, id)
@@ -60,7 +60,7 @@ func (m *model) bindLater(t *rapid.T) {
 	defer lift()
 
 	got := m.bind(instance.id, id, m.binding())
-	m.judgeBind(instance, id, got, http.StatusAccepted)
+	m.checkBind(instance, id, got, http.StatusAccepted)
 
 	if got.Status != http.StatusAccepted {
 		return
@@ -68,25 +68,25 @@ func (m *model) bindLater(t *rapid.T) {
 
 	operation := got.Text("operation")
 
-	for range rapid.IntRange(0, 3).Draw(t, "looks") {
-		switch rapid.IntRange(0, 3).Draw(t, "look") {
+	for range rapid.IntRange(0, 3).Draw(t, "checks") {
+		switch rapid.IntRange(0, 3).Draw(t, "check") {
 		case 0:
 			if again := m.want("the same bind", m.bind(instance.id, id, m.binding()), http.StatusAccepted); again.Raw != got.Raw {
-				m.Errorf("the same bind has another answer: %s and %s", got.Raw, again.Raw)
+				m.Errorf("a repeated bind returns another response: %s and %s", got.Raw, again.Raw)
 			}
 		case 1:
-			m.want("another bind with the id", m.bind(instance.id, id, m.binding(fields{
+			m.want("a different bind with the same ID", m.bind(instance.id, id, m.binding(fields{
 				"parameters": fields{"expiration_seconds": 901},
 			})), http.StatusConflict)
 		case 2:
-			m.want("a fetch meanwhile", m.get(path), http.StatusNotFound)
+			m.want("a fetch in the meantime", m.get(path), http.StatusNotFound)
 		default:
-			m.told(m.poll(path, operation), "in progress")
+			m.wantState(m.poll(path, operation), "in progress")
 		}
 	}
 
 	lift()
-	m.succeeded(path, operation)
+	m.wantSucceeded(path, operation)
 	instance.bindings[id] = encode(m.want("a fetch", m.get(path), http.StatusOK).Body["credentials"])
 }
 
@@ -96,7 +96,7 @@ func (m *model) unbindAny(t *rapid.T) {
 	path := harness.BindingPath(instance.id, id)
 
 	if instance.phase == deleting {
-		t.Skip("the model does not know whether its bindings exist")
+		t.Skip("the model does not know whether bindings of a deleting instance exist")
 	}
 
 	_, bound := instance.bindings[id]
@@ -118,7 +118,7 @@ func (m *model) unbindAny(t *rapid.T) {
 
 		return
 	case waits:
-		m.gone(path, m.want("an unbind", got, http.StatusAccepted).Text("operation"))
+		m.wantGone(path, m.want("an unbind", got, http.StatusAccepted).Text("operation"))
 	default:
 		m.want("an unbind", got, http.StatusOK)
 	}

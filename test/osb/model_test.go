@@ -25,15 +25,15 @@ const (
 type known struct {
 	id    string
 	phase phase
-	// order is the index of its order in orders.
+	// order is the index of its accepted order in orders.
 	order int
 	// most is its autoScalerMax, wanted that of a running update.
 	most, wanted int
-	// updates says that it was changed since its creation.
+	// updates reports whether it was updated since its creation.
 	updates bool
 	// operation is the newest operation, or empty.
 	operation string
-	// outcomes are the results of polls, by operation that has ended.
+	// outcomes are the final states of ended operations by ID, as polls report them.
 	outcomes map[string]string
 	// bindings are the credentials of its bindings by ID.
 	bindings map[string]string
@@ -48,7 +48,7 @@ const (
 	outcomeGone      = "gone"
 )
 
-// orders are two different orders of an instance.
+// orders returns two orders that differ in their region.
 func orders() []fields {
 	return []fields{
 		{"parameters": fields{"region": "eu-west-1", "autoScalerMax": 10}},
@@ -62,12 +62,12 @@ type model struct {
 
 	instances []*known
 	lifts     []func()
-	// updates and binds say whether the catalog offers them.
+	// updates and binds report whether the catalog allows them.
 	updates, binds bool
 }
 
-func newModel(t *rapid.T, l *env) *model {
-	m := &model{platform: newPlatform(t, l)}
+func newModel(t *rapid.T, e *env) *model {
+	m := &model{platform: newPlatform(t, e)}
 
 	for range 2 {
 		m.instances = append(m.instances, &known{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
@@ -85,14 +85,14 @@ func newModel(t *rapid.T, l *env) *model {
 	return m
 }
 
-// block holds all operations.
+// block holds all calls to the Provisioner, so that no operation ends.
 func (m *model) block() {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval} {
 		m.lifts = append(m.lifts, m.hold(call))
 	}
 }
 
-// unblock lets all operations continue.
+// unblock releases all held calls.
 func (m *model) unblock() {
 	for _, lift := range m.lifts {
 		lift()
@@ -101,7 +101,7 @@ func (m *model) unblock() {
 	m.lifts = nil
 }
 
-// settle lets all operations end, and checks their outcomes.
+// settle lets all operations end and checks their outcomes. Afterwards it blocks again.
 func (m *model) settle() {
 	m.Helper()
 	m.unblock()
@@ -113,14 +113,14 @@ func (m *model) settle() {
 		switch instance.phase {
 		case absent, ready:
 		case creating:
-			m.succeeded(path, instance.operation)
+			m.wantSucceeded(path, instance.operation)
 			instance.end(ready, outcomeSucceeded)
 		case updating:
-			m.succeeded(path, instance.operation)
+			m.wantSucceeded(path, instance.operation)
 			instance.most, instance.updates = instance.wanted, true
 			instance.end(ready, outcomeSucceeded)
 		case deleting:
-			m.want("the end of a deletion", m.ended(path, instance.operation), http.StatusGone)
+			m.want("the end of a deletion", m.waitForEnd(path, instance.operation), http.StatusGone)
 			instance.end(absent, outcomeGone)
 			instance.bindings = map[string]string{}
 		}
@@ -139,20 +139,20 @@ func (k *known) end(next phase, outcome string) {
 	k.phase, k.outcomes[k.operation] = next, outcome
 }
 
-// TestModel sends random requests to a broker on each database and compares every answer with a model. SOAK_DURATION adds rounds for
+// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION adds rounds for
 // that long.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
-		l := startOn(t, database)
+		e := startOn(t, database)
 
-		for deadline := time.Now().Add(harness.SoakDuration(t) / 2); ; { // one half for each database
+		for deadline := time.Now().Add(harness.SoakDuration(t) / 2); ; { // half of the time for each database
 			rapid.Check(t, func(r *rapid.T) {
-				m := newModel(r, l)
+				m := newModel(r, e)
 				defer m.unblock()
 
 				r.Repeat(m.actions())
 				m.settle()
-				m.look(r)
+				m.compare(r)
 			})
 
 			if t.Failed() || !time.Now().Before(deadline) {

@@ -29,7 +29,7 @@ func rowOfferingNamesAreUnique(r *row) {
 
 	for _, offering := range r.catalog() {
 		if names[offering.Name] || offering.Name == "" {
-			r.Errorf("the name %q is empty or there twice", offering.Name)
+			r.Errorf("the name %q is empty or a duplicate", offering.Name)
 		}
 
 		names[offering.Name] = true
@@ -44,19 +44,19 @@ var (
 
 func rowCatalogIDsAreUnique(r *row) {
 	seen := map[string]bool{}
-	look := func(id string) {
+	check := func(id string) {
 		if !guid.MatchString(id) || seen[id] {
-			r.Errorf("the id %q is no GUID or there twice", id)
+			r.Errorf("the ID %q is not a GUID, or a duplicate", id)
 		}
 
 		seen[id] = true
 	}
 
 	for _, offering := range r.catalog() {
-		look(offering.ID)
+		check(offering.ID)
 
 		for _, plan := range offering.Plans {
-			look(plan.ID)
+			check(plan.ID)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func rowCatalogIDsAreUnique(r *row) {
 func rowOfferingsAndPlansAreDescribed(r *row) {
 	r.eachPlan(func(offering offering, plan plan) {
 		if offering.Description == "" || plan.Description == "" {
-			r.Errorf("%s, %s: there is no description", offering.Name, plan.Name)
+			r.Errorf("offering %s, plan %s: the description is missing", offering.Name, plan.Name)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func rowPlanNamesAreUnique(r *row) {
 
 		for _, plan := range offering.Plans {
 			if plan.ID == "" || plan.Name == "" || names[plan.Name] {
-				r.Errorf("plan %q has no id or no name, or its name is there twice", plan.Name)
+				r.Errorf("plan %q has no ID or no name, or its name is a duplicate", plan.Name)
 			}
 
 			names[plan.Name] = true
@@ -98,7 +98,7 @@ func rowCatalogIDsNeverChange(r *row) {
 	own.RestartBroker()
 
 	if after := own.get("/v2/catalog").Raw; after != before {
-		r.Errorf("the catalog changes with a restart:\nbefore %.2000s\nafter  %.2000s", before, after)
+		r.Errorf("a restart changes the catalog:\nbefore %.2000s\nafter  %.2000s", before, after)
 	}
 
 	offered := map[string]string{}
@@ -109,25 +109,25 @@ func rowCatalogIDsNeverChange(r *row) {
 
 	for name, id := range published() {
 		if offered[name] != id {
-			r.Errorf("the id of %s is %q, published was %s", name, offered[name], id)
+			r.Errorf("the ID of %s is %q, but %s is published", name, offered[name], id)
 		}
 	}
 
 	for name := range offered {
 		if published()[name] == "" {
-			r.Errorf("%s is offered, and its id is not in the list of those that never change", name)
+			r.Errorf("%s is offered, but its ID is missing from published", name)
 		}
 	}
 }
 
-// rowNamesFitCommandLine has exceptions: names that have long been public.
+// rowNamesFitCommandLine exempts two names that have long been public.
 func rowNamesFitCommandLine(r *row) {
 	underscored := []string{"azure_lite", "own_cluster"}
 
 	r.eachPlan(func(offering offering, plan plan) {
 		for _, name := range []string{offering.Name, plan.Name} {
 			if (!cliName.MatchString(name) || len(name) > 50) && !slices.Contains(underscored, name) {
-				r.Errorf("%q is not fit for a command line", name)
+				r.Errorf("%q does not fit on a command line", name)
 			}
 		}
 	})
@@ -166,7 +166,7 @@ func rowBindableIsTrue(r *row) {
 		r.Fatalf("no plan is bindable")
 	}
 
-	id := r.ready()
+	id := r.createInstance()
 	r.want("a bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
 }
 
@@ -175,7 +175,7 @@ func rowPlanUpdateableIsTrue(r *row) {
 	lift := r.refuse(callUpgrade)
 	defer lift()
 
-	id := r.ready()
+	id := r.createInstance()
 
 	r.eachPlan(func(offering offering, target plan) {
 		if target.ID == harness.PlanAWS {
@@ -187,9 +187,9 @@ func rowPlanUpdateableIsTrue(r *row) {
 
 		switch {
 		case got.Status == http.StatusAccepted && may:
-			r.ended(harness.InstancePath(id), got.Text("operation"))
+			r.waitForEnd(harness.InstancePath(id), got.Text("operation"))
 		case got.Status == http.StatusAccepted:
-			r.Errorf("the plan can be changed to %s, and the catalog says it cannot", target.Name)
+			r.Errorf("the plan can be changed to %s, but the catalog denies it", target.Name)
 		default:
 			r.want("a change to "+target.Name, got, http.StatusUnprocessableEntity)
 		}
@@ -199,41 +199,41 @@ func rowPlanUpdateableIsTrue(r *row) {
 func rowInstancesRetrievableIsTrue(r *row) {
 	for _, offering := range r.catalog() {
 		if !offering.InstancesRetrievable {
-			r.Errorf("%s does not say that its instances can be fetched", offering.Name)
+			r.Errorf("%s lacks instances_retrievable", offering.Name)
 		}
 	}
 
-	r.want("a fetch", r.get(harness.InstancePath(r.ready())), http.StatusOK)
+	r.want("a fetch", r.get(harness.InstancePath(r.createInstance())), http.StatusOK)
 }
 
 func rowBindingsRetrievableIsTrue(r *row) {
 	for _, offering := range r.catalog() {
 		if !offering.BindingsRetrievable {
-			r.Errorf("%s does not say that its bindings can be fetched", offering.Name)
+			r.Errorf("%s lacks bindings_retrievable", offering.Name)
 		}
 	}
 
-	r.bound(r.ready(), "b")
+	r.createBinding(r.createInstance(), "b")
 }
 
 func rowContextUpdatesAllowedIsTrue(r *row) {
 	for _, offering := range r.catalog() {
 		if !offering.AllowContextUpdates {
-			r.Errorf("%s does not say that its context can be updated", offering.Name)
+			r.Errorf("%s lacks allow_context_updates", offering.Name)
 		}
 	}
 
-	r.contextUpdated(r.ready(), fields{"platform": "cloudfoundry", "instance_name": "renamed"})
+	r.updateContext(r.createInstance(), fields{"platform": "cloudfoundry", "instance_name": "renamed"})
 }
 
-// contextUpdated updates the context alone.
-func (r *row) contextUpdated(id string, context fields) {
+// updateContext updates only the context of an instance.
+func (r *row) updateContext(id string, context fields) {
 	r.Helper()
 
 	got := r.wantOneOf("an update of the context", r.update(id, encode(fields{"service_id": harness.ServiceID, "context": context})),
 		http.StatusOK, http.StatusAccepted)
 	if got.Status == http.StatusAccepted {
-		r.succeeded(harness.InstancePath(id), got.Text("operation"))
+		r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 	}
 }
 
@@ -251,7 +251,7 @@ func rowRequiresKnownPermissions(r *row) {
 func rowRequiresNoPermission(r *row) {
 	for _, offering := range r.catalog() {
 		if len(offering.Requires) > 0 {
-			r.Errorf("%s requires %v without need", offering.Name, offering.Requires)
+			r.Errorf("%s requires the unneeded permissions %v", offering.Name, offering.Requires)
 		}
 	}
 }

@@ -27,7 +27,7 @@ var official []byte
 
 // described is the official description with the overlay.
 var described = sync.OnceValues(func() (*openapi3.T, error) {
-	openapi3.SchemaErrorDetailsDisabled = true // schema and value would be repeated in every failure
+	openapi3.SchemaErrorDetailsDisabled = true // otherwise every failure repeats schema and value
 
 	document, err := openapi3.NewLoader().LoadFromData(official)
 	if err != nil {
@@ -39,7 +39,7 @@ var described = sync.OnceValues(func() (*openapi3.T, error) {
 	return document, nil
 })
 
-// routeOf returns the route of a path, empty when the protocol has none like it.
+// routeOf returns the route of a path, or "" if the protocol has no such route.
 func routeOf(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	if _, after, found := strings.Cut(path, "/v2/"); found {
@@ -80,7 +80,7 @@ func validate(method, path string, status int, body string) error {
 	operation := document.Paths.Find(routeOf(path)).GetOperation(method)
 	if operation == nil {
 		if status != http.StatusUnauthorized && status != http.StatusMethodNotAllowed {
-			return fmt.Errorf("status %d for a method that the protocol does not have", status)
+			return fmt.Errorf("status %d for a method that the protocol does not define", status)
 		}
 
 		return nil
@@ -88,13 +88,13 @@ func validate(method, path string, status int, body string) error {
 
 	response := operation.Responses.Value(strconv.Itoa(status))
 	if response == nil {
-		return fmt.Errorf("status %d is not among those of the operation", status)
+		return fmt.Errorf("the operation does not define status %d", status)
 	}
 
 	content := response.Value.Content.Get("application/json")
 	if content == nil {
 		if body != "" {
-			return errors.New("there is a body where none is described")
+			return errors.New("unexpected body: the description defines none")
 		}
 
 		return nil

@@ -12,9 +12,9 @@ import (
 
 // rowSynchronousRequestIsRejected excludes binds, which can be synchronous (rows G7 and H6).
 func rowSynchronousRequestIsRejected(r *row) {
-	id, unknown := r.ready(), r.newID()
+	id, unknown := r.createInstance(), r.newID()
 
-	r.unchanged([]string{harness.InstancePath(id), harness.InstancePath(unknown)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id), harness.InstancePath(unknown)}, func() {
 		for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete"} {
 			separator := "?"
 			if query != "" {
@@ -36,20 +36,20 @@ func rowAsynchronousRequestIs202(r *row) {
 	id := r.newID()
 	path := harness.InstancePath(id)
 
-	r.succeeded(path, r.want("provision", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
-	r.succeeded(path, r.want("update", r.update(id, r.patch()), http.StatusAccepted).Text("operation"))
+	r.wantSucceeded(path, r.want("provision", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	r.wantSucceeded(path, r.want("update", r.update(id, r.patch()), http.StatusAccepted).Text("operation"))
 
 	bound := harness.BindingPath(id, "b")
-	r.succeeded(bound, r.want("bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation"))
-	r.gone(bound, r.want("unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
-	r.gone(path, r.want("deprovision", r.remove(id), http.StatusAccepted).Text("operation"))
+	r.wantSucceeded(bound, r.want("bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation"))
+	r.wantGone(bound, r.want("unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.wantGone(path, r.want("deprovision", r.remove(id), http.StatusAccepted).Text("operation"))
 }
 
 func rowSuccessMeansUsable(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	made := r.want("a bind at once", r.bindNow(id, "b", r.binding()), http.StatusCreated)
-	r.reaches("the credentials of the answer work at once", made)
+	made := r.want("a synchronous bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+	r.wantAccess("the returned credentials work immediately", made)
 
 	r.want("an update without effect", r.update(id, encode(fields{"service_id": harness.ServiceID})), http.StatusOK)
 	r.want("the instance is usable", r.get(harness.InstancePath(id)), http.StatusOK)
@@ -61,10 +61,10 @@ func rowConflictingRequestIsConcurrencyError(r *row) {
 
 	id := r.newID()
 	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
-	r.want("an update while it is made", r.update(id, r.patch()), http.StatusUnprocessableEntity, "ConcurrencyError")
+	r.want("an update during the creation", r.update(id, r.patch()), http.StatusUnprocessableEntity, "ConcurrencyError")
 
 	lift()
-	r.succeeded(harness.InstancePath(id), operation)
+	r.wantSucceeded(harness.InstancePath(id), operation)
 
 	hold := r.hold(callUpgrade)
 	defer hold()
@@ -86,18 +86,18 @@ func rowConflictingRequestIsConcurrencyError(r *row) {
 	slices.Sort(statuses)
 
 	if !slices.Equal(statuses, []int{http.StatusAccepted, http.StatusUnprocessableEntity}) {
-		r.Fatalf("two updates of the same moment: %s and %s", answers[0].Raw, answers[1].Raw)
+		r.Fatalf("two concurrent updates: %s and %s", answers[0].Raw, answers[1].Raw)
 	}
 
 	for _, answer := range answers {
 		if answer.Status == http.StatusUnprocessableEntity && answer.Text("error") != "ConcurrencyError" {
-			r.Errorf("the second one is refused by %s", answer.Raw)
+			r.Errorf("the second update is rejected with %s", answer.Raw)
 		}
 	}
 
 	if got := r.wantOneOf("a bind during an update", r.bind(id, "b", r.binding()), http.StatusAccepted,
 		http.StatusUnprocessableEntity); got.Status == http.StatusUnprocessableEntity && got.Text("error") != "ConcurrencyError" {
-		r.Errorf("a bind during an update is refused by %s", got.Raw)
+		r.Errorf("a bind during an update is rejected with %s", got.Raw)
 	}
 }
 
@@ -109,26 +109,26 @@ func rowPollReportsState(r *row) {
 	r.want("an order", r.put(good, r.order()), http.StatusAccepted)
 
 	if state := r.poll(harness.InstancePath(good), "").Text("state"); state != "in progress" {
-		r.Errorf("an order that is held is %q", state)
+		r.Errorf("the state of a held order is %q", state)
 	}
 
 	lift()
-	r.succeeded(harness.InstancePath(good), "")
+	r.wantSucceeded(harness.InstancePath(good), "")
 
 	defer r.refuse(callOrder)()
 
 	r.want("an order", r.put(bad, r.order()), http.StatusAccepted)
-	r.failed(harness.InstancePath(bad), "")
+	r.wantFailed(harness.InstancePath(bad), "")
 }
 
 func rowMalformedPollIs400(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, malformed := range []string{"rubbish", "00000000-0000-4000-8000-000000000000", "update2"} {
 		r.want("an unknown operation: "+malformed, r.poll(harness.InstancePath(id), malformed), http.StatusBadRequest)
 	}
 
-	r.want("a query that cannot be read", r.get(harness.InstancePath(id)+"/last_operation?operation=%zz"), http.StatusBadRequest)
+	r.want("a malformed query", r.get(harness.InstancePath(id)+"/last_operation?operation=%zz"), http.StatusBadRequest)
 }
 
 func rowPollOfUnknownInstanceIs404(r *row) {
@@ -140,23 +140,23 @@ func rowPollOfUnknownInstanceIs404(r *row) {
 func rowGoneOnlyAfterDeletion(r *row) {
 	id := r.newID()
 	made := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
-	r.succeeded(harness.InstancePath(id), made)
+	r.wantSucceeded(harness.InstancePath(id), made)
 
 	lift := r.hold(callUpgrade)
 	defer lift()
 
 	changed := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
-	r.want("an update under way", r.poll(harness.InstancePath(id), changed), http.StatusOK)
+	r.want("an update in progress", r.poll(harness.InstancePath(id), changed), http.StatusOK)
 	lift()
-	r.succeeded(harness.InstancePath(id), changed)
+	r.wantSucceeded(harness.InstancePath(id), changed)
 
 	removed := r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation")
-	r.gone(harness.InstancePath(id), removed)
+	r.wantGone(harness.InstancePath(id), removed)
 
 	r.want("the deletion has ended", r.poll(harness.InstancePath(id), removed), http.StatusGone)
 
 	for _, earlier := range []string{made, changed} {
-		r.want("what ended before is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
+		r.want("an earlier operation is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
 	}
 }
 

@@ -19,18 +19,18 @@ type missingStatus struct {
 func missingStatuses() []missingStatus {
 	return []missingStatus{
 		{401, nil, "a request without valid credentials, on every route"},
-		{403, nil, "credentials without the role for this; HTTP's own"},
-		{412, nil, "a version of the API that the broker does not serve"},
-		{413, nil, "a body beyond the limit; HTTP's own"},
-		{429, nil, "more requests than the broker's limit; HTTP's own"},
-		{500, nil, "a fault of the broker"},
-		{503, nil, "the broker's database, or what a synchronous request needs, is away"},
-		{400, nil, "every request can be malformed"},
+		{403, nil, "a user without the required role; defined by HTTP"},
+		{412, nil, "an API version that the broker does not support"},
+		{413, nil, "a body above the size limit; defined by HTTP"},
+		{429, nil, "requests above the rate limit; defined by HTTP"},
+		{500, nil, "an internal error of the broker"},
+		{503, nil, "the database, or an upstream of a synchronous request, is unavailable"},
+		{400, nil, "any request can be malformed"},
 		{404, map[string][]string{routeInstance: {"PATCH"}, routeBinding: {"PUT"}}, "the instance does not exist"},
-		{404, map[string][]string{routeBinding: {"DELETE"}, routeInstance: {"PUT", "DELETE"}}, "a path of which a part is empty"},
-		{422, map[string][]string{routeInstance: {"GET"}, routeBinding: {"GET"}}, "ConcurrencyError while it is changed or deleted"},
-		{502, map[string][]string{routeBinding: {"PUT", "DELETE"}}, "the runtime refuses what a synchronous request needs"},
-		{304, map[string][]string{routeCatalog: {"GET"}}, "the platform has the catalog already"},
+		{404, map[string][]string{routeBinding: {"DELETE"}, routeInstance: {"PUT", "DELETE"}}, "a path with an empty segment"},
+		{422, map[string][]string{routeInstance: {"GET"}, routeBinding: {"GET"}}, "ConcurrencyError during a change or deletion"},
+		{502, map[string][]string{routeBinding: {"PUT", "DELETE"}}, "the runtime rejects a call of a synchronous request"},
+		{304, map[string][]string{routeCatalog: {"GET"}}, "the catalog has not changed since the platform fetched it"},
 	}
 }
 
@@ -48,7 +48,7 @@ func missingFields() []field {
 	}
 }
 
-// closedSchemas are those that allow no further properties (A10).
+// closedSchemas names the schemas that allow no further properties (A10).
 func closedSchemas() []string {
 	return []string{
 		"Catalog", "Service", "Plan", "Schemas", "ServiceInstanceSchema", "ServiceBindingSchema", "DashboardClient",

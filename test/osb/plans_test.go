@@ -12,7 +12,7 @@ import (
 )
 
 // eachSchema calls the function with every schema of the catalog.
-func (r *row) eachSchema(look func(place string, schema map[string]any)) {
+func (r *row) eachSchema(do func(place string, schema map[string]any)) {
 	r.Helper()
 
 	slots := map[string][]string{"service_instance": {"create", "update"}, "service_binding": {"create"}}
@@ -26,7 +26,7 @@ func (r *row) eachSchema(look func(place string, schema map[string]any)) {
 				}
 
 				if schema != nil {
-					look(plan.Name+" "+resource+" "+action, schema)
+					do(plan.Name+" "+resource+" "+action, schema)
 				}
 			}
 		}
@@ -76,12 +76,12 @@ func rowSchemasAreValid(r *row) {
 
 		compiled, err := compiler.Compile("mem:///schema")
 		if err != nil {
-			r.Fatalf("%s is no schema: %v", place, err)
+			r.Fatalf("%s is not a schema: %v", place, err)
 		}
 
 		if place == "aws service_instance create" {
 			if err := compiled.Validate(map[string]any{"region": "eu-west-1"}); err != nil {
-				r.Errorf("%s refuses an example: %v", place, err)
+				r.Errorf("%s rejects an example: %v", place, err)
 			}
 		}
 	})
@@ -137,23 +137,23 @@ func rowCatalogHasETag(r *row) {
 	tag := first.Header.Get("ETag")
 
 	if tag == "" {
-		r.Fatalf("the catalog has no entity tag")
+		r.Fatalf("the catalog has no ETag")
 	}
 
 	for _, known := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
-		got := r.want("it is known: "+known, r.do(harness.Call{
+		got := r.want("a matching If-None-Match: "+known, r.do(harness.Call{
 			Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", known),
 		}), http.StatusNotModified)
 		if got.Raw != "" {
-			r.Errorf("there is a body: %s", got.Raw)
+			r.Errorf("the 304 has a body: %s", got.Raw)
 		}
 	}
 
-	again := r.want("another one is known", r.do(harness.Call{
+	again := r.want("another If-None-Match", r.do(harness.Call{
 		Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", `"other"`),
 	}), http.StatusOK)
 	if again.Header.Get("ETag") != tag || again.Raw != first.Raw {
-		r.Errorf("the response differs although nothing has changed")
+		r.Errorf("the response differs although the catalog is the same")
 	}
 }
 
@@ -168,13 +168,13 @@ func rowCatalogMetadataFollowsProfile(r *row) {
 		}
 
 		for _, plan := range offering.Plans {
-			r.profiled(plan)
+			r.checkMetadata(plan)
 		}
 	}
 }
 
-// profiled checks the metadata of a plan against the profile.
-func (r *row) profiled(plan plan) {
+// checkMetadata checks the metadata of a plan against the profile.
+func (r *row) checkMetadata(plan plan) {
 	r.Helper()
 
 	if name, isText := plan.Metadata["displayName"].(string); !isText || name == "" {

@@ -14,7 +14,7 @@ import (
 // counter makes the tenants and IDs of all platforms unique.
 var counter atomic.Int64
 
-// platform is a platform with a tenant of its own, so that its faults and instances affect no other test.
+// platform acts as a platform with its own tenant, so that its faults and instances do not affect other tests.
 type platform struct {
 	harness.Reporter
 	*env
@@ -22,8 +22,8 @@ type platform struct {
 	tenant string
 }
 
-func newPlatform(j harness.Reporter, l *env) platform {
-	return platform{Reporter: j, env: l, tenant: "tenant-" + strconv.FormatInt(counter.Add(1), 10)}
+func newPlatform(reporter harness.Reporter, e *env) platform {
+	return platform{Reporter: reporter, env: e, tenant: "tenant-" + strconv.FormatInt(counter.Add(1), 10)}
 }
 
 // newID returns an unused ID.
@@ -33,27 +33,27 @@ func (p platform) newID() string { return "id-" + strconv.FormatInt(counter.Add(
 func (p platform) do(call harness.Call) harness.Reply {
 	p.Helper()
 
-	began := time.Now()
+	start := time.Now()
 
 	got, err := send(p.Broker.Endpoint, call)
 	if err != nil {
 		p.Fatalf("%s %s: %v", call.Method, call.Path, err)
 	}
 
-	if took := time.Since(began); took > promptly {
-		p.Errorf("A21: %s %s: the answer took %s", call.Method, call.Path, took)
+	if took := time.Since(start); took > promptly {
+		p.Errorf("A21: %s %s: the response took %s", call.Method, call.Path, took)
 	}
 
 	checkAnswer(p, call, got)
 
 	if got.Status >= http.StatusInternalServerError {
-		p.Errorf("J18: %s %s: status %d although no dependency of the broker has failed: %s", call.Method, call.Path, got.Status, got.Raw)
+		p.Errorf("J18: %s %s: status %d although no dependency of the broker failed: %s", call.Method, call.Path, got.Status, got.Raw)
 	}
 
 	return got
 }
 
-// want fails the test unless the answer has the status and, if one is given, the code.
+// want fails the test unless the response has the status and the error code, if one is given.
 func (p platform) want(reason string, got harness.Reply, status int, code ...string) harness.Reply {
 	p.Helper()
 
@@ -64,7 +64,7 @@ func (p platform) want(reason string, got harness.Reply, status int, code ...str
 	return got
 }
 
-// wantOneOf fails the test unless the answer has one of the statuses.
+// wantOneOf fails the test unless the response has one of the statuses.
 func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) harness.Reply {
 	p.Helper()
 
@@ -78,7 +78,7 @@ func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) h
 // fields is a JSON object of a request.
 type fields map[string]any
 
-// order is the body of a valid provision, with fields replaced or, by nil, removed.
+// order returns the body of a valid provision request, with fields replaced or, by nil, removed.
 func (p platform) order(changes ...fields) string {
 	return encode(change(fields{
 		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": p.tenant, "space_guid": "space-1",
@@ -87,16 +87,17 @@ func (p platform) order(changes ...fields) string {
 	}, changes...))
 }
 
-// binding is the body of a valid bind, changed like order.
+// binding returns the body of a valid bind, changed like that of order.
 func (p platform) binding(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}, changes...))
 }
 
-// patch is the body of an update that changes a parameter, changed like order.
+// patch returns the body of an update of one parameter, changed like that of order.
 func (p platform) patch(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 12}}, changes...))
 }
 
+// change merges the changes into the object, and removes fields that are nil.
 func change(object fields, changes ...fields) fields {
 	for _, change := range changes {
 		maps.Copy(object, change)

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowCloudFoundryRepeatsRequests plays Cloud Foundry on Kubernetes: every turn repeats the request, and only 202 makes it poll.
+// rowCloudFoundryRepeatsRequests simulates Cloud Foundry on Kubernetes: every reconciliation repeats the request, and only 202 makes it
+// poll.
 func rowCloudFoundryRepeatsRequests(r *row) {
 	id := r.newID()
 	body := r.order(fields{"context": nil, "parameters": nil})
@@ -16,9 +17,9 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 	operations := map[string]bool{}
 
 	order := func() harness.Reply { return r.put(id, raw) }
-	turns := func(act func() harness.Reply, end int) {
-		r.until("the end of the turns", func() bool {
-			got := r.wantOneOf("a turn", act(), http.StatusAccepted, end)
+	reconcile := func(act func() harness.Reply, end int) {
+		r.until("the last reconciliation", func() bool {
+			got := r.wantOneOf("a reconciliation", act(), http.StatusAccepted, end)
 			if got.Status == http.StatusAccepted {
 				operations[got.Text("operation")] = true
 				r.wantOneOf("a poll", r.poll(harness.InstancePath(id), got.Text("operation")), http.StatusOK, http.StatusGone)
@@ -28,29 +29,29 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 		})
 
 		if len(operations) != 1 || operations[""] {
-			r.Errorf("the turns were given the operations %v", operations)
+			r.Errorf("the reconciliations got the operations %v", operations)
 		}
 
 		clear(operations)
 	}
 
-	turns(order, http.StatusOK)
-	turns(func() harness.Reply { return r.remove(id) }, http.StatusGone)
+	reconcile(order, http.StatusOK)
+	reconcile(func() harness.Reply { return r.remove(id) }, http.StatusGone)
 
 	defer r.refuse(callOrder)()
 
 	id = r.newID()
 	r.want("an order", order(), http.StatusAccepted)
-	r.failed(harness.InstancePath(id), "")
-	r.want("a turn after the failure is no success", order(), http.StatusConflict)
+	r.wantFailed(harness.InstancePath(id), "")
+	r.want("a repeated order after the failure is no success", order(), http.StatusConflict)
 }
 
 func rowCloudFoundryServiceKeys(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	key := fields{"app_guid": "", "bind_resource": fields{"app_guid": ""}}
 
-	r.want("a service key at once", r.bindNow(id, "now", r.binding(key)), http.StatusCreated)
-	r.bound(id, "later", key)
+	r.want("a synchronous service key", r.bindNow(id, "now", r.binding(key)), http.StatusCreated)
+	r.createBinding(id, "later", key)
 }
 
 func rowKubernetesServiceCatalog(r *row) {
@@ -63,24 +64,24 @@ func rowKubernetesServiceCatalog(r *row) {
 
 	id := r.newID()
 	path := harness.InstancePath(id)
-	r.succeeded(path, r.want("an order", send(http.MethodPut, path+harness.Incomplete, body), http.StatusAccepted).Text("operation"))
+	r.wantSucceeded(path, r.want("an order", send(http.MethodPut, path+harness.Incomplete, body), http.StatusAccepted).Text("operation"))
 
-	r.succeeded(path, r.want("an update", send(http.MethodPatch, path+harness.Incomplete, r.patch(fields{"plan_id": harness.PlanAWS})),
+	r.wantSucceeded(path, r.want("an update", send(http.MethodPatch, path+harness.Incomplete, r.patch(fields{"plan_id": harness.PlanAWS})),
 		http.StatusAccepted).Text("operation"))
 
 	bound := harness.BindingPath(id, "b")
-	r.succeeded(bound, r.want("a bind", send(http.MethodPut, bound+harness.Incomplete, r.binding()), http.StatusAccepted).Text("operation"))
+	r.wantSucceeded(bound, r.want("a bind", send(http.MethodPut, bound+harness.Incomplete, r.binding()), http.StatusAccepted).Text("operation"))
 	r.want("a fetch", send(http.MethodGet, bound, ""), http.StatusOK)
-	r.gone(bound, r.want("an unbind", send(http.MethodDelete, bound+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
+	r.wantGone(bound, r.want("an unbind", send(http.MethodDelete, bound+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
 
 	defer r.refuse(callOrder)()
 
 	bad := harness.InstancePath(r.newID())
-	r.failed(bad, r.want("an order", send(http.MethodPut, bad+harness.Incomplete, body), http.StatusAccepted).Text("operation"))
-	r.gone(bad, r.want("a deletion after the failure", send(http.MethodDelete, bad+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
+	r.wantFailed(bad, r.want("an order", send(http.MethodPut, bad+harness.Incomplete, body), http.StatusAccepted).Text("operation"))
+	r.wantGone(bad, r.want("a deletion after the failure", send(http.MethodDelete, bad+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
 }
 
-// rowServiceManagerVersions: changes are sent with 2.13, fetches with 2.14. So binds come without accepts_incomplete.
+// rowServiceManagerVersions: Service Manager sends changes with version 2.13 and fetches with 2.14, so its binds lack accepts_incomplete.
 func rowServiceManagerVersions(r *row) {
 	originator := "service-manager " + base64.StdEncoding.EncodeToString([]byte(`{"username":"somebody"}`))
 	changes := header(harness.VersionHeader, "2.13", originatorHeader, originator)
@@ -94,20 +95,20 @@ func rowServiceManagerVersions(r *row) {
 	operation := r.want("an order", r.do(harness.Call{Method: http.MethodPut, Path: path + harness.Incomplete, Body: r.order(), Header: changes}),
 		http.StatusAccepted).Text("operation")
 	r.want("a poll", r.do(harness.Call{Method: http.MethodGet, Path: path + "/last_operation?operation=" + operation, Header: changes}), http.StatusOK)
-	r.succeeded(path, operation)
+	r.wantSucceeded(path, operation)
 	r.want("a fetch", r.do(harness.Call{Method: http.MethodGet, Path: path, Header: fetches}), http.StatusOK)
 
 	made := r.want("a bind", r.do(harness.Call{Method: http.MethodPut, Path: bound, Body: r.binding(), Header: changes}), http.StatusCreated)
-	r.reaches("the credentials work", made)
+	r.wantAccess("the credentials work", made)
 	r.want("an unbind", r.do(harness.Call{Method: http.MethodDelete, Path: bound + "?" + ids, Header: changes}), http.StatusOK)
 
 	operation = r.want("an update", r.do(harness.Call{Method: http.MethodPatch, Path: path + harness.Incomplete, Body: r.patch(), Header: changes}),
 		http.StatusAccepted).Text("operation")
-	r.succeeded(path, operation)
+	r.wantSucceeded(path, operation)
 
 	operation = r.want("a deletion", r.do(harness.Call{Method: http.MethodDelete, Path: path + harness.Incomplete + "&" + ids, Header: changes}),
 		http.StatusAccepted).Text("operation")
-	r.gone(path, operation)
+	r.wantGone(path, operation)
 }
 
 // rowOSBCheckerEmptyObjects: empty objects count as absent, and polls name the kind of the operation.
@@ -120,12 +121,12 @@ func rowOSBCheckerEmptyObjects(r *row) {
 	path := harness.InstancePath(id)
 
 	r.want("an order", r.put(id, r.order(empty)), http.StatusAccepted)
-	r.succeeded(path, "provision")
+	r.wantSucceeded(path, "provision")
 	r.want("an update", r.update(id, r.patch(empty)), http.StatusAccepted)
-	r.succeeded(path, "update")
+	r.wantSucceeded(path, "update")
 	r.want("a bind", r.bindNow(id, "b", r.binding(empty)), http.StatusCreated)
 	r.want("a deletion", r.remove(id), http.StatusAccepted)
-	r.gone(path, "deprovision")
+	r.wantGone(path, "deprovision")
 }
 
 // rowEdenVersion: eden sends version 2.13 with every request.
@@ -135,12 +136,12 @@ func rowEdenVersion(r *row) {
 	path := harness.InstancePath(id)
 
 	r.want("the catalog", r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: old}), http.StatusOK)
-	r.succeeded(path, r.want("an order", r.do(harness.Call{Method: http.MethodPut, Path: path + harness.Incomplete, Body: r.order(), Header: old}),
+	r.wantSucceeded(path, r.want("an order", r.do(harness.Call{Method: http.MethodPut, Path: path + harness.Incomplete, Body: r.order(), Header: old}),
 		http.StatusAccepted).Text("operation"))
 	r.want("a fetch", r.do(harness.Call{Method: http.MethodGet, Path: path, Header: old}), http.StatusOK)
 	r.want("a bind", r.do(harness.Call{
 		Method: http.MethodPut, Path: harness.BindingPath(id, "b") + harness.Incomplete, Body: r.binding(), Header: old,
 	}), http.StatusCreated)
-	r.gone(path, r.want("a deletion", r.do(harness.Call{Method: http.MethodDelete, Path: path + harness.Incomplete + "&" + ids, Header: old}),
+	r.wantGone(path, r.want("a deletion", r.do(harness.Call{Method: http.MethodDelete, Path: path + harness.Incomplete + "&" + ids, Header: old}),
 		http.StatusAccepted).Text("operation"))
 }

@@ -8,10 +8,10 @@ func rowCloudFoundryContext(r *row) {
 		"instance_name": "in", "organization_annotations": fields{"example.com/a": "b"}, "space_annotations": fields{},
 		"instance_annotations": fields{"x": "y"},
 	}
-	id := r.ready(fields{"context": context})
+	id := r.createInstance(fields{"context": context})
 
 	context["organization_name"], context["space_name"], context["instance_name"] = "renamed", "renamed", "renamed"
-	r.contextUpdated(id, context)
+	r.updateContext(id, context)
 }
 
 func rowKubernetesContext(r *row) {
@@ -19,10 +19,10 @@ func rowKubernetesContext(r *row) {
 		"platform": "kubernetes", "namespace": "n", "clusterid": "c", "instance_name": "in", "namespace_annotations": fields{"a": "b"},
 		"instance_annotations": fields{},
 	}
-	id := r.ready(fields{"context": context, "organization_guid": nil, "space_guid": nil})
+	id := r.createInstance(fields{"context": context, "organization_guid": nil, "space_guid": nil})
 
 	context["namespace_annotations"] = fields{}
-	r.contextUpdated(id, context)
+	r.updateContext(id, context)
 }
 
 func rowUnknownPlatformIsAccepted(r *row) {
@@ -32,7 +32,7 @@ func rowUnknownPlatformIsAccepted(r *row) {
 }
 
 func rowBindResourceForms(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for i, resource := range []any{
 		nil,
@@ -49,7 +49,7 @@ func rowBindResourceForms(r *row) {
 	}
 }
 
-// rowDashboardClientIsComplete: there is no dashboard client today; one that is offered must be complete.
+// rowDashboardClientIsComplete: the catalog has no dashboard client today; any future one must be complete.
 func rowDashboardClientIsComplete(r *row) {
 	for _, offering := range r.catalog() {
 		for _, name := range []string{"id", "secret", "redirect_uri"} {

@@ -7,23 +7,23 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// longestOperation is the maximum length of an operation's ID in characters.
-const longestOperation = 10_000
+// maxOperationLength is the maximum length of an operation's ID in characters.
+const maxOperationLength = 10_000
 
 func rowProvisionNeedsID(r *row) {
 	for _, nowhere := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/oauth//v2/service_instances/x"} {
-		r.want("there is no such path: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
+		r.want("a provision without an ID has no route: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
 			http.StatusNotFound)
 	}
 
-	id := r.ready()
+	id := r.createInstance()
 	if got := r.get(harness.InstancePath(id)); got.Text("plan_id") != harness.PlanAWS {
-		r.Errorf("the id is not the key of the instance: %s", got.Raw)
+		r.Errorf("the fetch of the ID returns another instance: %s", got.Raw)
 	}
 }
 
-// invalid orders a new instance with a change that must be rejected with 400.
-func (r *row) invalid(reason string, change fields) {
+// wantInvalid orders a new instance with a change that must be rejected with 400.
+func (r *row) wantInvalid(reason string, change fields) {
 	r.Helper()
 
 	id := r.newID()
@@ -36,7 +36,7 @@ func rowProvisionNeedsService(r *row) {
 		"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "an object": fields{},
 		"the name": "kymaruntime", "a plan": harness.PlanAWS,
 	} {
-		r.invalid(reason, fields{"service_id": value})
+		r.wantInvalid(reason, fields{"service_id": value})
 	}
 }
 
@@ -45,7 +45,7 @@ func rowProvisionNeedsPlan(r *row) {
 		"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "an array": []int{},
 		"the name": "aws", "an offering": harness.ServiceID,
 	} {
-		r.invalid(reason, fields{"plan_id": value})
+		r.wantInvalid(reason, fields{"plan_id": value})
 	}
 }
 
@@ -55,16 +55,16 @@ func rowStrictModeNeedsOrganization(r *row) {
 
 	for _, required := range []string{"organization_guid", "space_guid"} {
 		for _, value := range []any{nil, ""} {
-			r.want("strict mode insists on "+required, strict.put(strict.newID(), strict.order(account, fields{required: value})),
+			r.want("strict mode requires "+required, strict.put(strict.newID(), strict.order(account, fields{required: value})),
 				http.StatusBadRequest)
 		}
 	}
 
-	r.want("with both", strict.put(strict.newID(), strict.order()), http.StatusAccepted)
+	r.want("strict mode accepts both", strict.put(strict.newID(), strict.order()), http.StatusAccepted)
 
 	without := fields{"organization_guid": nil, "space_guid": nil}
-	r.want("else an account in the context is enough", r.put(r.newID(), r.order(account, without)), http.StatusAccepted)
-	r.invalid("somebody has to be known", fields{"organization_guid": nil, "space_guid": nil, "context": nil})
+	r.want("without strict mode an account in the context suffices", r.put(r.newID(), r.order(account, without)), http.StatusAccepted)
+	r.wantInvalid("an account is required", fields{"organization_guid": nil, "space_guid": nil, "context": nil})
 }
 
 func rowMalformedProvisionIs400(r *row) {
@@ -75,25 +75,25 @@ func rowMalformedProvisionIs400(r *row) {
 	}
 
 	for reason, change := range map[string]fields{
-		"parameters an array": {"parameters": []int{1}}, "parameters a text": {"parameters": "x"}, "parameters a number": {"parameters": 5},
-		"context a text": {"context": "x"}, "context an array": {"context": []int{}}, "a number for a GUID": {"organization_guid": 5},
-		"maintenance_info a text": {"maintenance_info": "1.0.0"}, "its version a number": {"maintenance_info": fields{"version": 1}},
+		"parameters are an array": {"parameters": []int{1}}, "parameters are a string": {"parameters": "x"}, "parameters are a number": {"parameters": 5},
+		"context is a string": {"context": "x"}, "context is an array": {"context": []int{}}, "organization_guid is a number": {"organization_guid": 5},
+		"maintenance_info is a string": {"maintenance_info": "1.0.0"}, "version is a number": {"maintenance_info": fields{"version": 1}},
 	} {
-		r.invalid(reason, change)
+		r.wantInvalid(reason, change)
 	}
 }
 
 func rowProvisionParametersAreValidated(r *row) {
 	for reason, parameters := range map[string]fields{
 		"unknown name": {"unknown": 1}, "wrong type": {"autoScalerMax": "ten"}, "out of range": {"autoScalerMax": 100000},
-		"not one of the values": {"region": "moon"}, "too large for a number": {"autoScalerMax": 1e300}, "null": {"region": nil},
-		"bounds that contradict": {"autoScalerMin": 9, "autoScalerMax": 5}, "the credentials of others": {"targetSecret": "x"},
+		"not in the enum": {"region": "moon"}, "too large": {"autoScalerMax": 1e300}, "null": {"region": nil},
+		"contradicting bounds": {"autoScalerMin": 9, "autoScalerMax": 5}, "a foreign secret": {"targetSecret": "x"},
 	} {
 		id := r.newID()
 
 		got := r.want(reason, r.put(id, r.order(fields{"parameters": parameters})), http.StatusBadRequest)
 		if got.Text("description") == "" {
-			r.Errorf("%s is not explained", reason)
+			r.Errorf("%s: the description is missing", reason)
 		}
 	}
 }
@@ -101,9 +101,9 @@ func rowProvisionParametersAreValidated(r *row) {
 // rowCreatedOnlyWhenDone: no plan is created synchronously, so no response may be 201.
 func rowCreatedOnlyWhenDone(r *row) {
 	for _, id := range []string{harness.PlanAWS, harness.PlanGCP} {
-		got := r.want("an order is not done at once", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)
+		got := r.want("an order is asynchronous", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)
 		if got.Text("operation") == "" {
-			r.Errorf("there is nothing to poll for: %s", got.Raw)
+			r.Errorf("the response has no operation: %s", got.Raw)
 		}
 	}
 }
@@ -116,17 +116,17 @@ func rowProvisionIs202(r *row) {
 	operation := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
 
 	if state := r.poll(harness.InstancePath(id), operation).Text("state"); state != "in progress" {
-		r.Errorf("it is %q", state)
+		r.Errorf("the state is %q", state)
 	}
 }
 
 func rowProvisionRequiresAsync(r *row) {
 	id := r.newID()
 
-	got := r.want("an order that may not take its time", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}),
+	got := r.want("a synchronous order", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}),
 		http.StatusUnprocessableEntity, "AsyncRequired")
-	if want := "This service plan requires client support for asynchronous service operations."; got.Text("description") != want {
-		r.Errorf("clients compare the sentence letter by letter: %s", got.Raw)
+	if got.Text("description") != asyncRequired {
+		r.Errorf("clients compare the exact sentence, got %s", got.Raw)
 	}
 
 	r.want("no operation was started", r.poll(harness.InstancePath(id), ""), http.StatusNotFound)
@@ -141,12 +141,12 @@ func rowRepeatedProvisionReturnsOperation(r *row) {
 
 	for range 3 {
 		if again := r.want("the same order", r.put(id, r.order()), http.StatusAccepted); again.Raw != first.Raw {
-			r.Errorf("the same order has another answer: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated order returns another response: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
 	if clusters := r.shoots(); len(clusters) > 1 {
-		r.Errorf("%d clusters are made", len(clusters))
+		r.Errorf("%d clusters exist", len(clusters))
 	}
 }
 
@@ -159,14 +159,14 @@ func rowProvisionMaintenanceConflict(r *row) {
 	}
 
 	for _, same := range []fields{{"version": version}, {"version": version, "description": "anything", "x": 1}, {}, nil, {"version": ""}} {
-		r.want("the version of the catalog, or none", r.put(r.newID(), r.order(fields{"maintenance_info": same})), http.StatusAccepted)
+		r.want("the version of the catalog or no version", r.put(r.newID(), r.order(fields{"maintenance_info": same})), http.StatusAccepted)
 	}
 }
 
 func rowRepeatedProvisionWhenReadyIs200(r *row) {
 	id := r.newID()
 	first := r.want("an order", r.put(id, r.order()), http.StatusAccepted)
-	r.succeeded(harness.InstancePath(id), first.Text("operation"))
+	r.wantSucceeded(harness.InstancePath(id), first.Text("operation"))
 
 	for reason, body := range map[string]string{
 		"the same order": r.order(),
@@ -180,7 +180,7 @@ func rowRepeatedProvisionWhenReadyIs200(r *row) {
 		}
 	}
 
-	r.want("it needs no time", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}), http.StatusOK)
+	r.want("the repeated order needs no accepts_incomplete", r.do(harness.Call{Method: http.MethodPut, Path: harness.InstancePath(id), Body: r.order()}), http.StatusOK)
 }
 
 func rowDifferentProvisionIs409(r *row) {
@@ -200,9 +200,9 @@ func rowDifferentProvisionIs409(r *row) {
 	}
 
 	lift()
-	r.succeeded(harness.InstancePath(id), operation)
+	r.wantSucceeded(harness.InstancePath(id), operation)
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for reason, other := range others {
 			r.want(reason+", ready", r.put(id, r.order(other)), http.StatusConflict)
 		}
@@ -221,7 +221,7 @@ func rowDashboardURLIsReturned(r *row) {
 
 func rowProvisionOperationIsShort(r *row) {
 	operation := r.want("an order", r.put(r.newID(), r.order()), http.StatusAccepted).Text("operation")
-	if operation == "" || len(operation) > longestOperation {
+	if operation == "" || len(operation) > maxOperationLength {
 		r.Errorf("the operation is %q", operation)
 	}
 }
@@ -240,8 +240,8 @@ func rowProvisionMetadata(r *row) {
 }
 
 func rowInstancesAreSeparate(r *row) {
-	r.ready()
-	r.ready()
+	r.createInstance()
+	r.createInstance()
 
 	if clusters := r.shoots(); len(clusters) != 2 {
 		r.Errorf("two instances have %d clusters", len(clusters))
@@ -249,12 +249,12 @@ func rowInstancesAreSeparate(r *row) {
 }
 
 func rowIDMayBeReused(r *row) {
-	id := r.ready()
-	r.removed(id)
-	r.succeeded(harness.InstancePath(id), r.want("the id again", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
-	r.want("it is there", r.get(harness.InstancePath(id)), http.StatusOK)
-	r.removed(id)
-	r.want("the id again, ordered otherwise", r.put(id, r.order(fields{"plan_id": harness.PlanGCP, "parameters": nil})), http.StatusAccepted)
+	id := r.createInstance()
+	r.deleteInstance(id)
+	r.wantSucceeded(harness.InstancePath(id), r.want("the same ID again", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	r.want("the instance exists", r.get(harness.InstancePath(id)), http.StatusOK)
+	r.deleteInstance(id)
+	r.want("the same ID with a different order", r.put(id, r.order(fields{"plan_id": harness.PlanGCP, "parameters": nil})), http.StatusAccepted)
 }
 
 func rowProvisionAfterFailureIs409(r *row) {
@@ -262,10 +262,10 @@ func rowProvisionAfterFailureIs409(r *row) {
 	defer lift()
 
 	id := r.newID()
-	r.failed(harness.InstancePath(id), r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
+	r.wantFailed(harness.InstancePath(id), r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
 	lift()
 
 	r.want("the same order is no success", r.put(id, r.order()), http.StatusConflict)
-	r.removed(id)
-	r.want("after its deletion it can be ordered", r.put(id, r.order()), http.StatusAccepted)
+	r.deleteInstance(id)
+	r.want("the ID can be ordered after its deletion", r.put(id, r.order()), http.StatusAccepted)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// endpoints are all routes with their methods, at an instance and a binding.
+// endpoints returns a call of every method of every route, for an instance and a binding.
 func endpoints(instance, binding string) []harness.Call {
 	at, bound := harness.InstancePath(instance), harness.BindingPath(instance, binding)
 
@@ -26,15 +26,15 @@ func endpoints(instance, binding string) []harness.Call {
 	}
 }
 
-// unauthenticated are headers of requests without valid credentials.
+// unauthenticated returns headers without valid credentials, by description.
 func unauthenticated() map[string]http.Header {
 	basic := func(pair string) http.Header {
 		return header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
 
 	return map[string]http.Header{
-		"nobody": without("Authorization"), "wrong user": basic("somebody:" + harness.Password), "wrong password": basic(harness.User + ":guess"),
-		"empty password": basic(harness.User + ":"), "unreadable": header("Authorization", "Basic %%%"),
+		"no credentials": without("Authorization"), "wrong user": basic("somebody:" + harness.Password), "wrong password": basic(harness.User + ":guess"),
+		"empty password": basic(harness.User + ":"), "malformed header": header("Authorization", "Basic %%%"),
 		"unknown token": header("Authorization", "Bearer "+harness.Password), "unknown scheme": header("Authorization", "Magic "+harness.Password),
 	}
 }
@@ -46,14 +46,14 @@ func rowAuthRequired(r *row) {
 		for _, call := range endpoints(id, "b") {
 			call.Header, call.Body = credentials, r.order()
 			if got := r.do(call); got.Status < http.StatusBadRequest || strings.Contains(got.Raw, "services") {
-				r.Errorf("%s gets through: %s %s: %d", who, call.Method, call.Path, got.Status)
+				r.Errorf("%s: %s %s was accepted: %d", who, call.Method, call.Path, got.Status)
 			}
 		}
 	}
 
 	for _, call := range endpoints(id, "b") {
 		call.Header = header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("watcher:"+harness.Password)))
-		r.want("a user without the role for it", r.do(call), http.StatusForbidden)
+		r.want("a user without the required role", r.do(call), http.StatusForbidden)
 	}
 }
 
@@ -92,7 +92,7 @@ func rowMissingVersionIsRejected(r *row) {
 
 			got := r.want("a request without a version", r.do(call), http.StatusPreconditionFailed)
 			if !strings.Contains(got.Text("description"), harness.VersionHeader) {
-				r.Errorf("the header is not named: %s", got.Raw)
+				r.Errorf("the description does not name the header: %s", got.Raw)
 			}
 		}
 	}
@@ -101,37 +101,37 @@ func rowMissingVersionIsRejected(r *row) {
 func rowUnsupportedVersionIsRejected(r *row) {
 	for _, version := range []string{"1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "2,17", " ", "2.17 ", "+2.17"} {
 		got := r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, version)})
-		if version == "2.17 " { // blanks around the value of a header are not part of it
+		if version == "2.17 " { // HTTP trims the value of a header
 			r.want(version, got, http.StatusOK)
 
 			continue
 		}
 
-		r.want("a version that is not served: "+version, got, http.StatusPreconditionFailed)
+		r.want("an unsupported version: "+version, got, http.StatusPreconditionFailed)
 
 		if !strings.Contains(got.Text("description"), "2.17") {
-			r.Errorf("no version that is served is named: %s", got.Raw)
+			r.Errorf("the description names no supported version: %s", got.Raw)
 		}
 	}
 
 	for _, version := range []string{"2.0", "2.1", "2.9", "2.13", "2.14", "2.16", "2.17", "2.99"} {
-		r.want("a version that only adds, or lacks some: "+version,
+		r.want("any minor version of 2 is supported: "+version,
 			r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, version)}), http.StatusOK)
 	}
 }
 
 // rowVersionsCompareAsNumbers tests the one feature that depends on the minor version: asynchronous binds since 2.14.
 func rowVersionsCompareAsNumbers(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, old := range []string{"2.9", "2.13"} {
-		r.want("2.9 is older than 2.14: "+old, r.do(harness.Call{
+		r.want("a version before 2.14 binds synchronously: "+old, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.BindingPath(id, "b"+old) + harness.Incomplete, Body: r.binding(), Header: header(harness.VersionHeader, old),
 		}), http.StatusCreated)
 	}
 
 	for _, recent := range []string{"2.14", "2.17", "2.100"} {
-		r.want("asynchronous binds are known: "+recent, r.do(harness.Call{
+		r.want("a version since 2.14 binds asynchronously: "+recent, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.BindingPath(id, "b"+recent) + harness.Incomplete, Body: r.binding(),
 			Header: header(harness.VersionHeader, recent),
 		}), http.StatusAccepted)
@@ -157,7 +157,7 @@ func rowRequestIdentityIsReturned(r *row) {
 
 	got := r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: without(identityHeader)})
 	if sent := got.Header.Values(identityHeader); len(sent) > 0 {
-		r.Errorf("an identity that was not sent is answered: %q", sent)
+		r.Errorf("the response has a request identity although none was sent: %q", sent)
 	}
 }
 

@@ -12,10 +12,10 @@ type row struct {
 	t *testing.T
 }
 
-func newRow(t *testing.T, l *env) *row {
+func newRow(t *testing.T, e *env) *row {
 	t.Helper()
 
-	return &row{platform: newPlatform(t, l), t: t}
+	return &row{platform: newPlatform(t, e), t: t}
 }
 
 // own starts an environment for this row alone: for another configuration or a restart.
@@ -46,7 +46,7 @@ func TestMatrix(t *testing.T) {
 
 	for _, each := range matrix() {
 		if known[each.id] || each.text == "" || each.level == "" || each.test == nil {
-			t.Errorf("row %s is there twice, or lacks its level, text or test", each.id)
+			t.Errorf("row %s is a duplicate, or lacks its level, text or test", each.id)
 		}
 
 		known[each.id] = true

@@ -7,10 +7,10 @@ import (
 )
 
 func rowUnbindNeedsServiceAndPlan(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
+	id := r.createInstance()
+	r.createBinding(id, "b")
 
-	r.unchanged([]string{harness.BindingPath(id, "b")}, func() {
+	r.wantUnchanged([]string{harness.BindingPath(id, "b")}, func() {
 		for _, query := range []string{
 			"", "&service_id=" + harness.ServiceID, "&plan_id=" + harness.PlanAWS, "&service_id=&plan_id=", "&service_id=x&plan_id=" + harness.PlanAWS,
 			"&service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanGCP,
@@ -22,66 +22,66 @@ func rowUnbindNeedsServiceAndPlan(r *row) {
 }
 
 func rowUnbindRevokesCredentials(r *row) {
-	id := r.ready()
-	made := r.bound(id, "b")
-	r.reaches("the credentials work", made)
-	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
-	r.refusedSoon("the binding is gone", made)
-	r.want("it cannot be fetched", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	id := r.createInstance()
+	made := r.createBinding(id, "b")
+	r.wantAccess("the credentials work", made)
+	r.wantGone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.waitForRefusal("the binding is deleted", made)
+	r.want("the binding cannot be fetched", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
 func rowSynchronousUnbindIs200(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
+	id := r.createInstance()
+	r.createBinding(id, "b")
 
-	got := r.want("an unbind at once", r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + "?" + ids}), http.StatusOK)
+	got := r.want("a synchronous unbind", r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + "?" + ids}), http.StatusOK)
 	if len(got.Body) != 0 {
 		r.Errorf("the body is %s", got.Raw)
 	}
 }
 
 func rowRepeatedUnbindReturnsOperation(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
+	id := r.createInstance()
+	r.createBinding(id, "b")
 
 	lift := r.hold(callKubeconfig)
 	defer lift()
 
 	first := r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted)
 	if again := r.want("the same unbind", r.unbind(id, "b"), http.StatusAccepted); again.Raw != first.Raw {
-		r.Errorf("the same unbind has another answer: %s and %s", first.Raw, again.Raw)
+		r.Errorf("a repeated unbind returns another response: %s and %s", first.Raw, again.Raw)
 	}
 
 	lift()
-	r.gone(harness.BindingPath(id, "b"), first.Text("operation"))
+	r.wantGone(harness.BindingPath(id, "b"), first.Text("operation"))
 }
 
 func rowUnbindOfUnknownBindingIs410(r *row) {
-	id, other := r.ready(), r.ready()
-	r.bound(id, "b")
+	id, other := r.createInstance(), r.createInstance()
+	r.createBinding(id, "b")
 
 	r.want("an unknown binding", r.unbind(id, "unknown"), http.StatusGone)
 	r.want("a binding of another instance", r.unbind(other, "b"), http.StatusGone)
 	r.want("a binding of an unknown instance", r.unbind(r.newID(), "b"), http.StatusGone)
-	r.want("nothing happened to it", r.get(harness.BindingPath(id, "b")), http.StatusOK)
+	r.want("the binding still exists", r.get(harness.BindingPath(id, "b")), http.StatusOK)
 
-	r.gone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
+	r.wantGone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
 	r.want("a deleted binding", r.unbind(id, "b"), http.StatusGone)
 }
 
 // rowUnbindWithoutAsync: an unbind without accepts_incomplete is synchronous.
 func rowUnbindWithoutAsync(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, query := range []string{"?", "?accepts_incomplete=false&", "?accepts_incomplete=&"} {
-		r.bound(id, "b")
+		r.createBinding(id, "b")
 		r.want("an unbind with "+query, r.do(harness.Call{Method: http.MethodDelete, Path: harness.BindingPath(id, "b") + query + ids}), http.StatusOK)
-		r.want("it is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+		r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	}
 }
 
 func rowUnbindDuringCreation(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callKubeconfig)
 	defer lift()
@@ -90,26 +90,26 @@ func rowUnbindDuringCreation(r *row) {
 
 	got := r.wantOneOf("an unbind during the creation", r.unbind(id, "b"), http.StatusAccepted, http.StatusUnprocessableEntity)
 	if got.Status == http.StatusUnprocessableEntity && got.Text("error") != "ConcurrencyError" {
-		r.Errorf("it is refused by %s", got.Raw)
+		r.Errorf("an unbind during the creation is rejected with %s", got.Raw)
 	}
 
 	lift()
 
 	if got.Status == http.StatusUnprocessableEntity {
-		r.succeeded(harness.BindingPath(id, "b"), "")
+		r.wantSucceeded(harness.BindingPath(id, "b"), "")
 		got = r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted)
 	}
 
-	r.gone(harness.BindingPath(id, "b"), got.Text("operation"))
-	r.want("it is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.wantGone(harness.BindingPath(id, "b"), got.Text("operation"))
+	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
 func rowUnbindOperationIsShort(r *row) {
-	id := r.ready()
-	r.bound(id, "b")
+	id := r.createInstance()
+	r.createBinding(id, "b")
 
 	operation := r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation")
-	if operation == "" || len(operation) > longestOperation {
+	if operation == "" || len(operation) > maxOperationLength {
 		r.Errorf("the operation is %q", operation)
 	}
 }

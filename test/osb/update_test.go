@@ -9,9 +9,9 @@ import (
 )
 
 func rowUpdateNeedsService(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for reason, value := range map[string]any{"missing": nil, "empty": "", "unknown": "11111111-1111-4111-8111-111111111111", "a number": 5} {
 			r.want(reason, r.update(id, r.patch(fields{"service_id": value})), http.StatusBadRequest)
 		}
@@ -19,9 +19,9 @@ func rowUpdateNeedsService(r *row) {
 }
 
 func rowUpdateNeedsKnownPlan(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for reason, value := range map[string]any{"unknown": "11111111-1111-4111-8111-111111111111", "a number": 5, "the service": harness.ServiceID} {
 			r.want(reason, r.update(id, r.patch(fields{"plan_id": value})), http.StatusBadRequest)
 		}
@@ -29,16 +29,16 @@ func rowUpdateNeedsKnownPlan(r *row) {
 }
 
 func rowUpdateKeepsPlan(r *row) {
-	id := r.ready()
-	r.updated(id)
+	id := r.createInstance()
+	r.updateInstance(id)
 
 	if got := r.get(harness.InstancePath(id)); got.Text("plan_id") != harness.PlanAWS {
-		r.Errorf("the plan has changed: %s", got.Raw)
+		r.Errorf("the update changed the plan: %s", got.Raw)
 	}
 }
 
 func rowUpdateKeepsParameters(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for _, parameters := range []any{nil, fields{}} {
 		before := encode(r.get(harness.InstancePath(id)).Body["parameters"])
@@ -46,32 +46,32 @@ func rowUpdateKeepsParameters(r *row) {
 		got := r.wantOneOf("an update without parameters", r.update(id, r.patch(fields{"parameters": parameters, "plan_id": harness.PlanAWS})),
 			http.StatusOK, http.StatusAccepted)
 		if got.Status == http.StatusAccepted {
-			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+			r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 		}
 
 		if after := encode(r.get(harness.InstancePath(id)).Body["parameters"]); after != before {
-			r.Errorf("the parameters were %s and are %s", before, after)
+			r.Errorf("the parameters changed from %s to %s", before, after)
 		}
 	}
 
-	r.updated(id)
+	r.updateInstance(id)
 
 	if got := r.get(harness.InstancePath(id)).Object("parameters"); got["region"] != "eu-west-1" || got["autoScalerMax"] != 12.0 {
-		r.Errorf("parameters that were not sent have changed: %v", got)
+		r.Errorf("omitted parameters changed: %v", got)
 	}
 }
 
 func rowMalformedUpdateIs400(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, bad := range malformed() {
 			r.want("a malformed update: "+bad, r.update(id, bad), http.StatusBadRequest)
 		}
 
 		for reason, change := range map[string]fields{
-			"parameters an array": {"parameters": []int{1}}, "parameters a text": {"parameters": "x"}, "context a text": {"context": "x"},
-			"maintenance_info a text": {"maintenance_info": "1.0.0"},
+			"parameters are an array": {"parameters": []int{1}}, "parameters are a string": {"parameters": "x"}, "context is a string": {"context": "x"},
+			"maintenance_info is a string": {"maintenance_info": "1.0.0"},
 		} {
 			r.want(reason, r.update(id, r.patch(change)), http.StatusBadRequest)
 		}
@@ -80,15 +80,15 @@ func rowMalformedUpdateIs400(r *row) {
 
 // rowUnsupportedChangeIs422 changes the plan of an instance to one that is not allowed.
 func rowUnsupportedChangeIs422(r *row) {
-	id := r.ready(fields{"plan_id": harness.PlanTrial, "parameters": nil})
+	id := r.createInstance(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 
 	r.eachPlan(func(offering offering, plan plan) {
 		if plan.ID == harness.PlanTrial && offering.changeable(plan) {
-			r.Fatalf("trial can be changed, and this test needs a plan that cannot")
+			r.Fatalf("trial can be changed; this test needs a plan that cannot")
 		}
 	})
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		r.want("a plan that cannot be changed", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})),
 			http.StatusUnprocessableEntity)
 	})
@@ -97,47 +97,47 @@ func rowUnsupportedChangeIs422(r *row) {
 
 	bad := r.newID()
 	r.want("an order", r.put(bad, r.order()), http.StatusAccepted)
-	r.failed(harness.InstancePath(bad), "")
-	r.wantOneOf("an instance that was never made", r.update(bad, r.patch()), http.StatusUnprocessableEntity, http.StatusNotFound)
+	r.wantFailed(harness.InstancePath(bad), "")
+	r.wantOneOf("an update after a failed creation", r.update(bad, r.patch()), http.StatusUnprocessableEntity, http.StatusNotFound)
 }
 
 func rowPlanChangeIsExplained(r *row) {
-	id := r.ready(fields{"plan_id": harness.PlanTrial, "parameters": nil})
+	id := r.createInstance(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 
 	got := r.want("a plan that cannot be changed", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})),
 		http.StatusUnprocessableEntity, "PlanChangeNotSupported")
 	if !strings.Contains(got.Text("description"), "plan") && !strings.Contains(got.Text("description"), "updated") {
-		r.Errorf("it is not explained: %s", got.Raw)
+		r.Errorf("the description does not explain the error: %s", got.Raw)
 	}
 }
 
 func rowContextUpdate(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	before := r.get(harness.InstancePath(id))
 
-	r.contextUpdated(id, fields{"platform": "cloudfoundry", "instance_name": "renamed"})
+	r.updateContext(id, fields{"platform": "cloudfoundry", "instance_name": "renamed"})
 
 	after := r.get(harness.InstancePath(id))
 	if encode(before.Body["parameters"]) != encode(after.Body["parameters"]) || before.Text("plan_id") != after.Text("plan_id") ||
 		encode(before.Body["maintenance_info"]) != encode(after.Body["maintenance_info"]) {
-		r.Errorf("something else has changed:\nbefore %s\nafter  %s", before.Raw, after.Raw)
+		r.Errorf("the update of the context changed something else:\nbefore %s\nafter  %s", before.Raw, after.Raw)
 	}
 }
 
 // rowAppliedUpdateIs200: changes of the cluster are asynchronous (F10), so only updates without work are synchronous.
 func rowAppliedUpdateIs200(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	got := r.want("an update that needs no work", r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS})), http.StatusOK)
 	for field := range got.Body {
 		if field != "dashboard_url" && field != "metadata" {
-			r.Errorf("the field %s is none of this answer: %s", field, got.Raw)
+			r.Errorf("unexpected field %s in the response: %s", field, got.Raw)
 		}
 	}
 }
 
 func rowRepeatedUpdateReturnsOperation(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	lift := r.hold(callUpgrade)
 	defer lift()
@@ -146,37 +146,37 @@ func rowRepeatedUpdateReturnsOperation(r *row) {
 
 	for range 2 {
 		if again := r.want("the same update", r.update(id, r.patch()), http.StatusAccepted); again.Text("operation") != first.Text("operation") {
-			r.Errorf("the same update is another operation: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated update returns another operation: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
 	r.want("another update", r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 15}})),
 		http.StatusUnprocessableEntity, "ConcurrencyError")
 	lift()
-	r.succeeded(harness.InstancePath(id), first.Text("operation"))
-	r.want("the same update when it is done has nothing to do", r.update(id, r.patch()), http.StatusOK)
+	r.wantSucceeded(harness.InstancePath(id), first.Text("operation"))
+	r.want("the same update after its end", r.update(id, r.patch()), http.StatusOK)
 }
 
 func rowUpdateRequiresAsync(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete="} {
-			got := r.want("an update that may not take its time", r.do(harness.Call{
+			got := r.want("a synchronous update", r.do(harness.Call{
 				Method: http.MethodPatch, Path: harness.InstancePath(id) + query, Body: r.patch(),
 			}), http.StatusUnprocessableEntity, "AsyncRequired")
-			if want := "This service plan requires client support for asynchronous service operations."; got.Text("description") != want {
-				r.Errorf("clients compare the sentence letter by letter: %s", got.Raw)
+			if got.Text("description") != asyncRequired {
+				r.Errorf("clients compare the exact sentence, got %s", got.Raw)
 			}
 		}
 	})
 }
 
 func rowUpdateMaintenanceConflict(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	version := maintenanceVersion(r, harness.PlanAWS)
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, other := range []string{"0.0.0", version + "-x", "9" + version} {
 			r.want("another version: "+other, r.update(id, r.patch(fields{"maintenance_info": fields{"version": other}})),
 				http.StatusUnprocessableEntity, "MaintenanceInfoConflict")
@@ -184,24 +184,24 @@ func rowUpdateMaintenanceConflict(r *row) {
 	})
 
 	for _, same := range []fields{{"version": version, "description": "anything"}, {}} {
-		got := r.wantOneOf("the version of the catalog, or none", r.update(id, encode(fields{"service_id": harness.ServiceID, "maintenance_info": same})),
+		got := r.wantOneOf("the version of the catalog or no version", r.update(id, encode(fields{"service_id": harness.ServiceID, "maintenance_info": same})),
 			http.StatusOK, http.StatusAccepted)
 		if got.Status == http.StatusAccepted {
-			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+			r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 		}
 	}
 }
 
 func rowRejectedUpdateAppliesNothing(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for _, body := range []string{
 			r.patch(fields{"parameters": fields{"autoScalerMax": 12, "unknown": 1}}), r.patch(fields{"plan_id": harness.PlanTrial}),
 			r.patch(fields{"maintenance_info": fields{"version": "0.0.0"}}), r.patch(fields{"context": 5}),
 			r.patch(fields{"parameters": fields{"region": "eu-central-1", "autoScalerMax": 12}}),
 		} {
-			r.rejected(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id) + harness.Incomplete, Body: body})
+			r.wantRejected(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id) + harness.Incomplete, Body: body})
 		}
 	})
 
@@ -210,59 +210,59 @@ func rowRejectedUpdateAppliesNothing(r *row) {
 	defer r.refuse(callUpgrade)()
 
 	operation := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
-	r.failed(harness.InstancePath(id), operation)
+	r.wantFailed(harness.InstancePath(id), operation)
 
 	if after := r.get(harness.InstancePath(id)).Raw; after != before {
-		r.Errorf("a failed update has changed the instance:\nbefore %s\nafter  %s", before, after)
+		r.Errorf("a failed update changed the instance:\nbefore %s\nafter  %s", before, after)
 	}
 }
 
 // rowUpdateReturnsDashboardURL: the dashboard URL contains the instance's ID, so no update changes it.
 func rowUpdateReturnsDashboardURL(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 	before := r.get(harness.InstancePath(id)).Text("dashboard_url")
 
 	got := r.want("an update", r.update(id, r.patch()), http.StatusAccepted)
-	if told, given := got.Body["dashboard_url"]; given && told != before {
-		r.Errorf("another dashboard: %s", got.Raw)
+	if url, given := got.Body["dashboard_url"]; given && url != before {
+		r.Errorf("the update changed dashboard_url: %s", got.Raw)
 	}
 
-	r.succeeded(harness.InstancePath(id), got.Text("operation"))
+	r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 
 	if after := r.get(harness.InstancePath(id)).Text("dashboard_url"); after != before {
-		r.Errorf("the dashboard was %s and is %s", before, after)
+		r.Errorf("dashboard_url changed from %s to %s", before, after)
 	}
 }
 
 // rowUsabilityHintsAreBooleans: do checks the types of hints in every response; this row provokes them.
 func rowUsabilityHintsAreBooleans(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	defer r.refuse(callUpgrade)()
 
 	operation := r.want("an update", r.update(id, r.patch()), http.StatusAccepted).Text("operation")
-	got := r.failed(harness.InstancePath(id), operation)
+	got := r.wantFailed(harness.InstancePath(id), operation)
 
 	if usable, isBool := got.Body["instance_usable"].(bool); !isBool || !usable {
-		r.Errorf("the cluster is as it was, and it is not said to be usable: %s", got.Raw)
+		r.Errorf("a failed update left the cluster usable, but instance_usable is missing or false: %s", got.Raw)
 	}
 }
 
 func rowUpdateOperationIsNotEmpty(r *row) {
-	got := r.want("an update", r.update(r.ready(), r.patch()), http.StatusAccepted)
-	if operation := got.Text("operation"); operation == "" || len(operation) > longestOperation {
+	got := r.want("an update", r.update(r.createInstance(), r.patch()), http.StatusAccepted)
+	if operation := got.Text("operation"); operation == "" || len(operation) > maxOperationLength {
 		r.Errorf("the operation is %q", operation)
 	}
 }
 
 func rowUpdateParametersAreValidated(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
-	r.unchanged([]string{harness.InstancePath(id)}, func() {
+	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for reason, parameters := range map[string]fields{
 			"unknown name": {"unknown": 1}, "wrong type": {"autoScalerMax": "ten"}, "out of range": {"autoScalerMax": 100000},
-			"not to be changed": {"region": "eu-central-1"}, "bounds that contradict": {"autoScalerMin": 9, "autoScalerMax": 5},
-			"below what is set": {"autoScalerMax": 3}, "the credentials of others": {"targetSecret": "x"},
+			"immutable": {"region": "eu-central-1"}, "contradicting bounds": {"autoScalerMin": 9, "autoScalerMax": 5},
+			"below autoScalerMin": {"autoScalerMax": 3}, "a foreign secret": {"targetSecret": "x"},
 		} {
 			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusBadRequest)
 		}
@@ -270,7 +270,7 @@ func rowUpdateParametersAreValidated(r *row) {
 }
 
 func rowPreviousValuesAreIgnored(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for i, previous := range []any{
 		fields{"plan_id": harness.PlanGCP}, fields{"plan_id": "x", "service_id": 5, "organization_id": nil, "space_id": []int{}}, fields{}, nil, "x", 5,
@@ -279,7 +279,7 @@ func rowPreviousValuesAreIgnored(r *row) {
 			"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 10 + i}, "previous_values": previous,
 		})), http.StatusAccepted, http.StatusBadRequest)
 		if got.Status == http.StatusAccepted {
-			r.succeeded(harness.InstancePath(id), got.Text("operation"))
+			r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 		}
 	}
 }
@@ -292,14 +292,14 @@ func rowUpdateOfUnknownInstanceIs404(r *row) {
 }
 
 func rowUpdateWithoutEffectIs200(r *row) {
-	id := r.ready()
+	id := r.createInstance()
 
 	for i, body := range []string{
 		encode(fields{"service_id": harness.ServiceID}), encode(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}),
 		encode(fields{"service_id": harness.ServiceID, "parameters": fields{}}), encode(fields{"service_id": harness.ServiceID, "parameters": nil}),
 		encode(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMin": 4}}),
 	} {
-		r.want("no effect, number "+strconv.Itoa(i), r.update(id, body), http.StatusOK)
-		r.want("nothing to wait for", r.do(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id), Body: body}), http.StatusOK)
+		r.want("an update without effect, case "+strconv.Itoa(i), r.update(id, body), http.StatusOK)
+		r.want("an update without effect needs no accepts_incomplete", r.do(harness.Call{Method: http.MethodPatch, Path: harness.InstancePath(id), Body: body}), http.StatusOK)
 	}
 }
