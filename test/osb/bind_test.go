@@ -118,20 +118,20 @@ func rowParallelBinds(r *row) {
 
 	var all sync.WaitGroup
 
-	answers := make([]harness.Reply, 4)
-	for i := range answers {
-		all.Go(func() { answers[i] = r.bind(id, "b"+strconv.Itoa(i), r.binding()) })
+	responses := make([]harness.Reply, 4)
+	for i := range responses {
+		all.Go(func() { responses[i] = r.bind(id, "b"+strconv.Itoa(i), r.binding()) })
 	}
 
 	all.Wait()
 
-	for i, answer := range answers {
-		if answer.Status == http.StatusUnprocessableEntity && answer.Text("error") == "ConcurrencyError" {
+	for i, response := range responses {
+		if response.Status == http.StatusUnprocessableEntity && response.Text("error") == "ConcurrencyError" {
 			continue
 		}
 
-		r.want("one of several parallel binds", answer, http.StatusAccepted)
-		r.wantSucceeded(harness.BindingPath(id, "b"+strconv.Itoa(i)), answer.Text("operation"))
+		r.want("one of several parallel binds", response, http.StatusAccepted)
+		r.wantSucceeded(harness.BindingPath(id, "b"+strconv.Itoa(i)), response.Text("operation"))
 	}
 }
 

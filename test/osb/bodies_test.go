@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-func rowAnswersAreJSON(r *row) {
+func rowResponsesAreJSON(r *row) {
 	id := r.createInstance()
 
 	for _, call := range append(endpoints(id, "b"), harness.Call{Method: http.MethodGet, Path: "/v2/nothing"},
@@ -82,8 +82,8 @@ func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	}
 }
 
-// rowAnswersArePromptDuringOutage holds every call to the Provisioner. Platform.do limits the duration of each request.
-func rowAnswersArePromptDuringOutage(r *row) {
+// rowResponsesArePromptDuringOutage holds every call to the Provisioner. Platform.do limits the duration of each request.
+func rowResponsesArePromptDuringOutage(r *row) {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval, callKubeconfig} {
 		defer r.hold(call)()
 	}

@@ -252,8 +252,8 @@ func rowRejectedProvisionStartsNothing(r *row) {
 	r.wantNoClusters()
 }
 
-// rowAnswersAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown call every endpoint in different states; do checks statuses and bodies.
-func rowAnswersAreKnownToPlatforms(r *row) {
+// rowResponsesAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown call every endpoint in different states; do checks statuses and bodies.
+func rowResponsesAreKnownToPlatforms(r *row) {
 	id := r.newID()
 
 	for _, call := range endpoints(id, "b") {

@@ -20,8 +20,8 @@ func rowUnknownFieldsAreIgnored(r *row) {
 	r.updateInstance(id, extra, fields{"context": fields{"platform": "cloudfoundry", "x": 1}, "maintenance_info": info, "previous_values": extra})
 }
 
-// rowAnswersHaveOnlyDefinedFields calls every endpoint: do validates each response against closed schemas.
-func rowAnswersHaveOnlyDefinedFields(r *row) {
+// rowResponsesHaveOnlyDefinedFields calls every endpoint: do validates each response against closed schemas.
+func rowResponsesHaveOnlyDefinedFields(r *row) {
 	id := r.createInstance()
 
 	for _, call := range endpoints(id, "b") {

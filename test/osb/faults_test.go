@@ -39,7 +39,7 @@ func rowFailedRequestChangesNothing(r *row) {
 		}
 
 		release()
-		checkAnswer(r, call, got)
+		checkResponse(r, call, got)
 		r.want("a locked database", got, http.StatusServiceUnavailable)
 	}
 

@@ -140,7 +140,7 @@ func (at *target) check(t *testing.T, call harness.Call) {
 	}
 
 	if protocol(call.Path) {
-		checkAnswer(t, call, got)
+		checkResponse(t, call, got)
 	}
 
 	if after := at.state(t); got.Status >= http.StatusBadRequest && before != after {

@@ -20,7 +20,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 
 	if m.binds {
-		actions["bind at once"], actions["bind later"], actions["unbind"] = m.bindAtOnce, m.bindLater, m.unbindAny
+		actions["bind synchronously"], actions["bind asynchronously"], actions["unbind"] = m.bindSync, m.bindAsync, m.unbindAny
 	}
 
 	return actions
@@ -111,7 +111,7 @@ func (m *model) deleteAny(t *rapid.T) {
 		query = harness.Incomplete + "&" + ids
 	}
 
-	// A creation or an update that has not reached the Provisioner ends at once, and so may the deletion: row J8.
+	// A creation or an update that has not reached the Provisioner ends immediately, and so may the deletion: row J8.
 	held := m.reached(instance)
 
 	got := m.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(instance.id) + query})

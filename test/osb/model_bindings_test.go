@@ -13,8 +13,8 @@ func bindingIDs() []string { return []string{"one", "two"} }
 
 func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }
 
-// bindAtOnce binds synchronously.
-func (m *model) bindAtOnce(t *rapid.T) {
+// bindSync binds synchronously.
+func (m *model) bindSync(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	got := m.bindNow(instance.id, id, m.binding())
 	m.checkBind(instance, id, got, http.StatusCreated)
@@ -51,8 +51,8 @@ func (m *model) checkBind(instance *known, id string, got harness.Reply, created
 	}
 }
 
-// bindLater binds asynchronously, checks the binding in the meantime, and waits for it.
-func (m *model) bindLater(t *rapid.T) {
+// bindAsync binds asynchronously, checks the binding in the meantime, and waits for it.
+func (m *model) bindAsync(t *rapid.T) {
 	instance, id := m.any(t), drawBinding(t)
 	path := harness.BindingPath(instance.id, id)
 

@@ -70,28 +70,28 @@ func rowConflictingRequestIsConcurrencyError(r *row) {
 	defer hold()
 
 	var (
-		answers [2]harness.Reply
+		responses [2]harness.Reply
 		both    sync.WaitGroup
 	)
 
-	for i := range answers {
+	for i := range responses {
 		both.Go(func() {
-			answers[i] = r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 10 + i}}))
+			responses[i] = r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 10 + i}}))
 		})
 	}
 
 	both.Wait()
 
-	statuses := []int{answers[0].Status, answers[1].Status}
+	statuses := []int{responses[0].Status, responses[1].Status}
 	slices.Sort(statuses)
 
 	if !slices.Equal(statuses, []int{http.StatusAccepted, http.StatusUnprocessableEntity}) {
-		r.Fatalf("two concurrent updates: %s and %s", answers[0].Raw, answers[1].Raw)
+		r.Fatalf("two concurrent updates: %s and %s", responses[0].Raw, responses[1].Raw)
 	}
 
-	for _, answer := range answers {
-		if answer.Status == http.StatusUnprocessableEntity && answer.Text("error") != "ConcurrencyError" {
-			r.Errorf("the second update is rejected with %s", answer.Raw)
+	for _, response := range responses {
+		if response.Status == http.StatusUnprocessableEntity && response.Text("error") != "ConcurrencyError" {
+			r.Errorf("the second update is rejected with %s", response.Raw)
 		}
 	}
 

@@ -44,7 +44,7 @@ func (p platform) do(call harness.Call) harness.Reply {
 		p.Errorf("A21: %s %s: the response took %s", call.Method, call.Path, took)
 	}
 
-	checkAnswer(p, call, got)
+	checkResponse(p, call, got)
 
 	if got.Status >= http.StatusInternalServerError {
 		p.Errorf("J18: %s %s: status %d although no dependency of the broker failed: %s", call.Method, call.Path, got.Status, got.Raw)

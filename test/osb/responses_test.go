@@ -14,9 +14,9 @@ import (
 // camelCase matches error codes: one CamelCase word.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
 
-// checkAnswer checks the rows that apply to every response of the protocol, and validates the response against the OpenAPI
+// checkResponse checks the rows that apply to every response of the protocol, and validates the response against the OpenAPI
 // description.
-func checkAnswer(reporter harness.Reporter, call harness.Call, got harness.Reply) {
+func checkResponse(reporter harness.Reporter, call harness.Call, got harness.Reply) {
 	reporter.Helper()
 
 	place := call.Method + " " + call.Path
