@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/kymacompat/provisioner"
 )
 
-// TestOurBroker takes instances of several providers from creation to deletion with a Kyma Provisioner.
+// TestOurBroker creates, updates and deletes instances of several providers with a Kyma Provisioner.
 func TestOurBroker(t *testing.T) {
 	plans := map[string]string{"aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP}
 
@@ -56,8 +56,8 @@ func TestSuspension(t *testing.T) {
 	p.Update("tried", map[string]any{"context": map[string]any{"active": true}})
 	p.WantSucceeded("tried")
 
-	if there := p.provisioner.Runtimes(); len(there) != 1 || there[0].Name != name {
-		t.Errorf("after the resumption there are %+v, want one named %s", there, name)
+	if runtimes := p.provisioner.Runtimes(); len(runtimes) != 1 || runtimes[0].Name != name {
+		t.Errorf("the runtimes after resumption are %+v, want one named %s", runtimes, name)
 	}
 
 	p.Delete("tried", harness.PlanTrial)
@@ -66,7 +66,7 @@ func TestSuspension(t *testing.T) {
 }
 
 // TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys: when an order is repeated, the name of the cluster
-// prevents a second one, and the operation fails with advice where the broker cannot know whose cluster it is.
+// prevents a second one, and the operation fails with instructions if the broker cannot identify the owner of the cluster.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 
@@ -74,34 +74,34 @@ func TestFaults(t *testing.T) {
 		reason string
 		field  string
 		faults []provisioner.Fault
-		create string // how the creation ends, and its description
-		remove string // how the deletion ends that follows
+		create string // state and description at the end of the creation
+		remove string // the same of the deletion that follows
 	}{
 		"order unanswered": {
-			reason: "whether the cluster is the instance's own cannot be told: people have to look, and learn its name",
-			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.AnswerLost},
+			reason: "the owner of the cluster is unknown, so an operator must check it; the description names the cluster",
+			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.ResponseLost},
 			create: "failed: a cluster named \"NAME\" exists already: look for it in Gardener, remove it by hand",
 			remove: "failed: a cluster named \"NAME\" may be left from the canceled creation: look for it in Gardener and remove it by hand",
 		},
 		"order not delivered": {
-			reason: "what stands before the Provisioner comes back",
+			reason: "an unavailable Provisioner is retried",
 			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.Unavailable, provisioner.Unavailable},
 			create: "succeeded", remove: "gone",
 		},
-		"tenant refused": {
-			reason: "a refusal is final, and nothing is left",
-			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.TenantRefused},
+		"tenant rejected": {
+			reason: "a rejection is permanent, and no runtime remains",
+			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.TenantRejected},
 			create: "failed: the provisioner refused to order the runtime: the tenant is not entitled to runtimes",
 			remove: "gone",
 		},
 		"poll unanswered": {
-			reason: "a question that is not answered is asked again",
-			field:  "runtimeOperationStatus", faults: []provisioner.Fault{provisioner.AnswerLost, provisioner.Unavailable},
+			reason: "a failed poll is retried",
+			field:  "runtimeOperationStatus", faults: []provisioner.Fault{provisioner.ResponseLost, provisioner.Unavailable},
 			create: "succeeded", remove: "gone",
 		},
 		"removal unanswered": {
-			reason: "a removal that is ordered again finds the first one at work, and then nothing to remove",
-			field:  "deprovisionRuntime", faults: []provisioner.Fault{provisioner.AnswerLost},
+			reason: "a repeated removal finds the first one running, and then no runtime",
+			field:  "deprovisionRuntime", faults: []provisioner.Fault{provisioner.ResponseLost},
 			create: "succeeded", remove: "gone",
 		},
 	}
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 			made := p.provisioner.Runtimes()
 
 			if len(made) > 1 {
-				t.Fatalf("%s: there are %d runtimes", tc.reason, len(made))
+				t.Fatalf("%s: want one runtime at most, got %d", tc.reason, len(made))
 			}
 
 			wantEnd(t, tc.reason, tc.create, made, created)
@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnanswered loses the answer to an upgrade: it is ordered again once the first one has ended, and changes nothing more.
+// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats it once the first one has ended, without further effect.
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
 
@@ -141,14 +141,14 @@ func TestUpgradeUnanswered(t *testing.T) {
 
 	p.Create("one", harness.PlanAWS)
 	p.WantSucceeded("one")
-	p.provisioner.Fail("upgradeShoot", provisioner.AnswerLost)
+	p.provisioner.Fail("upgradeShoot", provisioner.ResponseLost)
 	p.Update("one", map[string]any{"parameters": map[string]any{"autoScalerMax": 13}})
 	p.WantSucceeded("one")
 
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls has many slow runtimes. The broker polls within its limit, and looks for a change feed once.
+// TestPolls creates many slow runtimes. The broker must poll within its limit, and look for a change feed once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
@@ -157,7 +157,7 @@ func TestPolls(t *testing.T) {
 		limit     = 4
 	)
 
-	began := time.Now()
+	started := time.Now()
 	p := start(t, harness.SQLite, 4*time.Second, func(config *broker.Config) { config.Provisioner.PollLimit = limit })
 
 	for i := range instances {
@@ -174,7 +174,7 @@ func TestPolls(t *testing.T) {
 
 	for _, call := range p.provisioner.Calls() {
 		switch {
-		case strings.Contains(call.Refused, "operationChanges"):
+		case strings.Contains(call.Rejected, "operationChanges"):
 			feeds++
 		case call.Field == "runtimeOperationStatus":
 			polls = append(polls, call.At)
@@ -182,18 +182,17 @@ func TestPolls(t *testing.T) {
 	}
 
 	if feeds != 1 {
-		t.Errorf("the feed was asked for %d times, want once in five minutes", feeds)
+		t.Errorf("the broker requested the change feed %d times, want once in five minutes", feeds)
 	}
 
 	if len(polls) < instances {
 		t.Errorf("%d polls for %d instances", len(polls), instances)
 	}
 
-	// The limit applies to the first burst, and then to each second. On a slow machine polls that are due are sent together, and none
-	// early.
+	// The limit applies to the first burst, and then to each second. A slow machine may send due polls together, but never early.
 	for i, at := range polls {
-		if turn := time.Duration(i+1-limit) * time.Second / limit; at.Sub(began) < turn {
-			t.Errorf("poll %d came after %s, and its turn is after %s", i, at.Sub(began), turn)
+		if earliest := time.Duration(i+1-limit) * time.Second / limit; at.Sub(started) < earliest {
+			t.Errorf("poll %d came after %s, but is due after %s", i, at.Sub(started), earliest)
 		}
 	}
 }
@@ -215,15 +214,16 @@ func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	}
 }
 
+// wantNoRuntime fails the test if a runtime exists.
 func wantNoRuntime(p env) {
 	p.Helper()
 
-	if there := p.provisioner.Runtimes(); len(there) != 0 {
-		p.Errorf("there are %+v", there)
+	if runtimes := p.provisioner.Runtimes(); len(runtimes) != 0 {
+		p.Errorf("want no runtime, got %+v", runtimes)
 	}
 }
 
-// wantEnd expects how an operation ended, and what its text begins with.
+// wantEnd checks the state and the description at the end of an operation. NAME stands for the name of the cluster.
 func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got harness.Reply) {
 	t.Helper()
 
@@ -249,15 +249,15 @@ func TestRangesThatGardenerChooses(t *testing.T) {
 	p := start(t, harness.SQLite, 200*time.Millisecond)
 
 	p.Create("one", harness.PlanAWS)
-	p.WantSucceeded("one") // by now the broker knows the kind of the Provisioner
+	p.WantSucceeded("one") // afterwards the broker knows the kind of the Provisioner
 
 	resolved, _ := p.Send(http.MethodPost, harness.InstancePath("two")+"/validate", harness.Order(harness.PlanAWS), http.StatusOK).Body["resolved"].(map[string]any)
 	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {
 		t.Errorf("the resolved order: -want +got\n%s", diff)
 	}
 
-	if told := p.Send(http.MethodGet, harness.InstancePath("one"), nil, http.StatusOK); strings.Contains(fmt.Sprint(told.Body), "10.96.") {
-		t.Errorf("the instance is returned as %d %v", told.Status, told.Body)
+	if instance := p.Send(http.MethodGet, harness.InstancePath("one"), nil, http.StatusOK); strings.Contains(fmt.Sprint(instance.Body), "10.96.") {
+		t.Errorf("the fetch of the instance returned %d %v", instance.Status, instance.Body)
 	}
 
 	if ordered := p.provisioner.Runtimes()[0].Config; ordered["podsCidr"] != nil || ordered["servicesCidr"] != nil {

@@ -20,19 +20,19 @@ const (
 )
 
 // client calls a Provisioner as Kyma Environment Broker does: values are in the text of the request, every call is named `result`,
-// and an answer that holds anything unknown is not understood.
+// and unknown fields in a response are errors.
 type client struct {
 	*testing.T
 
 	url string
 	// tenant and subAccount are the headers; an empty one is not sent.
 	tenant, subAccount string
-	// sendsGET has queries sent with GET.
+	// sendsGET sends queries with GET instead of POST.
 	sendsGET bool
 }
 
-// refusal is an error as Kyma Environment Broker reads it.
-type refusal struct {
+// graphQLError is an error as Kyma Environment Broker decodes it.
+type graphQLError struct {
 	Message    string `json:"message"`
 	Extensions struct {
 		Code      int    `json:"error_code"`
@@ -41,7 +41,7 @@ type refusal struct {
 	} `json:"extensions"`
 }
 
-// recorded is the text of a request, with the ids of this run.
+// recorded returns a recorded request of testdata, with the IDs of this run.
 func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	t.Helper()
 
@@ -53,9 +53,8 @@ func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	return strings.NewReplacer(`"RUNTIME"`, `"`+runtimeID+`"`, `"OPERATION"`, `"`+operationID+`"`).Replace(string(text))
 }
 
-// ask sends the text and decodes the result. It returns the errors of the answer, and fails the test when the answer is not one that a
-// client understands.
-func (c client) ask(text string, result any) []refusal {
+// send sends the text and decodes the result. It returns the GraphQL errors, and fails the test if a client could not decode the response.
+func (c client) send(text string, result any) []graphQLError {
 	c.Helper()
 
 	response, err := http.DefaultClient.Do(c.request(text))
@@ -69,22 +68,22 @@ func (c client) ask(text string, result any) []refusal {
 		c.Fatal(err)
 	}
 
-	var answer struct {
+	var decoded struct {
 		Data struct {
 			Result json.RawMessage `json:"result"`
 		} `json:"data"`
-		Errors []refusal `json:"errors"`
+		Errors []graphQLError `json:"errors"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || response.StatusCode != http.StatusOK {
-		c.Fatalf("answer %d %s: %v", response.StatusCode, body, err)
-	}
-
-	if len(answer.Errors) > 0 {
-		return answer.Errors
+	if err := json.Unmarshal(body, &decoded); err != nil || response.StatusCode != http.StatusOK {
+		c.Fatalf("response %d %s: %v", response.StatusCode, body, err)
 	}
 
-	if err := strictly(answer.Data.Result, result); err != nil {
-		c.Fatalf("%v\nthe answer is %s", err, body)
+	if len(decoded.Errors) > 0 {
+		return decoded.Errors
+	}
+
+	if err := decodeStrict(decoded.Data.Result, result); err != nil {
+		c.Fatalf("%v\nthe response is %s", err, body)
 	}
 
 	return nil
@@ -120,38 +119,38 @@ func (c client) request(text string) *http.Request {
 	return request
 }
 
-// must sends a request that must not be refused.
-func (c client) must(text string, result any) {
+// mustSend sends a request that must succeed.
+func (c client) mustSend(text string, result any) {
 	c.Helper()
 
-	if refused := c.ask(text, result); refused != nil {
-		c.Fatalf("refused: %+v", refused)
+	if problems := c.send(text, result); problems != nil {
+		c.Fatalf("the request was rejected: %+v", problems)
 	}
 }
 
-// ordered sends a mutation and returns the operation that it is answered with.
-func (c client) ordered(name, runtimeID string, want operationType) operationStatus {
+// order sends a mutation and returns the operation that it starts.
+func (c client) order(name, runtimeID string, want operationType) operationStatus {
 	c.Helper()
 
 	var got operationStatus
 
-	c.must(recorded(c.T, name, runtimeID, ""), &got)
+	c.mustSend(recorded(c.T, name, runtimeID, ""), &got)
 
 	if got.ID == nil || *got.ID == "" || got.RuntimeID == nil || *got.RuntimeID == "" || got.LastError == nil || got.Operation != want {
-		c.Fatalf("%s is answered with %+v", name, got)
+		c.Fatalf("%s returned %+v", name, got)
 	}
 
 	return got
 }
 
-// succeeded polls until the operation has.
-func (c client) succeeded(operationID string) {
+// wantSucceeded polls until the operation has ended, which must succeed.
+func (c client) wantSucceeded(operationID string) {
 	c.Helper()
 
 	harness.Until(c, "operation "+operationID+" to succeed", func() bool {
 		var got operationStatus
 
-		c.must(recorded(c.T, "operation_status", "", operationID), &got)
+		c.mustSend(recorded(c.T, "operation_status", "", operationID), &got)
 
 		if got.State == "Failed" {
 			c.Fatalf("the operation failed: %s, %+v", *got.Message, got.LastError)
@@ -161,13 +160,13 @@ func (c client) succeeded(operationID string) {
 	})
 }
 
-// status asks for a runtime.
+// status fetches the status of a runtime.
 func (c client) status(runtimeID string) runtimeStatus {
 	c.Helper()
 
 	var got runtimeStatus
 
-	c.must(recorded(c.T, "runtime_status", runtimeID, ""), &got)
+	c.mustSend(recorded(c.T, "runtime_status", runtimeID, ""), &got)
 
 	return got
 }

@@ -13,14 +13,14 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// env is our broker, a client of it, and the Kyma Provisioner that it works with.
+// env is a client of our broker, and the simulated Kyma Provisioner that the broker calls.
 type env struct {
 	harness.Client
 
 	provisioner *provisioner.Provisioner
 }
 
-// start runs our broker with a Kyma Provisioner whose operations take that long.
+// start runs our broker with a simulated Kyma Provisioner. Each of its operations takes the duration.
 func start(t *testing.T, database harness.Database, duration time.Duration, configure ...func(*broker.Config)) env {
 	t.Helper()
 
@@ -43,7 +43,7 @@ func start(t *testing.T, database harness.Database, duration time.Duration, conf
 	return env{Client: harness.Client{TB: t, Endpoint: service.Endpoint}, provisioner: kyma}
 }
 
-// startOurProvisioner runs our Provisioner on a garden whose clusters take that long to create, and returns the URL of its API.
+// startOurProvisioner runs our Provisioner on a garden that creates a cluster in the given time. It returns the URL of the API.
 func startOurProvisioner(t *testing.T, database harness.Database, creation time.Duration) string {
 	t.Helper()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestKymaEnvironmentBroker takes a runtime of each provider from provisioning to deprovisioning, as Kyma Environment Broker does.
+// TestKymaEnvironmentBroker runs a runtime of each provider through its lifecycle, with the requests of Kyma Environment Broker.
 func TestKymaEnvironmentBroker(t *testing.T) {
 	specific := map[string]any{
 		"aws": &awsConfig{VpcCidr: new("10.250.0.0/16"), AwsZones: []struct {
@@ -49,116 +49,116 @@ func TestKymaEnvironmentBroker(t *testing.T) {
 func (c client) lifecycle(provider string, specific any) {
 	c.Helper()
 
-	ordered := c.ordered("provision_"+provider, "", "ProvisionNoInstall")
+	ordered := c.order("provision_"+provider, "", "ProvisionNoInstall")
 	runtimeID := *ordered.RuntimeID
-	c.succeeded(*ordered.ID)
+	c.wantSucceeded(*ordered.ID)
 
 	status := c.status(runtimeID)
 	if status.LastOperationStatus.State != "Succeeded" || status.RuntimeConnectionStatus.Status != "Pending" {
-		c.Errorf("the runtime is told as %+v, %+v", status.LastOperationStatus, status.RuntimeConnectionStatus)
+		c.Errorf("the status of the runtime is %+v, %+v", status.LastOperationStatus, status.RuntimeConnectionStatus)
 	}
 
-	told := status.RuntimeConfiguration
-	if told.Kubeconfig == nil || !strings.Contains(*told.Kubeconfig, "client-certificate-data") {
-		c.Error("there is no kubeconfig")
+	configuration := status.RuntimeConfiguration
+	if configuration.Kubeconfig == nil || !strings.Contains(*configuration.Kubeconfig, "client-certificate-data") {
+		c.Error("the kubeconfig is missing")
 	}
 
-	if diff := cmp.Diff(specific, told.ClusterConfig.Specific); diff != "" {
-		c.Errorf("the provider's part: -want +got\n%s", diff)
+	if diff := cmp.Diff(specific, configuration.ClusterConfig.Specific); diff != "" {
+		c.Errorf("the provider-specific part: -want +got\n%s", diff)
 	}
 
-	if dns := told.ClusterConfig.DNSConfig; (dns != nil) != (provider == "gcp") || dns != nil && dns.Providers[0].Type != "google-clouddns" {
-		c.Errorf("the domain is told as %+v", dns)
+	if dns := configuration.ClusterConfig.DNSConfig; (dns != nil) != (provider == "gcp") || dns != nil && dns.Providers[0].Type != "google-clouddns" {
+		c.Errorf("the DNS configuration is %+v", dns)
 	}
 
 	wantOIDC := &oidc{
 		ClientID: "console", GroupsClaim: "groups", IssuerURL: "https://issuer.example.com", SigningAlgs: []string{"RS256"},
 		UsernameClaim: "sub", UsernamePrefix: "-",
 	}
-	if diff := cmp.Diff(wantOIDC, told.ClusterConfig.OIDCConfig); diff != "" {
-		c.Errorf("the identity provider: -want +got\n%s", diff)
+	if diff := cmp.Diff(wantOIDC, configuration.ClusterConfig.OIDCConfig); diff != "" {
+		c.Errorf("the OIDC configuration: -want +got\n%s", diff)
 	}
 
-	upgraded := c.ordered("upgrade_shoot", runtimeID, "UpgradeShoot")
-	c.succeeded(*upgraded.ID)
+	upgraded := c.order("upgrade_shoot", runtimeID, "UpgradeShoot")
+	c.wantSucceeded(*upgraded.ID)
 
 	config := c.status(runtimeID).RuntimeConfiguration.ClusterConfig
 	if *config.KubernetesVersion != "1.35.4" || *config.AutoScalerMax != 6 || config.OIDCConfig.ClientID != "cockpit" {
 		c.Errorf("after the upgrade the runtime is %+v", config.settings)
 	}
 
-	asleep := c.ordered("hibernate", runtimeID, "Hibernate")
-	c.succeeded(*asleep.ID)
+	hibernated := c.order("hibernate", runtimeID, "Hibernate")
+	c.wantSucceeded(*hibernated.ID)
 
 	var removal string
 
-	c.must(recorded(c.T, "deprovision", runtimeID, ""), &removal)
-	c.succeeded(removal)
+	c.mustSend(recorded(c.T, "deprovision", runtimeID, ""), &removal)
+	c.wantSucceeded(removal)
 
 	gone := c.status(runtimeID)
 	if gone.LastOperationStatus.Operation != "DeprovisionNoInstall" || gone.RuntimeConfiguration.Kubeconfig != nil {
-		c.Errorf("after its removal the runtime is told as %+v", gone)
+		c.Errorf("the status of the removed runtime is %+v", gone)
 	}
 }
 
-// TestRefusals sends requests that are refused. Kyma Environment Broker decides by the code: 400 to 499 is final.
-func TestRefusals(t *testing.T) {
+// TestRejections sends requests that our Provisioner rejects. Kyma Environment Broker decides by the code: 400 to 499 is permanent.
+func TestRejections(t *testing.T) {
 	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation does not end
 	c := client{T: t, url: url, tenant: tenant, subAccount: subAccount}
-	ordered := c.ordered("provision_gcp", "", "ProvisionNoInstall")
+	ordered := c.order("provision_gcp", "", "ProvisionNoInstall")
 
 	cases := map[string]struct {
 		reason string
 		body   string
 		tenant string
-		want   refusal
+		want   graphQLError
 	}{
 		"kyma": {
-			reason: "without releases there is no Kyma", body: "provision_kyma", tenant: tenant,
-			want: refused("kymaConfig: this Provisioner has no releases of Kyma: leave it out, or have APP_KYMA_RELEASES_PATH name their folder, or "+
-				"APP_KYMA_RELEASES_REPOSITORY their repository",
+			reason: "without releases Kyma cannot be installed", body: "provision_kyma", tenant: tenant,
+			want: permanentError(
+				"kymaConfig: this Provisioner has no releases of Kyma: omit it, or set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
 				"err_provisioner_bad_request", "provisioner"),
 		},
 		"upgrade of Kyma": {
-			reason: "there is none to upgrade", body: "upgrade_runtime", tenant: tenant,
-			want: refused("the runtime "+*ordered.RuntimeID+" was ordered without Kyma, there is nothing to upgrade", "err_db_conflict", "provisioner"),
+			reason: "the runtime has no Kyma", body: "upgrade_runtime", tenant: tenant,
+			want: permanentError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma, there is nothing to upgrade", "err_db_conflict", "provisioner"),
 		},
 		"roll back": {
-			reason: "nor was there an upgrade", body: "roll_back", tenant: tenant, want: refused("", "err_db_conflict", "provisioner"),
+			reason: "no upgrade preceded", body: "roll_back", tenant: tenant, want: permanentError("", "err_db_conflict", "provisioner"),
 		},
 		"reconnect": {
-			reason: "agents connect by way of Director, which is off", body: "reconnect", tenant: tenant,
-			want: refused("", "err_keb_internal", "provisioner"),
+			reason: "agents connect through Director, which is disabled", body: "reconnect", tenant: tenant,
+			want: permanentError("", "err_keb_internal", "provisioner"),
 		},
 		"busy": {
-			reason: "one operation runs after the other", body: "hibernate", tenant: tenant,
-			want: refused("", "err_db_conflict", "provisioner"),
+			reason: "a runtime has one operation at a time", body: "hibernate", tenant: tenant,
+			want: permanentError("", "err_db_conflict", "provisioner"),
 		},
 		"no tenant": {
 			reason: "every call needs a tenant", body: "runtime_status",
-			want: refused("the header tenant is missing: it names the account", "err_provisioner_bad_request", "provisioner"),
+			want: permanentError("the header tenant is missing: it names the account", "err_provisioner_bad_request", "provisioner"),
 		},
 		"another tenant reads": {
-			reason: "a runtime of another tenant does not exist, and does not change hands", body: "runtime_status", tenant: "other",
-			want: refused(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
+			reason: "a runtime of another tenant is invisible", body: "runtime_status", tenant: "other",
+			want: permanentError(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
 		},
 		"another tenant removes": {
-			reason: "nor can it be removed", body: "deprovision", tenant: "other",
-			want: refused(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
+			reason: "a runtime of another tenant cannot be removed", body: "deprovision", tenant: "other",
+			want: permanentError(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
 		},
 		"another tenant orders": {
-			reason: "the name of a cluster is taken, whoever has it", body: "provision_gcp", tenant: "other",
-			want: refused(`a cluster named "c-gcp" exists already: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
+			reason: "names of clusters are unique across tenants", body: "provision_gcp", tenant: "other",
+			want: permanentError(`a cluster named "c-gcp" exists already: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
 		},
 	}
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			asker := client{T: t, url: url, tenant: tc.tenant}
+			c := client{T: t, url: url, tenant: tc.tenant}
 
 			var nothing any
 
-			got := asker.ask(recorded(t, tc.body, *ordered.RuntimeID, *ordered.ID), &nothing)
+			got := c.send(recorded(t, tc.body, *ordered.RuntimeID, *ordered.ID), &nothing)
 			if len(got) != 1 {
 				t.Fatalf("%s: got %+v, %v", tc.reason, got, nothing)
 			}
@@ -174,10 +174,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// refused is what Kyma Environment Broker reads for good. Without a message any one will do.
-func refused(message, reason, component string) refusal {
-	told := refusal{Message: message}
-	told.Extensions.Code, told.Extensions.Reason, told.Extensions.Component = 400, reason, component
+// permanentError returns an error that Kyma Environment Broker does not retry. An empty message matches any message.
+func permanentError(message, reason, component string) graphQLError {
+	problem := graphQLError{Message: message}
+	problem.Extensions.Code, problem.Extensions.Reason, problem.Extensions.Component = 400, reason, component
 
-	return told
+	return problem
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
+// load parses a GraphQL schema.
 func load(t *testing.T, path string) *ast.Schema {
 	t.Helper()
 
@@ -29,35 +30,35 @@ func load(t *testing.T, path string) *ast.Schema {
 	return schema
 }
 
-// TestOurQueriesFitTheKymaSchema has our broker ask a Kyma Provisioner for nothing that it does not know, but for the feed.
+// TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all calls of our broker except the change feed.
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
-	was := load(t, filepath.Join("provisioner", "schema.graphql"))
+	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "provisionerclient", "operations.graphql"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	_, problems := gqlparser.LoadQueryWithRules(was, string(text), rules.NewDefaultRules())
+	_, problems := gqlparser.LoadQueryWithRules(kyma, string(text), rules.NewDefaultRules())
 	if len(problems) != 1 || !strings.Contains(problems[0].Message, "operationChanges") {
-		t.Errorf("got %v, want that it does not know operationChanges, and nothing else", problems)
+		t.Errorf("got %v, want one problem: operationChanges is unknown", problems)
 	}
 }
 
-// TestContractIsKept holds our schema against the Kyma schema. What clients send may have become less strict, what they read may have
-// become stricter, and nothing that they read may have a value that they cannot decode.
+// TestContractIsKept compares our schema with the Kyma schema. Input may be less strict, and output stricter, but no output may have a
+// value that existing clients cannot decode.
 func TestContractIsKept(t *testing.T) {
-	was := load(t, filepath.Join("provisioner", "schema.graphql"))
-	is := load(t, filepath.Join("..", "..", "provisioner", "schema.graphql"))
+	kymaSchema := load(t, filepath.Join("provisioner", "schema.graphql"))
+	ourSchema := load(t, filepath.Join("..", "..", "provisioner", "schema.graphql"))
 
-	for name, kyma := range was.Types {
+	for name, kyma := range kymaSchema.Types {
 		if kyma.BuiltIn {
 			continue
 		}
 
-		ours := is.Types[name]
+		ours := ourSchema.Types[name]
 		if ours == nil {
-			t.Errorf("%s is gone", name)
+			t.Errorf("our schema lacks %s", name)
 
 			continue
 		}
@@ -68,12 +69,12 @@ func TestContractIsKept(t *testing.T) {
 	}
 }
 
-// breaks returns the incompatible changes of a type.
+// breaks returns the incompatible differences of our type to that of the Kyma schema.
 func breaks(kyma, ours *ast.Definition) []string {
 	var broken []string
 
 	if kyma.Kind != ours.Kind {
-		return []string{fmt.Sprintf("it was %s and is %s", kyma.Kind, ours.Kind)}
+		return []string{fmt.Sprintf("its kind was %s and is %s", kyma.Kind, ours.Kind)}
 	}
 
 	for _, field := range kyma.Fields {
@@ -81,7 +82,7 @@ func breaks(kyma, ours *ast.Definition) []string {
 
 		switch {
 		case kept == nil:
-			broken = append(broken, field.Name+" is gone")
+			broken = append(broken, field.Name+" is missing")
 		case kyma.Kind == ast.InputObject && !accepts(kept.Type, field.Type), kyma.Kind == ast.Object && !accepts(field.Type, kept.Type):
 			broken = append(broken, fmt.Sprintf("%s was %s and is %s", field.Name, field.Type, kept.Type))
 		default:
@@ -91,7 +92,7 @@ func breaks(kyma, ours *ast.Definition) []string {
 
 	for _, field := range ours.Fields {
 		if ours.Kind == ast.InputObject && kyma.Fields.ForName(field.Name) == nil && field.Type.NonNull {
-			broken = append(broken, field.Name+" has become necessary")
+			broken = append(broken, field.Name+" is now required")
 		}
 	}
 
@@ -111,20 +112,20 @@ func brokenArguments(kyma, ours *ast.FieldDefinition) []string {
 
 	for _, argument := range kyma.Arguments {
 		if kept := ours.Arguments.ForName(argument.Name); kept == nil || !accepts(kept.Type, argument.Type) {
-			broken = append(broken, fmt.Sprintf("argument %s of %s is gone or stricter", argument.Name, kyma.Name))
+			broken = append(broken, fmt.Sprintf("argument %s of %s is missing or stricter", argument.Name, kyma.Name))
 		}
 	}
 
 	for _, argument := range ours.Arguments {
 		if kyma.Arguments.ForName(argument.Name) == nil && argument.Type.NonNull {
-			broken = append(broken, fmt.Sprintf("argument %s of %s has become necessary", argument.Name, kyma.Name))
+			broken = append(broken, fmt.Sprintf("argument %s of %s is now required", argument.Name, kyma.Name))
 		}
 	}
 
 	return broken
 }
 
-// accepts reports whether everything of the narrow type is of the wide one too.
+// accepts reports whether every value of the narrow type is also one of the wide type.
 func accepts(wide, narrow *ast.Type) bool {
 	if wide.NonNull && !narrow.NonNull {
 		return false

@@ -17,7 +17,7 @@ contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
 users: [{name: admin, user: {token: kyma}}]
 `
 
-// newAccess plays the API servers of all runtimes.
+// newAccess simulates the API servers of all runtimes: one server that returns its version to every request.
 func newAccess() *httptest.Server {
 	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -25,6 +25,7 @@ func newAccess() *httptest.Server {
 	}))
 }
 
+// kubeconfig returns a kubeconfig for the simulated API server.
 func (p *Provisioner) kubeconfig() string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.access.Certificate().Raw})
 

@@ -8,21 +8,21 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Fault is how a call goes wrong.
+// Fault is a kind of failure of a call.
 type Fault int
 
 // The faults.
 const (
 	none Fault = iota
-	// AnswerLost has the call done and its answer lost.
-	AnswerLost
-	// Unavailable has something before the Provisioner answer with 503.
+	// ResponseLost executes the call and closes the connection instead of responding.
+	ResponseLost
+	// Unavailable responds with 503, like a proxy in front of the Provisioner, without executing the call.
 	Unavailable
-	// TenantRefused has the tenant refused.
-	TenantRefused
+	// TenantRejected rejects the tenant.
+	TenantRejected
 )
 
-// Fail has the next calls of the field go wrong, one for each fault.
+// Fail makes the next calls of the field fail, one for each fault.
 func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -30,6 +30,7 @@ func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.faults[field] = append(p.faults[field], faults...)
 }
 
+// fault removes and returns the next fault of the field.
 func (p *Provisioner) fault(field string) Fault {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -44,7 +45,7 @@ func (p *Provisioner) fault(field string) Fault {
 	return left[0]
 }
 
-// problem is an error as the Kyma Provisioner reports it: codes like those of HTTP, or of its database.
+// problem is an error as the Kyma Provisioner reports it. Codes are those of HTTP or of its database layer.
 type problem struct {
 	message, reason, component string
 	code                       int
@@ -60,13 +61,13 @@ func notFound(format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), "err_db_not_found", "db - provisioner", 2}
 }
 
-// taken is how Gardener says that there is a cluster of the name.
-func taken(name string) error {
+// nameTaken returns Gardener's error for a duplicate name of a cluster.
+func nameTaken(name string) error {
 	return &problem{fmt.Sprintf(`shoots.core.gardener.cloud "%s" already exists`, name), "AlreadyExists", "k8s client - gardener", 500}
 }
 
-// mine refuses runtimes of other tenants.
-func mine(caller caller, runtime *runtime) error {
+// checkTenant fails if the runtime belongs to another tenant.
+func checkTenant(caller caller, runtime *runtime) error {
 	if caller.tenant != runtime.Tenant {
 		return badRequest("provided tenant does not match tenant used to provision cluster")
 	}
@@ -74,9 +75,10 @@ func mine(caller caller, runtime *runtime) error {
 	return nil
 }
 
-func presented(field *ast.Field, err error) *gqlerror.Error {
-	known, told := errors.AsType[*problem](err)
-	if !told {
+// toGraphQL converts an error of a field; errors other than problem become internal ones.
+func toGraphQL(field *ast.Field, err error) *gqlerror.Error {
+	known, ok := errors.AsType[*problem](err)
+	if !ok {
 		known = &problem{err.Error(), "err_provisioner_internal", "provisioner", 500}
 	}
 

@@ -8,7 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// The kinds of operations, in the words of the schema.
+// Kinds of operations, as named in the schema.
 const (
 	provision   = "ProvisionNoInstall"
 	upgrade     = "UpgradeShoot"
@@ -16,10 +16,10 @@ const (
 	deprovision = "DeprovisionNoInstall"
 )
 
-// Runtime is what a runtime has become.
+// Runtime is the state of a runtime.
 type Runtime struct {
 	ID, Name, Tenant string
-	// Config is the cluster as it was ordered, with what upgrades have changed.
+	// Config is the ordered cluster with the changes of its upgrades.
 	Config map[string]any
 	// Operations are the kinds of its operations, in order.
 	Operations []string
@@ -40,28 +40,28 @@ type operation struct {
 
 type caller struct{ tenant, subAccount string }
 
-// Runtimes are those that are there, and the clusters with them.
+// Runtimes returns the runtimes that exist, in any order.
 func (p *Provisioner) Runtimes() []Runtime {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	var there []Runtime
+	var existing []Runtime
 
 	for _, runtime := range p.runtimes {
 		if !runtime.gone() {
-			there = append(there, runtime.Runtime)
+			existing = append(existing, runtime.Runtime)
 		}
 	}
 
-	return there
+	return existing
 }
 
-// gone is true once the removal has ended.
+// gone reports whether the removal has ended.
 func (r *runtime) gone() bool { return r.deleted && !r.last.running() }
 
 func (o *operation) running() bool { return time.Now().Before(o.ends) }
 
-// resolve does what the field asks for.
+// resolve executes a field of Mutation or Query and returns its value.
 func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[string]any, fault Fault) (any, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -74,7 +74,7 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 		return nil, badRequest("tenant header is empty")
 	}
 
-	if fault == TenantRefused {
+	if fault == TenantRejected {
 		return nil, badRequest("the tenant is not entitled to runtimes")
 	}
 
@@ -91,7 +91,7 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 			return nil, notFound("cannot find operation with ID %s", id)
 		}
 
-		return known.told(), mine(caller, known.runtime)
+		return known.response(), checkTenant(caller, known.runtime)
 	}
 
 	known := p.runtimes[id]
@@ -99,7 +99,7 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 		return nil, notFound("cannot find cluster with runtime ID %s", id)
 	}
 
-	if err := mine(caller, known); err != nil {
+	if err := checkTenant(caller, known); err != nil {
 		return nil, err
 	}
 
@@ -109,9 +109,9 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 	case "upgradeShoot":
 		return p.upgrade(known, config)
 	case "hibernateRuntime":
-		return p.begin(known, hibernate)
+		return p.start(known, hibernate)
 	case "deprovisionRuntime":
-		removal, err := p.begin(known, deprovision)
+		removal, err := p.start(known, deprovision)
 		if err != nil {
 			return nil, err
 		}
@@ -120,11 +120,11 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 
 		return removal["id"], nil
 	default:
-		return nil, badRequest("%s is not played", field.Name)
+		return nil, badRequest("%s is not simulated", field.Name)
 	}
 }
 
-// provision makes the cluster at once: the Kyma Provisioner did so before it answered.
+// provision creates the cluster before it returns, like the Kyma Provisioner.
 func (p *Provisioner) provision(caller caller, config map[string]any) (any, error) {
 	ordered, _ := config["clusterConfig"].(map[string]any)
 	cluster, _ := ordered["gardenerConfig"].(map[string]any)
@@ -132,18 +132,18 @@ func (p *Provisioner) provision(caller caller, config map[string]any) (any, erro
 
 	for _, other := range p.runtimes {
 		if other.Name == name && !other.gone() {
-			return nil, taken(name)
+			return nil, nameTaken(name)
 		}
 	}
 
 	made := &runtime{Runtime: Runtime{ID: uuid.NewString(), Name: name, Tenant: caller.tenant, Config: cluster}}
 	p.runtimes[made.ID] = made
 
-	return p.begin(made, provision)
+	return p.start(made, provision)
 }
 
 func (p *Provisioner) upgrade(runtime *runtime, config map[string]any) (any, error) {
-	begun, err := p.begin(runtime, upgrade)
+	started, err := p.start(runtime, upgrade)
 	if err != nil {
 		return nil, err
 	}
@@ -155,24 +155,24 @@ func (p *Provisioner) upgrade(runtime *runtime, config map[string]any) (any, err
 		}
 	}
 
-	return begun, nil
+	return started, nil
 }
 
-// begin starts an operation, one after the other.
-func (p *Provisioner) begin(runtime *runtime, kind string) (map[string]any, error) {
+// start starts an operation. It fails while another operation of the runtime is running.
+func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, error) {
 	if runtime.last != nil && runtime.last.running() {
 		return nil, badRequest("cannot start new operation for %s Runtime while previous one is in progress", runtime.ID)
 	}
 
-	begun := &operation{id: uuid.NewString(), kind: kind, runtime: runtime, ends: time.Now().Add(p.takes)}
-	runtime.last = begun
+	started := &operation{id: uuid.NewString(), kind: kind, runtime: runtime, ends: time.Now().Add(p.takes)}
+	runtime.last = started
 	runtime.Operations = append(runtime.Operations, kind)
-	p.operations[begun.id] = begun
+	p.operations[started.id] = started
 
-	return begun.told(), nil
+	return started.response(), nil
 }
 
-func (o *operation) told() map[string]any {
+func (o *operation) response() map[string]any {
 	state, message := "Succeeded", "Operation succeeded"
 	if o.running() {
 		state, message = "InProgress", "Operation in progress. Stage WaitingForClusterCreation"
@@ -184,8 +184,8 @@ func (o *operation) told() map[string]any {
 	}
 }
 
-// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster is there, and makes
-// one whether it is selected or not.
+// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster exists, and creates
+// one even if the query does not select it.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)
 	config["providerSpecificConfig"] = specific(runtime.Config["providerSpecificConfig"])
@@ -196,14 +196,14 @@ func (p *Provisioner) status(runtime *runtime) map[string]any {
 	}
 
 	return map[string]any{
-		"lastOperationStatus":     runtime.last.told(),
+		"lastOperationStatus":     runtime.last.response(),
 		"runtimeConnectionStatus": map[string]any{"status": "Pending"},
 		"runtimeConfiguration":    configuration,
 		"hibernationStatus":       map[string]any{"hibernated": false, "hibernationPossible": true},
 	}
 }
 
-// specific is the part of an order for its provider, as it is read.
+// specific converts the provider-specific part of an order into its output type, or returns nil if there is none.
 func specific(ordered any) any {
 	parts, _ := ordered.(map[string]any)
 	types := map[string]string{

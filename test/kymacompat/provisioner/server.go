@@ -19,7 +19,7 @@ import (
 //go:embed schema.graphql
 var contract string
 
-// Provisioner is a Kyma Provisioner that answers at URL.
+// Provisioner is a simulated Kyma Provisioner that serves GraphQL at URL.
 type Provisioner struct {
 	URL string
 
@@ -34,13 +34,13 @@ type Provisioner struct {
 	faults     map[string][]Fault
 }
 
-// Call is a field of Mutation or Query that was asked for, or why the request does not fit the schema.
+// Call is a requested field of Mutation or Query, or, in Rejected, the reason why a request violates the schema.
 type Call struct {
-	Field, Refused string
+	Field, Rejected string
 	At             time.Time
 }
 
-// Start serves a Provisioner whose operations take the time. Close ends it.
+// Start serves a Provisioner until closed is called. Each operation takes the given time.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
 	if err != nil {
@@ -60,7 +60,7 @@ func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	}, nil
 }
 
-// Calls are the calls up to now.
+// Calls returns the calls so far.
 func (p *Provisioner) Calls() []Call {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -68,34 +68,34 @@ func (p *Provisioner) Calls() []Call {
 	return append([]Call(nil), p.calls...)
 }
 
-// asked is a request as GraphQL clients send it.
-type asked struct {
+// graphQLRequest is the body of a GraphQL request.
+type graphQLRequest struct {
 	Query         string         `json:"query"`
 	OperationName string         `json:"operationName"`
 	Variables     map[string]any `json:"variables"`
 }
 
-// ServeHTTP answers as the Kyma Provisioner: 422 for what the schema does not know, 200 for all else.
+// ServeHTTP responds like the Kyma Provisioner: 422 if a request violates the schema, 200 otherwise, also for errors of fields.
 func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	request := asked{Query: r.URL.Query().Get("query")}
+	request := graphQLRequest{Query: r.URL.Query().Get("query")}
 
 	if r.Method == http.MethodPost {
 		decoder := json.NewDecoder(r.Body)
 		decoder.UseNumber()
 
 		if err := decoder.Decode(&request); err != nil {
-			http.Error(w, "no JSON", http.StatusBadRequest)
+			http.Error(w, "malformed JSON", http.StatusBadRequest)
 
 			return
 		}
 	}
 
-	operation, variables, err := p.understood(request)
+	operation, variables, err := p.parse(request)
 	if err != nil {
-		p.record(Call{Refused: err.Message})
+		p.record(Call{Rejected: err.Message})
 
 		err.Extensions = map[string]any{"code": "GRAPHQL_VALIDATION_FAILED"}
-		answer(w, http.StatusUnprocessableEntity, nil, err)
+		respond(w, http.StatusUnprocessableEntity, nil, err)
 
 		return
 	}
@@ -108,7 +108,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, selection := range operation.SelectionSet {
 		field, isField := selection.(*ast.Field)
 		if !isField {
-			answer(w, http.StatusUnprocessableEntity, nil, gqlerror.Errorf("fragments at the root are not played"))
+			respond(w, http.StatusUnprocessableEntity, nil, gqlerror.Errorf("fragments at the root are not supported"))
 
 			return
 		}
@@ -123,23 +123,23 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 
 		value, err := p.resolve(caller, field, variables, fault)
-		if fault == AnswerLost {
+		if fault == ResponseLost {
 			panic(http.ErrAbortHandler) // the connection ends, the effect remains
 		}
 
 		data[field.Alias] = nil
 		if err != nil {
-			problems = append(problems, presented(field, err))
+			problems = append(problems, toGraphQL(field, err))
 		} else {
 			data[field.Alias] = project(field.SelectionSet, value)
 		}
 	}
 
-	answer(w, http.StatusOK, data, problems...)
+	respond(w, http.StatusOK, data, problems...)
 }
 
-// understood takes the request at its word: no field, argument or value that the schema does not have.
-func (p *Provisioner) understood(request asked) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
+// parse validates the request against the schema and returns its operation and variables.
+func (p *Provisioner) parse(request graphQLRequest) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
 	document, problems := gqlparser.LoadQueryWithRules(p.schema, request.Query, rules.NewDefaultRules())
 	if len(problems) > 0 {
 		return nil, nil, problems[0]
@@ -147,7 +147,7 @@ func (p *Provisioner) understood(request asked) (*ast.OperationDefinition, map[s
 
 	operation := document.Operations.ForName(request.OperationName)
 	if operation == nil {
-		return nil, nil, gqlerror.Errorf("there is no operation %q", request.OperationName)
+		return nil, nil, gqlerror.Errorf("unknown operation %q", request.OperationName)
 	}
 
 	variables, err := validator.VariableValues(p.schema, operation, request.Variables)
@@ -166,7 +166,8 @@ func (p *Provisioner) record(call Call) {
 	p.calls = append(p.calls, call)
 }
 
-func answer(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
+// respond writes a GraphQL response.
+func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
 	body := map[string]any{"data": data}
 	if len(problems) > 0 {
 		body["errors"] = problems
@@ -208,6 +209,7 @@ func project(selections ast.SelectionSet, value any) any {
 	}
 }
 
+// collect adds the selected fields of an object, including those of matching fragments.
 func collect(selected map[string]any, selections ast.SelectionSet, value map[string]any) {
 	for _, selection := range selections {
 		switch selection := selection.(type) {

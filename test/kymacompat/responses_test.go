@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The answers as clients of the Kyma Provisioner declare them. What may be null is a pointer, and the values of enums are known.
+// The responses as clients of the Kyma Provisioner declare them. Nullable fields are pointers; unknown values of enums are errors.
 
 type operationStatus struct {
 	ID        *string        `json:"id"`
@@ -38,7 +38,7 @@ type runtimeStatus struct {
 	} `json:"runtimeConfiguration"`
 }
 
-// clusterConfig needs its provider to understand the part that is made for it.
+// clusterConfig decodes the provider-specific part according to the provider.
 type clusterConfig struct {
 	settings
 
@@ -124,22 +124,22 @@ type openStackConfig struct {
 }
 
 func (c *clusterConfig) UnmarshalJSON(text []byte) error {
-	if err := strictly(text, &c.settings); err != nil {
+	if err := decodeStrict(text, &c.settings); err != nil {
 		return err
 	}
 
 	if c.Provider == nil {
-		return fmt.Errorf("there is no provider in %s", text)
+		return fmt.Errorf("the provider is missing in %s", text)
 	}
 
 	parts := map[string]any{"aws": &awsConfig{}, "azure": &azureConfig{}, "gcp": &gcpConfig{}, "openstack": &openStackConfig{}}
 
 	c.Specific = parts[*c.Provider]
 	if c.Specific == nil {
-		return fmt.Errorf("provider %q is not known", *c.Provider)
+		return fmt.Errorf("unknown provider %q", *c.Provider)
 	}
 
-	return strictly(c.ProviderSpecificConfig, c.Specific)
+	return decodeStrict(c.ProviderSpecificConfig, c.Specific)
 }
 
 type (
@@ -149,20 +149,20 @@ type (
 )
 
 func (o *operationType) UnmarshalJSON(text []byte) error {
-	return known(text, (*string)(o), "Provision", "ProvisionNoInstall", "Upgrade", "UpgradeShoot", "Deprovision", "DeprovisionNoInstall",
+	return decodeEnum(text, (*string)(o), "Provision", "ProvisionNoInstall", "Upgrade", "UpgradeShoot", "Deprovision", "DeprovisionNoInstall",
 		"ReconnectRuntime", "Hibernate")
 }
 
 func (o *operationState) UnmarshalJSON(text []byte) error {
-	return known(text, (*string)(o), "Pending", "InProgress", "Succeeded", "Failed")
+	return decodeEnum(text, (*string)(o), "Pending", "InProgress", "Succeeded", "Failed")
 }
 
 func (c *connectionStatus) UnmarshalJSON(text []byte) error {
-	return known(text, (*string)(c), "Pending", "Connected", "Disconnected")
+	return decodeEnum(text, (*string)(c), "Pending", "Connected", "Disconnected")
 }
 
-// known decodes a value that has to be one of those.
-func known(text []byte, value *string, values ...string) error {
+// decodeEnum decodes a string that must be one of the values.
+func decodeEnum(text []byte, value *string, values ...string) error {
 	if err := json.Unmarshal(text, value); err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func known(text []byte, value *string, values ...string) error {
 	return nil
 }
 
-// strictly decodes JSON and rejects unknown fields.
-func strictly(text []byte, value any) error {
+// decodeStrict decodes JSON and rejects unknown fields.
+func decodeStrict(text []byte, value any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 
