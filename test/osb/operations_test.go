@@ -71,7 +71,7 @@ func rowConflictingRequestIsConcurrencyError(r *row) {
 
 	var (
 		responses [2]harness.Reply
-		both    sync.WaitGroup
+		both      sync.WaitGroup
 	)
 
 	for i := range responses {
