@@ -12,7 +12,7 @@ import (
 // Mode is a kind of fault.
 type Mode string
 
-// The modes. A dead replica is replaced. A frozen one continues besides its replacement, including the call.
+// The modes. A dead replica is replaced. A frozen one later continues, including the call, although another replica has taken over.
 const (
 	DiesBefore Mode = "before" // the replica dies, the call is not made
 	DiesAfter  Mode = "after"  // the call is made, the replica dies without its response
@@ -25,7 +25,7 @@ const (
 const freezeTime = 15 * time.Second
 
 var (
-	// ErrLost is the error of a call that was lost, or whose response was.
+	// ErrLost is the error of a call when its request or its response is lost.
 	ErrLost = errors.New("connection lost")
 	errDead = errors.New("replica is dead")
 )

@@ -10,10 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// latency is the duration of a call to an upstream: long enough for some leases to be renewed meanwhile.
+// latency is the duration of a call to an upstream, long enough that some leases are renewed during a call.
 const latency = 970 * time.Millisecond
 
-// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. When the replica dies, it blocks all calls.
+// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. After the replica dies, every call
+// fails.
 type Proxy struct {
 	faults *faults
 	kill   context.CancelFunc
@@ -43,10 +44,10 @@ func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Con
 // Client returns a client whose requests the handler answers. Each request is a Call with the given name.
 func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *http.Client {
 	return &http.Client{Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
-		answer := httptest.NewRecorder()
+		recorder := httptest.NewRecorder()
 
 		err := p.Call(request.Context(), name(request), func(ctx context.Context) error {
-			handler.ServeHTTP(answer, request.WithContext(ctx))
+			handler.ServeHTTP(recorder, request.WithContext(ctx))
 
 			return nil
 		})
@@ -54,7 +55,7 @@ func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *h
 			return nil, err
 		}
 
-		return answer.Result(), nil
+		return recorder.Result(), nil
 	})}
 }
 
@@ -62,7 +63,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// forward makes a call with any fault. The call of a frozen replica arrives late, even if its context has ended meanwhile.
+// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended.
 func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	start := time.Now()
 
@@ -163,7 +164,7 @@ type store struct {
 	monitor *monitor
 }
 
-// Due implements process.Store. It only reads, so dying here equals dying before the claim.
+// Due implements process.Store. It only reads, so a crash here is equivalent to a crash before the claim.
 func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
 	if err := s.proxy.checkAlive(); err != nil {
 		return nil, err
@@ -172,8 +173,8 @@ func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]proces
 	return s.Store.Due(ctx, kinds, now)
 }
 
-// Claim implements process.Store. It has fault points only if it returns work, and only after it: dying before a claim equals dying after
-// the write before it.
+// Claim implements process.Store. It has fault points only after a claim that returns work, because a crash before a claim is equivalent to
+// a crash after the preceding write.
 func (s store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	if err := s.proxy.checkAlive(); err != nil {
 		return nil, err

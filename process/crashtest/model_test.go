@@ -27,9 +27,9 @@ type action struct {
 	What string
 	// Instance is the number of the affected instance or replica.
 	Instance int
-	// Script has the results of the first attempts of an accepted operation, in order. Later attempts succeed.
+	// Script lists the results of the first attempts of an accepted operation, in order. Later attempts succeed.
 	Script []result
-	// For is the time until the next action.
+	// For is the pause before the next action.
 	For time.Duration
 }
 
@@ -41,7 +41,7 @@ const (
 	doCrash  = "crash"
 	doFreeze = "freeze"
 	doStop   = "stop"
-	doEmploy = "startReplica"
+	doStart  = "startReplica"
 	doRetry  = "retry"
 )
 
@@ -50,8 +50,8 @@ type data struct {
 	Done []string `json:"done"`
 }
 
-// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after any
-// sequence of actions, and those of finally once all operations have ended.
+// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after every
+// action, and those of finally once all operations have ended.
 type model struct {
 	*Run[data]
 
@@ -59,8 +59,8 @@ type model struct {
 	accepted []string
 	mutex    sync.Mutex
 	scripts  map[string][]result
-	failed   map[string]bool            // an attempt failed permanently
-	done     map[string]map[string]bool // steps that were done or skipped
+	failed   map[string]bool            // operations with a permanently failed attempt
+	done     map[string]map[string]bool // done or skipped steps
 	canceled map[string]bool
 	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
@@ -78,7 +78,7 @@ func (m *model) do(action action) {
 		m.accept(instance, action.Script)
 	case doCancel:
 		m.inTx(func(tx storage.Tx) error {
-			ids, err := m.env.Store.Cancel(m.Context(), tx, instance, "it is not wanted", time.Now())
+			ids, err := m.env.Store.Cancel(m.Context(), tx, instance, "canceled by the test", time.Now())
 			for _, id := range ids {
 				m.canceled[id] = true
 			}
@@ -97,7 +97,7 @@ func (m *model) do(action action) {
 		m.replica(action.Instance).freeze(freezeTime)
 	case doStop:
 		m.replica(action.Instance).kill()
-	case doEmploy:
+	case doStart:
 		m.startReplica()
 	case doRetry:
 		m.retry(instance)
@@ -125,30 +125,30 @@ func (m *model) accept(instance string, script []result) {
 	})
 }
 
-// retry retries the newest operation of the instance if it failed or was canceled, like an operator.
+// retry retries the newest operation of the instance like an operator, if it failed or was canceled.
 func (m *model) retry(instance string) {
-	var former process.Record
+	var newest process.Record
 
 	for _, record := range m.all() {
-		if record.InstanceID == instance && record.Position > former.Position {
-			former = record
+		if record.InstanceID == instance && record.Position > newest.Position {
+			newest = record
 		}
 	}
 
-	if former.State != process.Failed && former.State != process.Canceled {
+	if newest.State != process.Failed && newest.State != process.Canceled {
 		return
 	}
 
 	var err error
-	if former.Payload, err = m.env.Store.Payload(m.Context(), m.env.Store.Reader(), former.ID); err != nil {
+	if newest.Payload, err = m.env.Store.Payload(m.Context(), m.env.Store.Reader(), newest.ID); err != nil {
 		m.Fatal(err)
 	}
 
-	next := m.successors.Successor(former, fmt.Sprint("op-", len(m.accepted)), time.Now())
+	next := m.successors.Successor(newest, fmt.Sprint("op-", len(m.accepted)), time.Now())
 	m.accepted, m.kept[next.ID] = append(m.accepted, next.ID), next.FinishedStages
 
 	m.mutex.Lock()
-	m.done[next.ID] = maps.Clone(m.done[former.ID])
+	m.done[next.ID] = maps.Clone(m.done[newest.ID])
 	m.mutex.Unlock()
 	m.inTx(func(tx storage.Tx) error { return m.env.Store.Accept(m.Context(), tx, next) })
 }
@@ -162,7 +162,7 @@ func (m *model) skip(instance string) {
 		}
 
 		m.inTx(func(tx storage.Tx) error {
-			taken, err := m.env.Store.Skip(m.Context(), tx, id, process.Skip{Step: record.Step, Reason: "it is stuck"}, time.Now())
+			taken, err := m.env.Store.Skip(m.Context(), tx, id, process.Skip{Step: record.Step, Reason: "stuck"}, time.Now())
 			if taken {
 				m.stepDone(id, record.Step)
 			}
@@ -238,9 +238,9 @@ func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []act
 	return wrong
 }
 
-var errNeverEnds = errors.New("it does not come to an end")
+var errNotEnded = errors.New("the operation has not ended")
 
-// recover ends all faults and waits until all operations have ended.
+// recover starts a healthy replica and waits until all operations have ended.
 func (m *model) recover() {
 	m.startReplica()
 
@@ -254,7 +254,7 @@ func (m *model) recover() {
 
 	for _, id := range m.accepted {
 		if record := m.get(id); !record.State.Terminal() {
-			m.note("%s: %v: %+v\n%s", id, errNeverEnds, record, text(m.timeline(id)))
+			m.note("%s: %v: %+v\n%s", id, errNotEnded, record, text(m.timeline(id)))
 		}
 	}
 }
@@ -263,7 +263,7 @@ func actions() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		drawn := action{
 			What: rapid.SampledFrom([]string{
-				doAccept, doAccept, doAccept, doCancel, doSkip, doRetry, doWake, doCrash, doFreeze, doStop, doEmploy,
+				doAccept, doAccept, doAccept, doCancel, doSkip, doRetry, doWake, doCrash, doFreeze, doStop, doStart,
 			}).Draw(t, "what"),
 			Instance: rapid.IntRange(0, 2).Draw(t, "instance"),
 			For: rapid.SampledFrom([]time.Duration{
@@ -280,7 +280,7 @@ func actions() *rapid.Generator[action] {
 	})
 }
 
-func TestEngineAgainstItsModel(t *testing.T) {
+func TestEngineAgainstModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		script := scripts().Draw(r, "script")
 
@@ -290,11 +290,11 @@ func TestEngineAgainstItsModel(t *testing.T) {
 	})
 }
 
-// TestEngineAgainstItsModelOnPostgreSQL runs a few fixed scripts with replicas that work in parallel.
-func TestEngineAgainstItsModelOnPostgreSQL(t *testing.T) {
+// TestEngineAgainstModelOnPostgreSQL runs a few fixed scripts with replicas that work in parallel.
+func TestEngineAgainstModelOnPostgreSQL(t *testing.T) {
 	const few = 4
 
-	postgrestest.Database(t) // starts the server in real time
+	postgrestest.Database(t) // starts the server outside of the bubble's fake time
 
 	for seed := range few {
 		script := scripts().Example(seed)

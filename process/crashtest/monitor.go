@@ -33,33 +33,33 @@ type seen struct {
 
 func newMonitor() *monitor { return &monitor{operations: map[string]*seen{}} }
 
-func (w *monitor) of(operationID string) *seen {
-	known, ok := w.operations[operationID]
+func (m *monitor) of(operationID string) *seen {
+	known, ok := m.operations[operationID]
 	if !ok {
 		known = &seen{ran: map[string][]string{}}
-		w.operations[operationID] = known
+		m.operations[operationID] = known
 	}
 
 	return known
 }
 
-func (w *monitor) note(format string, args ...any) {
-	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+func (m *monitor) note(format string, args ...any) {
+	m.violations = append(m.violations, fmt.Sprintf(format, args...))
 }
 
-func (w *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
+func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 
 	for _, work := range claimed {
-		operation := w.of(work.Record.ID)
+		operation := m.of(work.Record.ID)
 
 		if work.Record.Lease.Fence != operation.fence+1 {
-			w.note("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
+			m.note("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
 		}
 
 		if (operation.holder != nil) != (work.TakenFrom != "") {
-			w.note("%s was claimed as taken from %q; it had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
+			m.note("%s was claimed as taken over from %q, but had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
 		}
 
 		if work.TakenFrom != "" {
@@ -70,20 +70,20 @@ func (w *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
-func (w *monitor) saved(proxy *Proxy, progress process.Progress) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
+func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 
 	record := progress.Record
-	operation := w.of(record.ID)
+	operation := m.of(record.ID)
 
 	if record.Lease.Fence != operation.fence || proxy != operation.holder {
-		w.note("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
+		m.note("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
 	}
 
 	if len(record.FinishedStages) < len(operation.finished) ||
 		!slices.Equal(record.FinishedStages[:len(operation.finished)], operation.finished) {
-		w.note("%s: finished stages changed from %v to %v", record.Kind, operation.finished, record.FinishedStages)
+		m.note("%s: finished stages changed from %v to %v", record.Kind, operation.finished, record.FinishedStages)
 	}
 
 	operation.finished = slices.Clone(record.FinishedStages)
@@ -93,18 +93,18 @@ func (w *monitor) saved(proxy *Proxy, progress process.Progress) {
 	}
 }
 
-// began records that a replica started a step. A replica that does not know yet that it lost its lease is allowed to.
-func (w *monitor) began(operation process.Record, stage, step string) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
+// began records that a replica started a step. A replica that has not noticed the loss of its lease yet is exempt.
+func (m *monitor) began(operation process.Record, stage, step string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 
-	known := w.of(operation.ID)
+	known := m.of(operation.ID)
 	if operation.Lease.Fence != known.fence {
 		return
 	}
 
 	if slices.Contains(known.finished, stage) {
-		w.note("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
+		m.note("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
 	}
 
 	if !slices.Contains(known.ran[stage], step) {

@@ -21,7 +21,7 @@ type outcome struct {
 	Upstream   any
 }
 
-// ended is an operation after its end, without ids and times.
+// ended is an ended operation, without IDs and times.
 type ended struct {
 	Kind           string
 	State          process.State
@@ -32,12 +32,12 @@ type ended struct {
 	Data           string
 }
 
-// run runs the scenario once and returns its outcome and its faults.
+// runOnce runs the scenario once and returns its outcome and its faults.
 func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, *faults) {
 	t.Helper()
 
 	var (
-		came   outcome
+		result outcome
 		faults *faults
 	)
 
@@ -55,7 +55,7 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 		run.settle()
 
 		for _, id := range ids {
-			came.Operations = append(came.Operations, run.ending(run.get(id)))
+			result.Operations = append(result.Operations, run.ending(run.get(id)))
 		}
 
 		for _, record := range all {
@@ -64,12 +64,12 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 			}
 
 			if taken := run.monitor.of(record.ID).takeovers; taken > 0 && run.faults.injected == 0 {
-				t.Errorf("%s was taken over %d times although no fault was injected:\n%s",
+				t.Errorf("%s was taken over %d times without a fault:\n%s",
 					record.Kind, taken, text(run.timeline(record.ID)))
 			}
 		}
 
-		came.Upstream = run.env.Upstream()
+		result.Upstream = run.env.Upstream()
 
 		for _, wrong := range run.monitor.violations {
 			t.Error(wrong)
@@ -78,7 +78,7 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 		faults = run.faults
 	})
 
-	return came, faults
+	return result, faults
 }
 
 // same fails the test unless the outcome equals that of the run without a fault.
@@ -91,14 +91,14 @@ func same(t *testing.T, want, got outcome) {
 }
 
 // all lists the operations, oldest first.
-func (p *Run[D]) all() []process.Record {
-	p.Helper()
+func (r *Run[D]) all() []process.Record {
+	r.Helper()
 
 	const enough = 1000
 
-	records, err := p.env.Store.List(p.Context(), operations.Filter{Limit: enough})
+	records, err := r.env.Store.List(r.Context(), operations.Filter{Limit: enough})
 	if err != nil {
-		p.Fatal(err)
+		r.Fatal(err)
 	}
 
 	slices.SortFunc(records, func(one, other process.Record) int {
@@ -109,15 +109,15 @@ func (p *Run[D]) all() []process.Record {
 }
 
 // violations returns the violated invariants of an operation that has ended.
-func (p *Run[D]) violations(id string) []string {
-	p.Helper()
+func (r *Run[D]) violations(id string) []string {
+	r.Helper()
 
-	record, timeline := p.get(id), p.timeline(id)
+	record, timeline := r.get(id), r.timeline(id)
 
 	wrong := Gaps(record.State, timeline)
 
 	if record.Lease.Owner != "" {
-		wrong = append(wrong, "it is still under lease")
+		wrong = append(wrong, "the operation is still leased")
 	}
 
 	takeovers := 0
@@ -132,8 +132,8 @@ func (p *Run[D]) violations(id string) []string {
 			slices.Contains([]process.Outcome{process.Done, process.NotCompleted, process.Skipped}, entry.Outcome)
 	}
 
-	p.monitor.mutex.Lock()
-	known := p.monitor.of(id)
+	r.monitor.mutex.Lock()
+	known := r.monitor.of(id)
 
 	if takeovers > known.takeovers || takeovers == 0 && known.takeovers > 0 {
 		wrong = append(wrong, "the timeline does not match the takeovers")
@@ -142,15 +142,15 @@ func (p *Run[D]) violations(id string) []string {
 	for _, stage := range record.FinishedStages {
 		for _, step := range known.ran[stage] {
 			if !done[step] {
-				wrong = append(wrong, "no entry shows that step "+step+" was done")
+				wrong = append(wrong, "the timeline lacks the end of step "+step)
 			}
 		}
 	}
 
-	p.monitor.mutex.Unlock()
+	r.monitor.mutex.Unlock()
 
 	for i := range wrong {
-		wrong[i] = fmt.Sprintf("%s %s: %s; its timeline:\n%s", record.Kind, record.State, wrong[i], text(timeline))
+		wrong[i] = fmt.Sprintf("%s %s: %s; timeline:\n%s", record.Kind, record.State, wrong[i], text(timeline))
 	}
 
 	return wrong
@@ -161,14 +161,14 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// ending returns the compared part of the operation.
-func (p *Run[D]) ending(record process.Record) ended {
+// ending returns the part of an ended operation that is compared.
+func (r *Run[D]) ending(record process.Record) ended {
 	data := ""
-	if !p.env.AnyData {
+	if !r.env.AnyData {
 		data = string(record.Payload)
 	}
 
-	for _, random := range []*regexp.Regexp{ids, times, p.env.Random} {
+	for _, random := range []*regexp.Regexp{ids, times, r.env.Random} {
 		if random != nil {
 			data = random.ReplaceAllString(data, "…")
 		}

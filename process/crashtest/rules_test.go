@@ -11,7 +11,7 @@ func (m *model) note(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// follows lists the states that may follow a state.
+// follows reports whether an operation in state before may be in state now later.
 func follows(before, now process.State) bool {
 	switch before {
 	case process.Pending:
@@ -35,7 +35,7 @@ func (m *model) check() {
 		m.before[id] = now
 
 		if known && !follows(before.State, now.State) {
-			m.note("%s was %s and is %s", id, before.State, now.State)
+			m.note("%s changed from %s to %s", id, before.State, now.State)
 		}
 
 		if known && before.State.Terminal() && (!now.FinishedAt.Equal(before.FinishedAt) || !slices.Equal(now.FinishedStages, before.FinishedStages)) {
@@ -43,7 +43,7 @@ func (m *model) check() {
 		}
 
 		if known && (len(now.FinishedStages) < len(before.FinishedStages) || now.Lease.Fence < before.Lease.Fence) {
-			m.note("%s went back: %+v, %+v", id, before, now)
+			m.note("%s lost progress: %+v, %+v", id, before, now)
 		}
 
 		if now.State == process.InProgress || now.State == process.Canceling {
@@ -65,7 +65,7 @@ func (m *model) finally() {
 		m.wrong = append(m.wrong, m.violations(id)...)
 
 		if m.canceled[id] != (now.State == process.Canceled) {
-			m.note("%s is %s, it is %t that it was to be canceled", id, now.State, m.canceled[id])
+			m.note("%s is %s; cancellation requested: %t", id, now.State, m.canceled[id])
 		}
 
 		if now.State == process.Failed && !m.failed[id] {
@@ -82,7 +82,7 @@ func (m *model) finally() {
 
 		for _, stage := range m.kept[id] {
 			if ran := m.monitor.of(id).ran[stage]; len(ran) > 0 {
-				m.note("%s retries another operation and ran %v of its stage %s again", id, ran, stage)
+				m.note("%s is a retry, but repeated %v of the finished stage %s", id, ran, stage)
 			}
 		}
 
@@ -91,7 +91,7 @@ func (m *model) finally() {
 		}
 
 		if before, earlier := last[now.InstanceID]; earlier && !now.StartedAt.IsZero() && now.StartedAt.Before(before.FinishedAt) {
-			m.note("%s began before %s of its instance had ended", id, before.ID)
+			m.note("%s started before %s of its instance had ended", id, before.ID)
 		}
 
 		if !now.StartedAt.IsZero() {

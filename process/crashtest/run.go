@@ -15,11 +15,11 @@ import (
 const (
 	// checkInterval is the time between two checks for an event.
 	checkInterval = time.Second
-	// operationTimeout is how long an operation may take, which is more than any needs.
+	// operationTimeout limits the wait for an operation. No operation needs that long.
 	operationTimeout = 2 * time.Hour
-	// settleTime is how long a run continues after its script, so that late calls have their effect.
+	// settleTime is the time between the end of the operations and the checks, so that late calls take effect.
 	settleTime = 3 * latency
-	// poll is the poll interval of replicas: long, because each poll costs real time.
+	// poll is the poll interval of replicas. It is long because each poll costs real time.
 	poll = 4 * time.Second
 )
 
@@ -44,97 +44,97 @@ func newRun[D any](t *testing.T, env Env[D], plan []Fault) *Run[D] {
 }
 
 // InjectFaults starts counting fault points. Earlier calls only prepare the scenario.
-func (p *Run[D]) InjectFaults() { p.faults.activate() }
+func (r *Run[D]) InjectFaults() { r.faults.activate() }
 
 // Sleep lets time pass. It replaces replicas that die or freeze meanwhile.
-func (p *Run[D]) Sleep(d time.Duration) {
-	p.Helper()
+func (r *Run[D]) Sleep(d time.Duration) {
+	r.Helper()
 
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(min(checkInterval, time.Until(end)))
 
-		if !p.proxies[len(p.proxies)-1].running() {
-			p.startReplica()
+		if !r.proxies[len(r.proxies)-1].running() {
+			r.startReplica()
 		}
 	}
 }
 
 // Await sleeps until the operations have ended.
-func (p *Run[D]) Await(operationIDs ...string) {
-	p.Helper()
+func (r *Run[D]) Await(operationIDs ...string) {
+	r.Helper()
 
 	for _, id := range operationIDs {
-		for end := time.Now().Add(operationTimeout); !p.get(id).State.Terminal(); p.Sleep(checkInterval) {
+		for end := time.Now().Add(operationTimeout); !r.get(id).State.Terminal(); r.Sleep(checkInterval) {
 			if time.Now().After(end) {
-				p.Fatalf("operation %s does not end: %+v\n%s", id, p.get(id), text(p.timeline(id)))
+				r.Fatalf("operation %s has not ended: %+v\n%s", id, r.get(id), text(r.timeline(id)))
 			}
 		}
 	}
 }
 
 // startReplica starts another replica.
-func (p *Run[D]) startReplica() {
-	p.Helper()
+func (r *Run[D]) startReplica() {
+	r.Helper()
 
-	ctx, kill := context.WithCancel(context.WithoutCancel(p.Context()))
-	proxy := &Proxy{faults: p.faults, kill: kill}
-	p.proxies = append(p.proxies, proxy)
+	ctx, kill := context.WithCancel(context.WithoutCancel(r.Context()))
+	proxy := &Proxy{faults: r.faults, kill: kill}
+	r.proxies = append(r.proxies, proxy)
 
-	processes := observe(p.env.Processes(proxy), proxy, p.monitor)
+	processes := observe(r.env.Processes(proxy), proxy, r.monitor)
 
 	config := process.DefaultConfig()
 	config.Poll = poll
 
-	engine, err := process.NewEngine(store{Store: p.env.Store, proxy: proxy, monitor: p.monitor}, config, clock.RealClock{},
+	engine, err := process.NewEngine(store{Store: r.env.Store, proxy: proxy, monitor: r.monitor}, config, clock.RealClock{},
 		logging.Discard(), processes...)
 	if err != nil {
-		p.Fatal(err)
+		r.Fatal(err)
 	}
 
-	p.running.Go(func() {
+	r.running.Go(func() {
 		if err := engine.Run(ctx); err != nil {
-			p.Error(err)
+			r.Error(err)
 		}
 	})
 }
 
-// settle waits for late calls.
-func (p *Run[D]) settle() {
-	p.Helper()
+// settle waits until frozen replicas continue and late calls take effect.
+func (r *Run[D]) settle() {
+	r.Helper()
 
-	for _, proxy := range p.proxies {
+	for _, proxy := range r.proxies {
 		_ = proxy.checkAlive()
 	}
 
-	p.Sleep(settleTime)
+	r.Sleep(settleTime)
 }
 
 // end stops the remaining replicas.
-func (p *Run[D]) end() {
-	for _, proxy := range p.proxies {
+func (r *Run[D]) end() {
+	for _, proxy := range r.proxies {
 		proxy.kill()
 	}
 
-	p.running.Wait()
+	r.running.Wait()
 }
 
-func (p *Run[D]) get(id string) process.Record {
-	p.Helper()
+func (r *Run[D]) get(id string) process.Record {
+	r.Helper()
 
-	record, err := p.env.Store.Get(p.Context(), p.env.Store.Reader(), id)
+	record, err := r.env.Store.Get(r.Context(), r.env.Store.Reader(), id)
 	if err != nil {
-		p.Fatal(err)
+		r.Fatal(err)
 	}
 
 	return record
 }
 
-func (p *Run[D]) timeline(id string) []process.Entry {
-	p.Helper()
+func (r *Run[D]) timeline(id string) []process.Entry {
+	r.Helper()
 
-	timeline, err := p.env.Store.Timeline(p.Context(), id)
+	timeline, err := r.env.Store.Timeline(r.Context(), id)
 	if err != nil {
-		p.Fatal(err)
+		r.Fatal(err)
 	}
 
 	return timeline

@@ -25,23 +25,23 @@ type Env[D any] struct {
 	Store *operations.Store
 	// Processes returns all processes of the service, as a replica registers them. They call upstreams through the proxy.
 	Processes func(proxy *Proxy) []process.Process[D]
-	// AnyData ignores the data of the operations, because it depends on when the fault was injected.
+	// AnyData ignores the data of the operations, for scenarios in which it depends on the time of the fault.
 	AnyData bool
-	// Random, if set, matches random texts other than UUIDs, which are not compared.
+	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
-	// Script runs the scenario. It returns the operations whose end must be the same in every run. Other operations only have to end.
+	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only must end.
 	Script func(run *Run[D]) (operationIDs []string)
-	// Upstream returns the state of the upstreams after the run, which is compared. It also fails the test for forbidden states.
+	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for forbidden states.
 	Upstream func() any
 }
 
-// Matrix runs every scenario with each single fault.
+// Matrix runs every scenario once for each single fault.
 func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	t.Helper()
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario with each nth single fault.
+// Sample runs every scenario once for every nth single fault.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -59,8 +59,8 @@ func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	}
 }
 
-// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both count calls from the start of the run, so the second may
-// hit the replacement of the replica that the first killed.
+// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both faults count calls from the start of the run, so the
+// second may hit the replacement of the replica that the first killed.
 func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -80,7 +80,7 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 }
 
 // all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first and miss
-// its fault. Most runs must not.
+// its fault. At least three quarters of the runs must have one.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()
 
@@ -104,7 +104,7 @@ func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]
 	}
 }
 
-// rehearse runs the scenario without a fault.
+// rehearse runs the scenario without a fault. It returns the expected outcome and the possible faults.
 func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
 	t.Helper()
 

@@ -34,32 +34,32 @@ func (s scripted) Name() string { return s.name }
 
 func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ logrus.FieldLogger,
 ) (process.Operation[data], time.Duration, error) {
-	came := s.model.next(operation.ID)
-	if came == slow {
+	result := s.model.next(operation.ID)
+	if result == slow {
 		if err := s.proxy.Call(ctx, s.name, func(context.Context) error { return nil }); err != nil {
-			return operation, 0, failure.Wrap(failure.Transient, err, "it is away")
+			return operation, 0, failure.Wrap(failure.Transient, err, "the upstream is unavailable")
 		}
 	}
 
-	if came == saves {
+	if result == saves {
 		operation.Data.Done = append(operation.Data.Done, s.name+" intended")
 
 		if err := operation.Save(ctx); err != nil {
-			return operation, 0, failure.Wrap(failure.Transient, err, "the intent is not stored")
+			return operation, 0, failure.Wrap(failure.Transient, err, "storing the intent")
 		}
 	}
 
-	switch came {
+	switch result {
 	case waits:
 		operation.WaitingFor = operation.ID
 
-		return process.Await(operation, "it waits", 30*time.Second, 24*time.Hour)
+		return process.Await(operation, "the step waits", 30*time.Second, 24*time.Hour)
 	case transient:
-		return operation, 0, failure.New(failure.Transient, "it is away")
+		return operation, 0, failure.New(failure.Transient, "the upstream is unavailable")
 	case permanent:
-		return operation, 0, failure.New(failure.Permanent, "it is impossible")
+		return operation, 0, failure.New(failure.Permanent, "the step cannot succeed")
 	case panics:
-		panic("as it were")
+		panic("scripted panic")
 	default:
 		s.model.stepDone(operation.ID, s.name)
 

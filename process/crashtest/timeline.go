@@ -9,15 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Gaps returns the defects of the timeline of an operation that has ended: it must start with the acceptance, have consecutive attempts of
-// each step, no duplicates, and end with the end of the operation.
+// Gaps returns the defects in the timeline of an operation that ended in the state. A sound timeline starts with the acceptance, has
+// consecutive attempts of each step without duplicates, and ends with the end of the operation.
 func Gaps(state process.State, timeline []process.Entry) []string {
 	var gaps []string
 
 	note := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
 
 	if len(timeline) == 0 || timeline[0].Outcome != process.Accepted {
-		note("it does not start with the acceptance")
+		note("the timeline does not start with the acceptance")
 
 		return gaps
 	}
@@ -35,7 +35,7 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 		case last && entry.Outcome != ends[state]:
 			note("an operation that is %s ends with %q", state, entry.Outcome)
 		case !last && slices.Contains([]process.Outcome{ends[process.Succeeded], ends[process.Failed], ends[process.Canceled]}, entry.Outcome):
-			note("entry %d: it continues after its end, %q", i, entry.Outcome)
+			note("entry %d: %q follows the end of the operation", i, entry.Outcome)
 		}
 	}
 
@@ -83,7 +83,7 @@ func attemptGaps(timeline []process.Entry) []string {
 		}
 
 		if left[entry.Stage] {
-			gaps = append(gaps, what+": its stage was left before")
+			gaps = append(gaps, what+": its stage was left earlier")
 		}
 
 		next[entry.Step] = following(entry)
@@ -93,7 +93,7 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following returns the number of the next attempt. An attempt that was handed back does not count.
+// following returns the number of the attempt after the entry. An attempt that was handed back does not count.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:

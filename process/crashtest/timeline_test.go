@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
-// attempt is an entry of an attempt that takes one second.
+// attempt returns the entry of an attempt that takes one second.
 func attempt(stage, step string, number, second int, outcome process.Outcome) process.Entry {
 	began := time.Unix(int64(second), 0)
 
@@ -18,7 +18,7 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// compacted is the compacted entry of the attempts from the first to that of the entry.
+// compacted returns the compacted entry of the attempts from first to that of the entry.
 func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 
@@ -47,22 +47,22 @@ func TestGaps(t *testing.T) {
 				attempt("s", "A", 1, 3, process.Done), attempt("s", "B", 2, 4, process.Done), succeeded,
 			},
 		},
-		"folded": {
+		"compacted": {
 			reason: "equal attempts share an entry",
 			timeline: []process.Entry{
 				accepted, compacted(attempt("s", "A", 7, 1, process.Waiting), 1), attempt("s", "A", 8, 2, process.Done), succeeded,
 			},
 		},
-		"folded with a gap": {
-			"a proxy of several attempts begins where the one before ended",
+		"compacted with a gap": {
+			"a compacted entry continues the numbers of the attempts before",
 			[]process.Entry{accepted, compacted(attempt("s", "A", 7, 1, process.Waiting), 2), attempt("s", "A", 8, 2, process.Done), succeeded},
 			"want attempt 1",
 		},
 		"empty":          {"the first entry is the acceptance", nil, "does not start"},
 		"no end":         {"the end is recorded", []process.Entry{accepted, attempt("s", "A", 1, 1, process.Done)}, "ends with"},
-		"another end":    {"the end is the one that it had", []process.Entry{accepted, whole(process.OperationFailed)}, "ends with"},
-		"after the end":  {"nothing happens after the end", []process.Entry{accepted, succeeded, whole(process.TakenOver), succeeded}, "continues"},
-		"accepted twice": {"it is accepted once", []process.Entry{accepted, accepted, succeeded}, "accepted again"},
+		"another end":    {"the last entry matches the state", []process.Entry{accepted, whole(process.OperationFailed)}, "ends with"},
+		"after the end":  {"nothing happens after the end", []process.Entry{accepted, succeeded, whole(process.TakenOver), succeeded}, "follows the end"},
+		"accepted twice": {"an operation is accepted once", []process.Entry{accepted, accepted, succeeded}, "accepted again"},
 		"attempt lost": {
 			"no attempt is missing",
 			[]process.Entry{accepted, attempt("s", "A", 1, 1, process.Retrying), attempt("s", "A", 3, 2, process.Done), succeeded},
@@ -81,11 +81,11 @@ func TestGaps(t *testing.T) {
 			"after one that ended",
 		},
 		"finished stage": {
-			"a stage that another one has followed is not entered again",
+			"a stage that was left is not entered again",
 			[]process.Entry{
 				accepted, attempt("s", "A", 1, 1, process.Done), attempt("t", "B", 1, 2, process.Waiting), attempt("s", "A", 1, 3, process.Done), succeeded,
 			},
-			"was left before",
+			"was left earlier",
 		},
 	}
 

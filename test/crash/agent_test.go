@@ -17,14 +17,13 @@ import (
 // connecting is how long an agent takes to connect.
 const connecting = 3 * time.Second
 
-// agents simulates the agent of the one cluster. It connects when it has a configuration and either no connection or a token that
-// it has not used yet.
+// agents simulates the agent of the only cluster. It connects when it has a configuration and either no connection or an unused token.
 type agents struct {
 	mutex      sync.Mutex
 	configured agent.Configuration
 	present    *agent.Connection
 	version    int
-	since      time.Time // when the agent began to connect
+	since      time.Time // when the agent started to connect
 	spent      map[secret.String]bool
 	made       int // connections
 }
@@ -43,15 +42,15 @@ func (a *agents) connection() connection {
 	defer a.mutex.Unlock()
 	a.work()
 
-	told := connection{Made: a.made}
+	state := connection{Made: a.made}
 	if a.present != nil {
-		told.State = a.present.State
+		state.State = a.present.State
 	}
 
-	return told
+	return state
 }
 
-// work brings the agent up to the present time.
+// work advances the agent to the present time.
 func (a *agents) work() {
 	if a.version == 0 || time.Since(a.since) < connecting || a.present != nil && a.present.State == agent.Synchronized {
 		return
@@ -69,14 +68,14 @@ func (a *agents) work() {
 	a.present = &agent.Connection{ID: strconv.Itoa(a.made), State: agent.Synchronized}
 }
 
-// agentsOf are the agents as a replica reaches them.
+// agentsOf are the agents behind a replica's proxy.
 type agentsOf struct {
 	*agents
 
 	proxy *crashtest.Proxy
 }
 
-// call calls the agents, with faults.
+// call calls an agent through the proxy.
 func (a agentsOf) call(ctx context.Context, name string, do func() error) error {
 	err := a.proxy.Call(ctx, name, func(context.Context) error {
 		a.mutex.Lock()
@@ -86,7 +85,7 @@ func (a agentsOf) call(ctx context.Context, name string, do func() error) error 
 		return do()
 	})
 	if err != nil {
-		return failure.Wrap(failure.Transient, err, "nobody answers").WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+		return failure.Wrap(failure.Transient, err, "the agent does not respond").WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 
 	return nil

@@ -40,7 +40,7 @@ func operationName(request *http.Request) string {
 	return asked.OperationName
 }
 
-// rows are the broker's tables as a replica reaches them. Reads fail like writes.
+// rows are the broker's tables behind a replica's proxy. Faults hit reads and writes.
 type rows struct {
 	service.Rows
 
@@ -127,7 +127,7 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
-// call reports faults as the tables do.
+// call makes a call through the proxy, and reports faults like the stores.
 func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	err := r.proxy.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
@@ -137,7 +137,7 @@ func (r rows) call(ctx context.Context, name string, call func(ctx context.Conte
 	return err
 }
 
-// access gets real kubeconfigs of runtimes and simulates their API servers, which share one set of accounts.
+// access fetches kubeconfigs of runtimes from the Provisioner, and simulates the runtimes' API servers, which share one set of accounts.
 type access struct {
 	provisioner *provisionerclient.Client
 	proxy       *crashtest.Proxy
@@ -150,7 +150,7 @@ type accounts struct {
 	there map[string]bool
 }
 
-// set adds or removes an account.
+// set adds an account if there is true, and removes it otherwise.
 func (a *accounts) set(id string, there bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -162,7 +162,7 @@ func (a *accounts) set(id string, there bool) {
 	}
 }
 
-// list returns the accounts.
+// list returns the sorted accounts.
 func (a *accounts) list() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -179,7 +179,7 @@ func (a access) Probe(ctx context.Context, instance environment.Instance) error 
 	}
 
 	if err := a.proxy.Call(ctx, "version", func(context.Context) error { return nil }); err != nil {
-		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet")
+		return failure.Wrap(failure.Transient, err, "the runtime does not respond yet")
 	}
 
 	return nil
@@ -217,7 +217,7 @@ func (a access) account(ctx context.Context, name string, change func()) error {
 
 		return nil
 	}); err != nil {
-		return failure.Wrap(failure.Transient, err, "the runtime does not answer")
+		return failure.Wrap(failure.Transient, err, "the runtime does not respond")
 	}
 
 	return nil

@@ -36,18 +36,17 @@ const (
 	instance   = "/v2/service_instances/" + instanceID
 	access1    = instance + "/service_bindings/one"
 
-	// ownKubeconfig is the kubeconfig of a tenant's own cluster; it is never called.
+	// ownKubeconfig is the kubeconfig of a tenant's own cluster, which the scenarios never call.
 	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
 		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-	// binding is the delay between a bind and its unbind: the account is being created then.
+	// binding is the delay between a bind and its unbind, so that the unbind arrives while the account is being created.
 	binding = 5500 * time.Millisecond
 	// pace is the interval at which the broker polls the Provisioner.
 	pace = 5 * time.Second
 )
 
-// brokerFixture is the broker's database and its API. Its Provisioner has a database and a replica of its own, without
-// faults.
+// brokerFixture is the broker's database and its API. Its Provisioner has its own database and one replica without faults.
 type brokerFixture struct {
 	*testing.T
 	brokerRows
@@ -77,7 +76,7 @@ func newBroker(t *testing.T, db *storage.DB, shared shared, offer *catalog.Catal
 	return f
 }
 
-// run carries out the Provisioner's operations until the test ends.
+// run executes the Provisioner's operations until the test ends.
 func (p *provisioner) run() {
 	p.Helper()
 
@@ -106,7 +105,7 @@ func (p *provisioner) run() {
 	})
 }
 
-// processes are the processes that a replica of the broker registers.
+// processes returns the processes that a replica of the broker registers.
 func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[environment.Data] {
 	client, err := provisionerclient.New(provisionerclient.Options{
 		URL: "http://provisioner.example.com/graphql", HTTPClient: proxy.Client(f.graphql, operationName),
@@ -125,14 +124,14 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 	})
 }
 
-// ask sends a platform's request about an instance of plan aws and returns the ID of its operation.
+// ask sends a request for an instance of plan aws and returns the ID of its operation.
 func (f *brokerFixture) ask(method string) string {
 	f.Helper()
 
 	return f.askFor(method, instance, harness.PlanAWS, `{}`)
 }
 
-// askFor sends a platform's request and returns the ID of its operation.
+// askFor sends a request for a plan and returns the ID of its operation.
 func (f *brokerFixture) askFor(method, path, plan, parameters string) string {
 	f.Helper()
 
@@ -141,7 +140,7 @@ func (f *brokerFixture) askFor(method, path, plan, parameters string) string {
 		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, harness.ServiceID, plan, parameters))
 }
 
-// change sends an update with the fields.
+// change sends an update with the JSON fields and returns the ID of its operation.
 func (f *brokerFixture) change(fields string) string {
 	f.Helper()
 
@@ -155,18 +154,18 @@ func (f *brokerFixture) send(method, path, body string) string {
 	request.Header.Set("X-Broker-Api-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
 
-	answer := httptest.NewRecorder()
-	f.api.ServeHTTP(answer, request)
+	recorder := httptest.NewRecorder()
+	f.api.ServeHTTP(recorder, request)
 
-	var told struct {
+	var accepted struct {
 		Operation string `json:"operation"`
 	}
 
-	if err := json.Unmarshal(answer.Body.Bytes(), &told); err != nil || answer.Code != http.StatusAccepted {
-		f.Fatalf("%s is answered with %d %s, %v", method, answer.Code, answer.Body, err)
+	if err := json.Unmarshal(recorder.Body.Bytes(), &accepted); err != nil || recorder.Code != http.StatusAccepted {
+		f.Fatalf("%s returned %d %s, %v", method, recorder.Code, recorder.Body, err)
 	}
 
-	return told.Operation
+	return accepted.Operation
 }
 
 // outside is the state outside of the broker, with the instance's row.
@@ -179,7 +178,7 @@ type outside struct {
 	// Suspended and Most (autoScalerMax) are from the instance's row.
 	Suspended bool
 	Most      int
-	// Runtime says that the Provisioner has the instance's runtime.
+	// Runtime reports whether the Provisioner has the instance's runtime.
 	Runtime bool
 	// Unfinished counts the Provisioner's operations that have not ended.
 	Unfinished int
@@ -197,15 +196,15 @@ func (f *brokerFixture) outside(chance bool) outside {
 		return count
 	}
 
-	told := outside{
+	found := outside{
 		Clusters:   f.provisioner.clusters(chance),
 		Instances:  count(f.db, `SELECT count(*) FROM instances`),
 		Unfinished: count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 	}
 
 	for _, id := range f.accounts.list() {
-		told.Accounts++
-		told.Orphans += 1 - count(f.db, `SELECT count(*) FROM bindings WHERE id = ?`, id)
+		found.Accounts++
+		found.Orphans += 1 - count(f.db, `SELECT count(*) FROM bindings WHERE id = ?`, id)
 	}
 
 	states, err := storage.Select[string](f.Context(), f.db.Reader(), `SELECT state FROM bindings ORDER BY created_at`)
@@ -213,41 +212,42 @@ func (f *brokerFixture) outside(chance bool) outside {
 		f.Fatal(err)
 	}
 
-	told.Bindings = states
+	found.Bindings = states
 
-	if told.Instances == 1 {
+	if found.Instances == 1 {
 		row, err := f.instances.Get(f.Context(), f.db.Reader(), instanceID)
 		if err != nil {
 			f.Fatal(err)
 		}
 
-		told.Suspended, told.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
-		told.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
+		found.Suspended, found.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
+		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
-	return told
+	return found
 }
 
 type brokerRun = crashtest.Run[environment.Data]
 
-// ownParameters are the parameters of an own cluster.
+// ownParameters returns the parameters of a tenant's own cluster.
 func ownParameters() string {
 	return fmt.Sprintf(`{"kubeconfig": %q, "shootName": "own", "shootDomain": "own.example.com"}`,
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-// request is a platform's request. It returns the operation that it started.
+// request sends a platform's request and returns the ID of the operation that it starts.
 type request func(*brokerFixture) (operationID string)
 
-// brokerScenario is a scenario about one request.
+// brokerScenario is a scenario for one request of a platform.
 type brokerScenario struct {
 	name, kind string
-	// before are requests whose operations have ended before faults happen.
+	// before are requests whose operations end before faults are injected.
 	before []request
-	// during, if set, is a request that the scenario's request follows after the delay. How far its operation gets depends on the fault.
+	// during, if set, is a request before the scenario's request, which follows after the delay. The progress of its operation depends on
+	// the fault.
 	during request
 	delay  time.Duration
-	// request is the one whose operation has to end in the same way whatever fault happens.
+	// request starts the operation whose outcome must not depend on the fault.
 	request request
 }
 
@@ -270,7 +270,7 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 	return []string{id}
 }
 
-// newBrokerScenarios returns the scenarios, each on new databases.
+// newBrokerScenarios returns scenarios that run on new databases each.
 func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
@@ -369,11 +369,11 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 	)
 }
 
-// deletionFaults is the part of the faults with which deletions of trials are run: one in nine. Each fault of suspending, resuming and
-// deleting is in a scenario of its own already.
+// deletionFaults selects the faults for deletions of trials: every ninth. Other scenarios cover each fault of suspending, resuming and
+// deleting.
 const deletionFaults = 9
 
-// TestDeletionsOfTrials deletes an instance while its runtime is being removed or created again.
+// TestDeletionsOfTrials deletes an instance during its suspension or resumption.
 func TestDeletionsOfTrials(t *testing.T) {
 	t.Parallel()
 

@@ -13,11 +13,11 @@ import (
 
 // Other values search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
 var (
-	pairs = flag.Int("pairs", 10, "how many pairs of faults each scenario is run with")
-	seed  = flag.Uint64("seed", 1, "which pairs these are")
+	pairs = flag.Int("pairs", 10, "number of pairs of faults for each scenario")
+	seed  = flag.Uint64("seed", 1, "seed that draws the pairs of faults")
 )
 
-// nth is the part of the matrix that is also run on PostgreSQL: every 23rd fault.
+// nth selects the faults that also run on PostgreSQL: every 23rd.
 const nth = 23
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
@@ -28,14 +28,14 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 }
 
 const (
-	// wholeScenarios is the part of the scenarios that a run without SOAK_DURATION runs with every fault: one in three.
+	// wholeScenarios is the share of scenarios with every fault in a run without SOAK_DURATION: one in three.
 	wholeScenarios = 3
-	// sampledFaults is the part of the faults with which it runs the other scenarios: one in five.
+	// sampledFaults is the share of faults in the other scenarios: one in five.
 	sampledFaults = 5
 )
 
-// matrix runs every scenario with single faults. The seed draws the scenarios that are run with every fault; the others are run with a
-// sample. `make soak` sets SOAK_DURATION, which runs all scenarios with every fault.
+// matrix runs every scenario with single faults. The seed draws the scenarios that run with every fault; the others run with a sample.
+// `make soak` sets SOAK_DURATION, with which all scenarios run with every fault.
 func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 	t.Helper()
 
@@ -82,7 +82,7 @@ func TestProvisionerPairs(t *testing.T) {
 func TestBrokerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // starts the server in real time
+	postgres(t) // starts the server outside of the fake time
 
 	crashtest.Sample(t, nth, brokerScenarios(t, newShared(t), postgres)...)
 }

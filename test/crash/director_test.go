@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// withDirector registers the runtimes in Director.
+// withDirector makes the Provisioner register its runtimes in Director.
 func withDirector(p *provisioner) {
 	p.Helper()
 
@@ -31,7 +31,7 @@ func withDirector(p *provisioner) {
 	}
 }
 
-// directorBy is Director as a replica reaches it.
+// directorBy returns a client of Director behind a replica's proxy.
 func (p *provisioner) directorBy(proxy *crashtest.Proxy) *director.Client {
 	p.Helper()
 
@@ -46,7 +46,7 @@ func (p *provisioner) directorBy(proxy *crashtest.Proxy) *director.Client {
 	return client
 }
 
-// directorCall names a call of Director or of its token endpoint.
+// directorCall returns the name of a call of Director or of its token endpoint.
 func directorCall(request *http.Request) string {
 	if request.URL.Path == simulator.TokenPath {
 		return simulator.TokenOperation
@@ -66,7 +66,7 @@ func (directorCredentials) Read(context.Context) (director.ClientCredentials, er
 	}, nil
 }
 
-// registered describes the runtimes in Director.
+// registered formats the runtimes in Director.
 func (p *provisioner) registered() []string {
 	if p.director == nil {
 		return nil

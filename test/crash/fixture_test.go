@@ -26,7 +26,7 @@ func postgres(tb testing.TB) *storage.DB {
 	return storagetest.Open(tb, postgrestest.Database(tb))
 }
 
-// shared is what the scenarios of a test share because it takes long to create.
+// shared holds the parts that all scenarios of a test share because they take long to create.
 type shared struct {
 	// garden is empty after each scenario.
 	garden *fakegarden.Memory

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// creation, change and deletion are how long Gardener takes to create, change and delete a cluster.
+	// creation, change and deletion are the times in which Gardener creates, changes and deletes a cluster.
 	creation = 6 * time.Second
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
 
-// gardener reconciles the Shoots of one scenario in fake time, and counts those that are created.
+// gardener reconciles the Shoots of one scenario in fake time, and counts the created ones.
 type gardener struct {
 	*testing.T
 	client.WithWatch
@@ -37,7 +37,7 @@ type gardener struct {
 	namespace string
 	mutex     sync.Mutex
 	made      int // clusters created so far
-	most      int // most clusters at the same time
+	most      int // maximum of clusters at the same time
 }
 
 func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
@@ -98,7 +98,7 @@ func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	return list.Items
 }
 
-// count returns how many clusters were created, how many existed at the same time at most, and how many exist now.
+// count returns the numbers of clusters: created so far, at most at the same time, and existing now.
 func (g *gardener) count() (made, most, left int) {
 	g.Helper()
 
@@ -132,7 +132,7 @@ func (g *gardener) work(ctx context.Context, changes watch.Interface) {
 		case <-ticker.C:
 			for _, shoot := range known {
 				if err := g.reconcile(ctx, shoot.DeepCopy()); err != nil && !apierrors.IsConflict(err) {
-					g.Errorf("working on the Shoot %s: %v", shoot.Name, err)
+					g.Errorf("reconciling the Shoot %s: %v", shoot.Name, err)
 				}
 			}
 		}
@@ -160,7 +160,7 @@ func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot
 	}
 }
 
-// created says whether the cluster has been created completely.
+// created reports whether the creation of the cluster has ended.
 func created(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 
@@ -234,15 +234,15 @@ func (g *gardener) clear() {
 		}
 	}
 
-	for _, each := range g.beside() {
+	for _, each := range g.configMaps() {
 		if err := g.Delete(ctx, &each); err != nil {
 			g.Fatal(err)
 		}
 	}
 }
 
-// beside are the ConfigMaps of Shoots.
-func (g *gardener) beside() []corev1.ConfigMap {
+// configMaps returns the ConfigMaps of the Shoots.
+func (g *gardener) configMaps() []corev1.ConfigMap {
 	g.Helper()
 
 	list := &corev1.ConfigMapList{}
@@ -253,7 +253,7 @@ func (g *gardener) beside() []corev1.ConfigMap {
 	return list.Items
 }
 
-// by is the garden as a replica reaches it.
+// by returns a client of the garden behind a replica's proxy.
 func (g *gardener) by(proxy *crashtest.Proxy) client.WithWatch {
 	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

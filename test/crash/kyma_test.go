@@ -29,7 +29,7 @@ func (releases) Plan(_ context.Context, order spec.Kyma) (installation.Plan, err
 	return plan, nil
 }
 
-// kymaInside is the installation in the one cluster, and its external services.
+// kymaInside is the Kyma installation in the only cluster, and its external services.
 type kymaInside struct {
 	mutex    sync.Mutex
 	parts    []string
@@ -38,7 +38,7 @@ type kymaInside struct {
 	held int
 }
 
-// report returns the parts, each as component@version, and the counts.
+// report returns the installed parts, each as component@version, and the counts.
 func (k *kymaInside) report() (parts string, services, held int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -46,7 +46,7 @@ func (k *kymaInside) report() (parts string, services, held int) {
 	return strings.Join(k.parts, " "), k.services, k.held
 }
 
-// bring changes one part towards the wanted state, and reports whether none was left to change.
+// bring changes one part towards the wanted state. It reports whether all parts are in that state already.
 func (k *kymaInside) bring(wanted []string) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -105,7 +105,7 @@ func (i installer) bring(ctx context.Context, call string, wanted []string) (ins
 		return nil
 	})
 	if err != nil {
-		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the cluster does not respond")
 	}
 
 	return progress, nil
@@ -114,7 +114,7 @@ func (i installer) bring(ctx context.Context, call string, wanted []string) (ins
 // Connect implements processes.Clusters.
 func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
 	if err := i.proxy.Call(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
-		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not answer")
+		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not respond")
 	}
 
 	return &rest.Config{}, func() {}, nil
@@ -137,7 +137,7 @@ func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
 	return i.work(ctx, "ReleaseBrokers", func(inside *kymaInside) { inside.held = 0 })
 }
 
-// work changes the inside of the one cluster.
+// work changes the installation in the only cluster through the proxy.
 func (i insides) work(ctx context.Context, call string, change func(*kymaInside)) error {
 	err := i.proxy.Call(ctx, call, func(context.Context) error {
 		inside := &i.provisioner.kyma
@@ -150,7 +150,7 @@ func (i insides) work(ctx context.Context, call string, change func(*kymaInside)
 		return nil
 	})
 	if err != nil {
-		return failure.Wrap(failure.Transient, err, "the cluster does not answer")
+		return failure.Wrap(failure.Transient, err, "the cluster does not respond")
 	}
 
 	return nil

@@ -38,7 +38,7 @@ type provisioner struct {
 	provisionerRows
 
 	service *orders.Service
-	// director is nil if runtimes are not registered.
+	// director is nil if the Provisioner does not register runtimes.
 	director *simulator.Director
 	// administrators are the administrators in the cluster.
 	administrators atomic.Pointer[[]string]
@@ -71,14 +71,14 @@ func (p *provisioner) AdminKubeconfig(_ context.Context, shootName string, _ tim
 	return []byte("kubeconfig of " + shootName), nil
 }
 
-// handler is the API.
+// handler returns the GraphQL API.
 func (p *provisioner) handler() http.Handler {
 	return graph.NewHandler(graph.Options{
 		Service: p.service, Log: logging.Discard(), Endpoint: "/graphql",
 	})
 }
 
-// processes are the processes that a replica of the Provisioner registers.
+// processes returns the processes that a replica of the Provisioner registers.
 func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operation.Data] {
 	config := service.DefaultConfig()
 	config.Gardener.Project = fakegarden.DefaultProject
@@ -97,7 +97,7 @@ func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operat
 	return service.Processes(config, parts)
 }
 
-// runtimeRows are the Provisioner's rows of runtimes as a replica reaches them.
+// runtimeRows are the Provisioner's rows of runtimes behind a replica's proxy.
 type runtimeRows struct {
 	store *runtimes.Store
 	proxy *crashtest.Proxy
@@ -110,7 +110,7 @@ func (r runtimeRows) Configured(ctx context.Context, id string, configuration js
 	})
 }
 
-// insides are the clusters' API servers as a replica reaches them.
+// insides are the clusters' API servers behind a replica's proxy.
 type insides struct {
 	provisioner *provisioner
 	proxy       *crashtest.Proxy
@@ -124,7 +124,7 @@ func (i insides) SetAdministrators(ctx context.Context, _ string, users []string
 		return nil
 	})
 	if err != nil {
-		return failure.Wrap(failure.Transient, err, "the cluster does not answer")
+		return failure.Wrap(failure.Transient, err, "the cluster does not respond")
 	}
 
 	return nil
@@ -163,7 +163,7 @@ func (p *provisioner) remove(runtimeID string) string {
 	return id
 }
 
-// upgrade orders other machines, another identity provider and another administrator.
+// upgrade changes the machines, the identity provider and the administrator.
 func (p *provisioner) upgrade(runtimeID string) string {
 	p.Helper()
 
@@ -181,7 +181,7 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return status.ID
 }
 
-// sleeping sends an order that takes only a runtime, like hibernation.
+// sleeping sends a mutation that takes only a runtime, like hibernation.
 func (p *provisioner) sleeping(
 	order func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {
@@ -195,7 +195,7 @@ func (p *provisioner) sleeping(
 	return status.ID
 }
 
-// order is the input for a cluster with that name.
+// order returns the input for a cluster with the name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata: &spec.Metadata{Name: name},
@@ -215,13 +215,13 @@ func order(name string) spec.Runtime {
 
 // clusters is the state outside of the Provisioner.
 type clusters struct {
-	// Made counts the clusters created so far; 0 if that depends on the fault.
+	// Made counts the clusters created so far. It is 0 if the count depends on the fault.
 	Made     int
 	Left     int
 	Runtimes int
-	// Beside counts the ConfigMaps of Shoots.
-	Beside int
-	// Machines is the limit of machines in Gardener, Recorded that in the runtime's row; 0 without a cluster.
+	// ConfigMaps counts the ConfigMaps of Shoots.
+	ConfigMaps int
+	// Machines is the limit of machines in Gardener, Recorded the one in the runtime's row. Both are 0 without a cluster.
 	Machines, Recorded int
 	Administrators     string
 	Asleep             bool
@@ -255,7 +255,7 @@ func (p *provisioner) clusters(chance bool) clusters {
 
 	made, most, left := p.count()
 	if most > 1 {
-		p.Errorf("there were %d clusters at the same time", most)
+		p.Errorf("%d clusters existed at the same time, want one at most", most)
 	}
 
 	if chance {
@@ -267,33 +267,33 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	told := clusters{
-		Made: made, Left: left, Runtimes: live, Beside: len(p.beside()), Registered: p.registered(), Agent: p.agents.connection(),
+	state := clusters{
+		Made: made, Left: left, Runtimes: live, ConfigMaps: len(p.configMaps()), Registered: p.registered(), Agent: p.agents.connection(),
 	}
 	for _, shoot := range p.shoots() {
-		told.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
-		told.Asleep = shoot.Status.IsHibernated
+		state.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
+		state.Asleep = shoot.Status.IsHibernated
 	}
 
 	if names := p.administrators.Load(); names != nil && left > 0 {
-		told.Administrators = strings.Join(*names, ", ")
+		state.Administrators = strings.Join(*names, ", ")
 		order := p.recorded(p.shoots()[0].Name)
-		told.Recorded = order.ClusterConfig.GardenerConfig.AutoScalerMax
+		state.Recorded = order.ClusterConfig.GardenerConfig.AutoScalerMax
 
 		if order.KymaConfig != nil {
-			told.RecordedKyma = order.KymaConfig.Version
+			state.RecordedKyma = order.KymaConfig.Version
 		}
 	}
 
-	told.Kyma, told.Services, told.Held = p.kyma.report()
+	state.Kyma, state.Services, state.Held = p.kyma.report()
 	if chance {
-		told.Kyma = ""
+		state.Kyma = ""
 	}
 
-	return told
+	return state
 }
 
-// recorded is the order in the runtime's row.
+// recorded returns the order in the runtime's row.
 func (p *provisioner) recorded(shootName string) spec.Runtime {
 	p.Helper()
 
@@ -312,23 +312,25 @@ func (p *provisioner) recorded(shootName string) spec.Runtime {
 
 type provisionerRun = crashtest.Run[operation.Data]
 
-// runtimeRequest is a request of a client about its runtime. It returns the operation that it started.
+// runtimeRequest sends a client's request for its runtime and returns the ID of the operation that it starts.
 type runtimeRequest func(p *provisioner, runtimeID string) (operationID string)
 
-// provisionerScenario is a scenario about one operation of a runtime.
+// provisionerScenario is a scenario for one operation of a runtime.
 type provisionerScenario struct {
 	name, kind string
 	// with prepares the Provisioner.
 	with []func(*provisioner)
 	// provision orders the runtime.
 	provision func(*provisioner) (operationID, runtimeID string)
-	// duringCreation has the request follow the order after the time of a creation. How far that gets depends on the fault.
+	// duringCreation sends the request after the time of a creation, without waiting for the order. The progress of the order depends on
+	// the fault.
 	duringCreation bool
-	// before are requests whose operations have ended before faults happen.
+	// before are requests whose operations end before faults are injected.
 	before []runtimeRequest
-	// during, if set, is a request that the scenario's request follows while the cluster changes. How far that gets depends on the fault.
+	// during, if set, is a request before the scenario's request, which follows while the cluster changes. The progress of its operation
+	// depends on the fault.
 	during runtimeRequest
-	// request is the one whose operation has to end in the same way whatever fault happens; that of the order if nil.
+	// request starts the operation whose outcome must not depend on the fault. It is the order if nil.
 	request runtimeRequest
 }
 
@@ -367,7 +369,7 @@ func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operat
 	return []string{id}
 }
 
-// newProvisionerScenarios returns the scenarios, each on a new database.
+// newProvisionerScenarios returns scenarios that run on a new database each.
 func newProvisionerScenarios(memory *fakegarden.Memory, open database, scenarios ...provisionerScenario) []crashtest.Scenario[operation.Data] {
 	made := make([]crashtest.Scenario[operation.Data], 0, len(scenarios))
 

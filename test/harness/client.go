@@ -26,39 +26,39 @@ const (
 	PlanTrial          = "7d55d31d-35ae-4438-bf13-6ffdfa107d9f"
 )
 
-// VersionHeader is the header that names the version of the Open Service Broker API.
+// VersionHeader is the header with the client's version of the Open Service Broker API.
 const VersionHeader = "X-Broker-API-Version"
 
-// Incomplete is the query of a client that accepts an asynchronous operation.
+// Incomplete is the query with which a client accepts an asynchronous operation.
 const Incomplete = "?accepts_incomplete=true"
 
-// InstancePath is the path of an instance.
+// InstancePath returns the path of an instance.
 func InstancePath(id string) string { return "/v2/service_instances/" + id }
 
-// BindingPath is the path of a binding.
+// BindingPath returns the path of a binding.
 func BindingPath(instance, binding string) string {
 	return InstancePath(instance) + "/service_bindings/" + binding
 }
 
-// DeletionPath is the path of an instance with the query of an asynchronous deletion.
+// DeletionPath returns the path of an instance, with the query of an asynchronous deletion.
 func DeletionPath(id, planID string) string {
 	return InstancePath(id) + Incomplete + "&service_id=" + ServiceID + "&plan_id=" + planID
 }
 
-// Order is the body of a request for an instance of the plan, without parameters.
+// Order returns the body of a provision request for the plan, without parameters.
 func Order(planID string) map[string]any {
 	return map[string]any{
 		"service_id": ServiceID, "plan_id": planID, "organization_guid": "organization-1", "space_guid": "space-1", "parameters": nil,
 	}
 }
 
-// Call is a request. Header replaces the headers that [Endpoint.Request] sets; a header without values is not sent.
+// Call is a request. Its Header overrides the headers that [Endpoint.Request] sets; a header without values is not sent.
 type Call struct {
 	Method, Path, Body string
 	Header             http.Header
 }
 
-// Reply is a response. Body is nil unless the response is a JSON object.
+// Reply is a complete response. Body is nil unless Raw is a JSON object.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -66,24 +66,24 @@ type Reply struct {
 	Raw    string
 }
 
-// Text returns a field of the body, or "" if it is no string.
+// Text returns a field of the body, or "" if it is not a string.
 func (r Reply) Text(field string) string {
 	text, _ := r.Body[field].(string)
 
 	return text
 }
 
-// Object returns a field of the body, or nil if it is no object.
+// Object returns a field of the body, or nil if it is not an object.
 func (r Reply) Object(field string) map[string]any {
 	object, _ := r.Body[field].(map[string]any)
 
 	return object
 }
 
-// Endpoint is a broker as one user calls it.
+// Endpoint is the API of a broker, with the credentials of one user.
 type Endpoint struct {
 	URL, User, Password string
-	// Transport replaces the default one.
+	// Transport is http.DefaultTransport if nil.
 	Transport http.RoundTripper
 }
 
@@ -106,7 +106,7 @@ func (e Endpoint) Request(ctx context.Context, call Call) (*http.Request, error)
 	return request, nil
 }
 
-// Do sends a call once, without following redirects, and reads the response. An error means that there is no complete response.
+// Do sends a call once, without following redirects, and reads the response. It returns an error if the response is missing or incomplete, and waits for at most [Patience].
 func (e Endpoint) Do(call Call) (Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -133,13 +133,13 @@ func (e Endpoint) Do(call Call) (Reply, error) {
 	return reply, nil
 }
 
-// Client orders instances from a broker as a platform does, and fails the test when the broker does not answer as expected.
+// Client orders instances from a broker as a platform does, and fails the test if a response is unexpected.
 type Client struct {
 	testing.TB
 	Endpoint
 }
 
-// Try sends a request with a JSON body, none if it is nil. An error means that there is no response, or none with a JSON object.
+// Try sends a request with a JSON body, or without a body if it is nil. It returns an error if the response is missing or not a JSON object.
 func (c Client) Try(method, path string, body any) (Reply, error) {
 	c.Helper()
 
@@ -156,13 +156,13 @@ func (c Client) Try(method, path string, body any) (Reply, error) {
 
 	reply, err := c.Do(call)
 	if err == nil && reply.Body == nil {
-		err = fmt.Errorf("%s %s: the response is no JSON object: %q", method, path, reply.Raw)
+		err = fmt.Errorf("%s %s: the response is not a JSON object: %q", method, path, reply.Raw)
 	}
 
 	return reply, err
 }
 
-// Send sends a request and expects the status.
+// Send sends a request like [Client.Try]. Another status than want fails the test.
 func (c Client) Send(method, path string, body any, want int) Reply {
 	c.Helper()
 
@@ -185,7 +185,7 @@ func (c Client) Create(id, planID string) (operation string) {
 	return c.Send(http.MethodPut, InstancePath(id)+Incomplete, Order(planID), http.StatusAccepted).Text("operation")
 }
 
-// Update changes an instance, or, by its context, suspends and resumes it.
+// Update orders an update of an instance. The context field active suspends or resumes it.
 func (c Client) Update(id string, change map[string]any) {
 	c.Helper()
 
@@ -200,8 +200,8 @@ func (c Client) Delete(id, planID string) (operation string) {
 	return c.Send(http.MethodDelete, DeletionPath(id, planID), nil, http.StatusAccepted).Text("operation")
 }
 
-// WaitForEnd polls until the last operation of an instance has ended, and returns the last reply. It waits for a broker that is down or
-// whose database is unavailable.
+// WaitForEnd polls until the last operation of an instance has ended, and returns the last reply. It keeps polling while the broker is down
+// or its database is unavailable.
 func (c Client) WaitForEnd(id string) Reply {
 	c.Helper()
 
@@ -221,7 +221,7 @@ func (c Client) WaitForEnd(id string) Reply {
 	return last
 }
 
-// WantSucceeded waits for the end of the last operation, which has to succeed.
+// WantSucceeded waits for the end of the last operation, which must succeed.
 func (c Client) WantSucceeded(id string) {
 	c.Helper()
 
@@ -230,7 +230,7 @@ func (c Client) WantSucceeded(id string) {
 	}
 }
 
-// WantFailed waits for the end of the last operation, which has to fail with a description that contains the cause.
+// WantFailed waits for the end of the last operation, which must fail with a description that contains the cause.
 func (c Client) WantFailed(id, cause string) {
 	c.Helper()
 
@@ -239,7 +239,7 @@ func (c Client) WantFailed(id, cause string) {
 	}
 }
 
-// WantGone waits until the instance is deleted.
+// WantGone waits for the end of a deletion, which must succeed.
 func (c Client) WantGone(id string) {
 	c.Helper()
 
@@ -248,7 +248,7 @@ func (c Client) WantGone(id string) {
 	}
 }
 
-// Until is [Until], reported to the client's test.
+// Until calls [Until] with the client's test.
 func (c Client) Until(what string, condition func() bool) {
 	c.Helper()
 	Until(c, what, condition)

@@ -1,6 +1,6 @@
 // Package harness starts brokers, Provisioners and fake gardens for tests, and talks to them as their users do.
 //
-// It serves the end-to-end, conformance, crash and compatibility tests, so that each of them states only its own scenario:
+// It serves the end-to-end, conformance, crash and compatibility tests:
 //
 //   - [Start] runs a broker, a Provisioner and a garden in the process of the test; [StartBroker] and [StartProvisioner] run one service.
 //   - [Client] sends requests of the Open Service Broker API and waits for their operations.
@@ -8,5 +8,5 @@
 //   - [EachDatabase] runs a test on SQLite and on PostgreSQL; a package that uses it needs postgrestest.Main as its TestMain.
 //   - [Seed] makes random tests repeatable: it logs the seed, and TEST_SEED sets it.
 //
-// Everything that is started stops when the test ends, and an error on stopping fails the test.
+// Every service stops when its test ends; an error from a service fails the test.
 package harness

@@ -30,13 +30,13 @@ const anyPort = "127.0.0.1:0"
 
 // Options of an [Environment]. The zero value is valid.
 type Options struct {
-	// Database is that of both services; SQLite if nil.
+	// Database creates the databases of both services. It is SQLite if nil.
 	Database Database
 	// ClusterCreation is how long the garden takes to create or change a cluster. It deletes clusters in half that time.
 	ClusterCreation time.Duration
 	// Configure changes the settings of the services before they start.
 	Configure func(*broker.Config, *provisioner.Config)
-	// Log is the broker's log; discarded if nil.
+	// Log is the broker's log. It is discarded if nil.
 	Log logrus.FieldLogger
 }
 
@@ -48,9 +48,9 @@ type Environment struct {
 	Garden *fakegarden.Memory
 	// Proxy forwards the broker's calls to the Provisioner.
 	Proxy *FaultProxy
-	// Settings are those with which the broker starts.
+	// Settings are the settings of the broker at its next start.
 	Settings broker.Config
-	// Broker is the broker that was started last.
+	// Broker is the most recently started broker.
 	Broker Broker
 
 	log logrus.FieldLogger
@@ -102,7 +102,7 @@ func (e *Environment) StartBroker() {
 	e.Broker = StartBroker(e.TB, e.Settings, e.log)
 }
 
-// RestartBroker stops the broker and starts it again on the same database. It listens on another port then.
+// RestartBroker stops the broker and starts it again on the same database, on another port.
 func (e *Environment) RestartBroker() {
 	e.Helper()
 	e.Broker.Stop()
@@ -171,7 +171,7 @@ func StartProvisioner(
 	return "http://" + service.Address() + graphQLPath, Run(tb, service.Run)
 }
 
-// BrokerSettings returns the settings of a broker on free ports that accepts [User]. They lack the Provisioner's URL.
+// BrokerSettings returns the settings of a broker on free ports that accepts [User]. The caller sets the Provisioner's URL.
 func BrokerSettings(database replica.Database) broker.Config {
 	settings := broker.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// FaultProxy forwards HTTP requests to a service. Tests inject faults into the GraphQL calls that they select; the fault that was injected
-// last wins.
+// FaultProxy forwards HTTP requests to a service. Tests inject faults into selected GraphQL calls. If several faults match a call, the
+// latest one applies.
 type FaultProxy struct {
 	// URL is the address of the proxy, without a path.
 	URL string
@@ -30,10 +30,10 @@ func (m Match) selects(call Match) bool {
 	return (m.Tenant == "" || m.Tenant == call.Tenant) && (m.Operation == "" || m.Operation == call.Operation)
 }
 
-// Fault answers a request in place of the service.
+// Fault responds to a request instead of the service.
 type Fault func(http.ResponseWriter, *http.Request)
 
-// injected is a fault in effect. Without a fault, calls are held until it is lifted.
+// injected is a fault or a hold in effect. A hold has a nil fault and delays calls until it is lifted.
 type injected struct {
 	match  Match
 	fault  Fault
@@ -41,7 +41,7 @@ type injected struct {
 	held   int
 }
 
-// NewFaultProxy runs a proxy until the test ends. Target returns the URL of the service, asked for with each request.
+// NewFaultProxy runs a proxy until the test ends. It calls target for the URL of the service with each request.
 func NewFaultProxy(tb testing.TB, target func() string) *FaultProxy {
 	tb.Helper()
 
@@ -52,7 +52,7 @@ func NewFaultProxy(tb testing.TB, target func() string) *FaultProxy {
 				request.SetURL(service)
 			}
 		},
-		// Where the service cannot be reached, the caller's connection breaks, as it would without a proxy.
+		// If the service is unreachable, the proxy breaks the caller's connection, as if there were no proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 
@@ -68,12 +68,12 @@ func NewFaultProxy(tb testing.TB, target func() string) *FaultProxy {
 	return proxy
 }
 
-// Inject answers the matching calls with the fault until it is lifted. Lift may be called again.
+// Inject applies the fault to matching calls until lift is called. Repeated calls of lift have no effect.
 func (p *FaultProxy) Inject(match Match, fault Fault) (lift func()) {
 	return p.inject(&injected{match: match, fault: fault, lifted: make(chan struct{})})
 }
 
-// Hold keeps the matching calls from arriving until the hold is lifted; then they are forwarded. Lift may be called again.
+// Hold delays matching calls until lift is called, then forwards them. Repeated calls of lift have no effect.
 func (p *FaultProxy) Hold(match Match) (lift func()) {
 	return p.inject(&injected{match: match, lifted: make(chan struct{})})
 }
@@ -94,7 +94,7 @@ func (p *FaultProxy) inject(added *injected) (lift func()) {
 	})
 }
 
-// Held returns how many calls are being held by holds with exactly this match.
+// Held returns the number of calls that holds with exactly this match currently delay.
 func (p *FaultProxy) Held(match Match) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -110,7 +110,7 @@ func (p *FaultProxy) Held(match Match) int {
 	return held
 }
 
-// passes reports whether a request is to be forwarded, once nothing holds it. Otherwise it is answered.
+// passes reports whether to forward a request. It blocks while a hold delays the request. If a fault applies, it has responded already.
 func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -125,29 +125,29 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 
 	_ = json.Unmarshal(body, &call) // other requests have no operation
 
-	met := p.meet(Match{Tenant: r.Header.Get("tenant"), Operation: call.OperationName})
+	matched := p.match(Match{Tenant: r.Header.Get("tenant"), Operation: call.OperationName})
 
 	switch {
-	case met == nil:
+	case matched == nil:
 		return true
-	case met.fault != nil:
-		met.fault(w, r)
+	case matched.fault != nil:
+		matched.fault(w, r)
 
 		return false
 	}
 
-	defer p.count(met, -1)
+	defer p.count(matched, -1)
 
 	select {
-	case <-met.lifted:
+	case <-matched.lifted:
 		return true
 	case <-r.Context().Done():
 		return false
 	}
 }
 
-// meet returns the fault for a call, or nil. A call that meets a hold counts as held.
-func (p *FaultProxy) meet(call Match) *injected {
+// match returns the latest fault or hold for a call, or nil, and counts the call as held.
+func (p *FaultProxy) match(call Match) *injected {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
@@ -162,26 +162,26 @@ func (p *FaultProxy) meet(call Match) *injected {
 	return nil
 }
 
-func (p *FaultProxy) count(met *injected, change int) {
+func (p *FaultProxy) count(matched *injected, change int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	met.held += change
+	matched.held += change
 }
 
-// Refuse is a [Fault]: a GraphQL error that is final.
+// Refuse is a [Fault]: a permanent GraphQL error.
 func Refuse(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"data":null,"errors":[{"message":"injected fault","extensions":{"error_code":400}}]}`)
 }
 
-// Disconnect is a [Fault]: the connection breaks before an answer.
+// Disconnect is a [Fault]: the connection breaks before a response.
 func Disconnect(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// NoAnswer is a [Fault]: the answer never comes.
+// NoAnswer is a [Fault]: the response never arrives.
 func NoAnswer(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Garbage is a [Fault]: the answer is not GraphQL.
+// Garbage is a [Fault]: the response is not GraphQL.
 func Garbage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "<html>no GraphQL here</html>")
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// Patience limits every wait. It is generous because tests share slow machines; only a failing test reaches it.
 	Patience = 4 * time.Minute
-	// interval is the pause between two looks at a condition.
+	// interval is the pause between two checks of a condition.
 	interval = 50 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Seed returns the seed of a random test and logs it. The variable TEST_SEED repeats a run.
+// Seed returns the seed of a random test and logs it. The environment variable TEST_SEED sets the seed, which repeats a run.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 
@@ -87,7 +87,7 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns for how long an open-ended test adds rounds: SOAK_DURATION, or zero if it is not set.
+// SoakDuration returns how long an open-ended test adds rounds: the environment variable SOAK_DURATION, or zero if it is unset.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

@@ -37,7 +37,7 @@ type Provisioner struct {
 // Call is a requested field of Mutation or Query, or, in Rejected, the reason why a request violates the schema.
 type Call struct {
 	Field, Rejected string
-	At             time.Time
+	At              time.Time
 }
 
 // Start serves a Provisioner until closed is called. Each operation takes the given time.
