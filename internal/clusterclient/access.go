@@ -13,10 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// probeTimeout bounds a probe of a runtime.
+// probeTimeout bounds a probe of a runtime, and each session for a binding.
 const probeTimeout = 15 * time.Second
 
-// Kubeconfigs issues admin kubeconfigs. Its errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs; provisionerclient.Client implements it. Its errors are of package failure: Waiting if the cluster
+// does not exist yet.
 type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }
@@ -31,7 +32,8 @@ func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
-// AdminKubeconfig returns an admin kubeconfig of the instance's runtime.
+// AdminKubeconfig returns an admin kubeconfig of the instance's runtime, issued for this call. It must not be stored. An instance without a
+// runtime is failure.NotFound.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
@@ -50,7 +52,8 @@ func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (
 	return a.AdminKubeconfig(ctx, instance)
 }
 
-// Probe fails unless the API server of the instance's runtime accepts its admin kubeconfig.
+// Probe fails unless the API server of the instance's runtime accepts its admin kubeconfig. An unusable kubeconfig is failure.Permanent; any
+// answer of the API server except success is failure.Transient, because a new cluster may need a moment.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {

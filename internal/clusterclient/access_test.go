@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hush is in every credential of the tests: no error may hold it.
+// hush is part of every credential in the tests: no error may contain it.
 const hush = "hush-hush"
 
-// kubeconfigs gives out one kubeconfig, to the one who may have it.
+// kubeconfigs returns one kubeconfig, for one tenant and runtime only.
 type kubeconfigs struct {
 	text secret.String
 	err  error
@@ -44,7 +44,7 @@ func instance() environment.Instance {
 	return environment.Instance{ID: "instance-1", GlobalAccountID: "account-1", RuntimeID: "runtime-1"}
 }
 
-// runtime is an API server that lets in whoever has the token, and answers with the status.
+// runtime is an API server that accepts the token and answers with the status.
 func runtime(t *testing.T, status int) *httptest.Server {
 	t.Helper()
 
@@ -64,7 +64,7 @@ func runtime(t *testing.T, status int) *httptest.Server {
 	return server
 }
 
-// kubeconfig leads to the server.
+// kubeconfig returns a kubeconfig of the server.
 func kubeconfig(server *httptest.Server) *clientcmdapi.Config {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	config := clientcmdapi.NewConfig()
@@ -94,16 +94,16 @@ func TestProbe(t *testing.T) {
 		change func(*clientcmdapi.Config)
 		want   failure.Kind // empty for none
 	}{
-		"answers":    {"the runtime lets its administrator in", http.StatusOK, nil, ""},
-		"not ready":  {"an API server answers so while it starts", http.StatusServiceUnavailable, nil, failure.Transient},
+		"answers":    {"the runtime accepts its admin kubeconfig", http.StatusOK, nil, ""},
+		"not ready":  {"the API server is starting", http.StatusServiceUnavailable, nil, failure.Transient},
 		"locked out": {"credentials of a new cluster may need a moment", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient},
 		"other authority": {
-			"whoever cannot prove to be the runtime does not get the token", http.StatusOK,
+			"a server without a valid certificate must not get the token", http.StatusOK,
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthorityData = nil }, failure.Transient,
 		},
-		"nobody there": {"the address may come up later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient},
+		"unreachable": {"the server may start later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient},
 		"no certificate": {
-			"what is no certificate will be none later", http.StatusOK, func(c *clientcmdapi.Config) {
+			"an invalid certificate stays invalid", http.StatusOK, func(c *clientcmdapi.Config) {
 				c.AuthInfos["admin"].ClientCertificateData, c.AuthInfos["admin"].ClientKeyData = []byte(hush), []byte(hush)
 			}, failure.Permanent,
 		},
@@ -122,13 +122,13 @@ func TestProbe(t *testing.T) {
 			}
 
 			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %s", err, err, failure.Of(err).Text), hush) {
-				t.Errorf("%s: the error holds credentials: %v", c.reason, err)
+				t.Errorf("%s: the error contains credentials: %v", c.reason, err)
 			}
 		})
 	}
 }
 
-func TestKubeconfigsThatAreRefused(t *testing.T) {
+func TestRejectedKubeconfigs(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(hush), 0o600); err != nil {
 		t.Fatal(err)
@@ -152,21 +152,21 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 			}), programs,
 		},
 		"provider of credentials": {
-			"the older way to start a program",
+			"an authentication provider starts programs as well",
 			user(func(u *clientcmdapi.AuthInfo) { u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} }), programs,
 		},
 		"token file": {
 			"the broker's own service account must not be sent to a runtime",
 			user(func(u *clientcmdapi.AuthInfo) { u.Token, u.TokenFile = "", token }), programs,
 		},
-		"certificate file": {"files of the broker are none of its business", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate = token }), programs},
-		"key file":         {"files of the broker are none of its business", user(func(u *clientcmdapi.AuthInfo) { u.ClientKey = token }), programs},
+		"certificate file": {"a kubeconfig must not read files of the broker", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate = token }), programs},
+		"key file":         {"a kubeconfig must not read files of the broker", user(func(u *clientcmdapi.AuthInfo) { u.ClientKey = token }), programs},
 		"another user": {
 			"a user that is not the current one may become it",
 			func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: token} }, programs,
 		},
 		"authority file": {
-			"files of the broker are none of its business",
+			"a kubeconfig must not read files of the broker",
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthority = token }, "it refers to files",
 		},
 		"authority file of another cluster": {
@@ -175,9 +175,9 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 				c.Clusters["other"] = &clientcmdapi.Cluster{Server: "https://other", CertificateAuthority: token}
 			}, "it refers to files",
 		},
-		"no context": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
-		"no server":  {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
-		"no cluster": {"there is nothing to guess", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
+		"no context": {"nothing is guessed", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
+		"no server":  {"nothing is guessed", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
+		"no cluster": {"nothing is guessed", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
 	}
 
 	for name, c := range cases {
@@ -195,11 +195,11 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 		"another kind": "apiVersion: v1\nkind: Secret\ndata: {password: " + hush + "}",
 		"a text":       hush,
 	} {
-		t.Run(name, func(t *testing.T) { refused(t, "what is no kubeconfig is not quoted", text, "it is no") })
+		t.Run(name, func(t *testing.T) { refused(t, "an invalid kubeconfig is not quoted", text, "it is no") })
 	}
 }
 
-// refused expects that Probe does not use the kubeconfig, and that its error does not hold it.
+// refused checks that Probe rejects the kubeconfig and does not quote it.
 func refused(t *testing.T, reason string, text secret.String, want string) {
 	t.Helper()
 
@@ -209,25 +209,25 @@ func refused(t *testing.T, reason string, text secret.String, want string) {
 	}
 
 	if err != nil && strings.Contains(fmt.Sprintf("%v %+v", err, err), hush) {
-		t.Errorf("%s: the error holds credentials: %v", reason, err)
+		t.Errorf("%s: the error contains credentials: %v", reason, err)
 	}
 }
 
-func TestProbeOfAClusterThatTheTenantBrings(t *testing.T) {
+func TestProbeOfOwnCluster(t *testing.T) {
 	own := instance()
 	own.RuntimeID = ""
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
 	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner is asked")}
 	if err := clusterclient.New(nobody).Probe(t.Context(), own); err != nil {
-		t.Errorf("its own kubeconfig leads to it: %v", err)
+		t.Errorf("the tenant's kubeconfig does not work: %v", err)
 	}
 
 	away := kubeconfig(runtime(t, http.StatusServiceUnavailable))
 	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, away))
 
 	if err := clusterclient.New(nobody).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
-		t.Errorf("a cluster that does not answer gives %v, want an error that passes", err)
+		t.Errorf("an unavailable cluster returned %v, want a transient error", err)
 	}
 }
 
@@ -237,10 +237,10 @@ func TestCheck(t *testing.T) {
 		change func(*clientcmdapi.Config)
 		want   string
 	}{
-		"usable":   {"it leads to a server", func(*clientcmdapi.Config) {}, ""},
-		"in clear": {"credentials do not go in clear", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "not like https://"},
-		"path":     {"a server has a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "not like https://"},
-		"proxy":    {"who is asked is the cluster", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it refers to files or a proxy"},
+		"usable":   {"the kubeconfig is complete", func(*clientcmdapi.Config) {}, ""},
+		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "not like https://"},
+		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "not like https://"},
+		"proxy":    {"a proxy could read the credentials", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it refers to files or a proxy"},
 	}
 
 	for name, c := range cases {
@@ -271,15 +271,15 @@ func TestInstanceWithoutKubeconfig(t *testing.T) {
 		instance environment.Instance
 		want     failure.Kind
 	}{
-		"no runtime":  {"there is nobody to ask", kubeconfigs{}, bare, failure.NotFound},
-		"no cluster":  {"what the Provisioner says is passed on", kubeconfigs{err: waiting}, instance(), failure.Waiting},
-		"no contents": {"an empty kubeconfig leads nowhere", kubeconfigs{}, instance(), failure.Permanent},
+		"no runtime":  {"the instance has no runtime", kubeconfigs{}, bare, failure.NotFound},
+		"no cluster":  {"the Provisioner's error is passed on", kubeconfigs{err: waiting}, instance(), failure.Waiting},
+		"no contents": {"the kubeconfig is empty", kubeconfigs{}, instance(), failure.Permanent},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if err := clusterclient.New(c.source).Probe(t.Context(), c.instance); !failure.Is(err, c.want) {
-				t.Errorf("%s: a probe gives %v, want %s", c.reason, err, c.want)
+				t.Errorf("%s: a probe returned %v, want %s", c.reason, err, c.want)
 			}
 		})
 	}

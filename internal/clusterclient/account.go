@@ -39,7 +39,9 @@ type account struct {
 	role     string
 }
 
-// Grant creates the account of the binding if it is missing, and issues new credentials for it.
+// Grant creates the account of the binding if it is missing, and issues new credentials for it. It is idempotent except for the token: each
+// call issues another one, and earlier ones stay valid until they expire. The runtime may grant a shorter lifetime than requested; ExpiresAt
+// is the actual one.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
@@ -64,7 +66,8 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	return err
 }
 
-// reached runs work with the account, in an admin session with the runtime.
+// reached runs work with the account, in an admin session with the runtime. Each call gets a kubeconfig of its own, so a retry after
+// HTTP 401 has new credentials.
 func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
@@ -143,7 +146,7 @@ func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus
 	return issued.Status, nil
 }
 
-// remove deletes the role binding first.
+// remove deletes the role binding first, so that the account has no permissions even if its deletion fails. Missing objects are not an error.
 func (a account) remove(ctx context.Context) error {
 	if err := a.rbac.ClusterRoleBindings().Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err

@@ -26,8 +26,7 @@ const (
 
 var expires = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// cluster is an API server that notes what it is asked for, and answers with the statuses, by method and path, else as one that does
-// what it is told.
+// cluster is an API server that records its requests. It answers with statuses, by method and path, or else with success.
 type cluster struct {
 	mutex    sync.Mutex
 	asked    []string
@@ -103,13 +102,13 @@ func TestGrant(t *testing.T) {
 		want     failure.Kind // empty for none
 	}{
 		"new":         {"an account, its role, a token", nil, []string{account, role, token}, ""},
-		"again":       {"what is there stays", map[string]int{account: 409, role: 409}, []string{account, role, token}, ""},
+		"again":       {"existing objects are kept", map[string]int{account: 409, role: 409}, []string{account, role, token}, ""},
 		"no account":  {"the runtime may be starting", map[string]int{account: 503}, []string{account}, failure.Transient},
-		"no role":     {"it goes on there next time", map[string]int{role: 500}, []string{account, role}, failure.Transient},
-		"no token":    {"somebody has removed the account meanwhile", map[string]int{token: 404}, []string{account, role, token}, failure.Transient},
-		"forbidden":   {"an administrator has every right: this is for people to look at", map[string]int{account: 403}, []string{account}, failure.Permanent},
-		"not let in":  {"a new kubeconfig is made for the next try", map[string]int{account: 401}, []string{account}, failure.Transient},
-		"not allowed": {"nor does it help to ask again", map[string]int{token: 422}, []string{account, role, token}, failure.Permanent},
+		"no role":     {"the next call continues there", map[string]int{role: 500}, []string{account, role}, failure.Transient},
+		"no token":    {"the account was removed in the meantime", map[string]int{token: 404}, []string{account, role, token}, failure.Transient},
+		"forbidden":   {"an administrator has all rights, so an operator has to look", map[string]int{account: 403}, []string{account}, failure.Permanent},
+		"rejected":    {"the next attempt gets a new kubeconfig", map[string]int{account: 401}, []string{account}, failure.Transient},
+		"not allowed": {"a retry is rejected as well", map[string]int{token: 422}, []string{account, role, token}, failure.Permanent},
 	}
 
 	for name, c := range cases {
@@ -128,7 +127,7 @@ func TestGrant(t *testing.T) {
 
 			if err != nil {
 				if strings.Contains(failure.Of(err).Text, hush) {
-					t.Errorf("the text for users repeats what the runtime said: %v", err)
+					t.Errorf("the text for users quotes the runtime: %v", err)
 				}
 
 				return
@@ -146,7 +145,7 @@ func TestGrant(t *testing.T) {
 
 			for _, part := range []string{"edit", accountName, "ClusterRole", "environment-broker.io/binding"} {
 				if !strings.Contains(runtime.bodies, part) {
-					t.Errorf("nothing was said of %s", part)
+					t.Errorf("no request contains %s", part)
 				}
 			}
 		})
@@ -161,13 +160,13 @@ func TestRevoke(t *testing.T) {
 		statuses map[string]int
 		want     failure.Kind // empty for none
 	}{
-		"there":      {"rights and account go", nil, ""},
+		"there":      {"binding and account are removed", nil, ""},
 		"gone":       {"nothing is left to do", map[string]int{account: 404, role: 404}, ""},
-		"half":       {"the rest goes", map[string]int{role: 404}, ""},
-		"away":       {"the account may be there still", map[string]int{account: 500}, failure.Transient},
-		"rights":     {"and so may the rights", map[string]int{role: 503}, failure.Transient},
-		"no longer":  {"the administrator is not one any more", map[string]int{role: 403}, failure.Permanent},
-		"no runtime": {"who asks knows what that means", nil, failure.NotFound},
+		"half":       {"the rest is removed", map[string]int{role: 404}, ""},
+		"away":       {"the account may still exist", map[string]int{account: 500}, failure.Transient},
+		"rights":     {"the role binding may still exist", map[string]int{role: 503}, failure.Transient},
+		"no longer":  {"the administrator has lost its rights", map[string]int{role: 403}, failure.Permanent},
+		"no runtime": {"the caller decides", nil, failure.NotFound},
 	}
 
 	for name, c := range cases {

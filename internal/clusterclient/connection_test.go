@@ -12,15 +12,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestConnectionsEndWithTheVisit holds that no connection to a runtime outlives the call that has made it: there are as many runtimes as
-// instances, and each would keep one.
-func TestConnectionsEndWithTheVisit(t *testing.T) {
+// TestConnectionsEndWithTheSession checks that no connection outlives its call: with a runtime per instance, they would add up.
+func TestConnectionsEndWithTheSession(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		visit  func(access clusterclient.Access) error
+		call   func(access clusterclient.Access) error
 	}{
-		"probe": {"it asks once", func(access clusterclient.Access) error { return access.Probe(t.Context(), instance()) }},
-		"grant": {"it asks several times, over one connection", func(access clusterclient.Access) error {
+		"probe": {"one request", func(access clusterclient.Access) error { return access.Probe(t.Context(), instance()) }},
+		"grant": {"several requests over one connection", func(access clusterclient.Access) error {
 			_, err := access.Grant(t.Context(), instance(), binding())
 
 			return err
@@ -31,7 +30,7 @@ func TestConnectionsEndWithTheVisit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var made, ended sync.WaitGroup
 
-			made.Add(1) // a second one panics
+			made.Add(1) // a second connection panics
 			ended.Add(1)
 
 			server := httptest.NewUnstartedServer(&cluster{statuses: map[string]int{"GET /shoot/version": http.StatusOK}})
@@ -47,7 +46,7 @@ func TestConnectionsEndWithTheVisit(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 
-			if err := c.visit(clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))})); err != nil {
+			if err := c.call(clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))})); err != nil {
 				t.Fatal(err)
 			}
 
@@ -56,7 +55,7 @@ func TestConnectionsEndWithTheVisit(t *testing.T) {
 	}
 }
 
-// within fails the test when what is waited for does not happen in time.
+// within fails the test unless the group is done in time.
 func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 	t.Helper()
 
@@ -69,19 +68,19 @@ func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 
 	select {
 	case <-done:
-	case <-time.After(time.Minute): // a client keeps one for longer
+	case <-time.After(time.Minute): // an idle connection would live longer
 		t.Fatalf("%s: the connection stays open", reason)
 	}
 }
 
-// TestRedirectIsNotFollowed holds that credentials are shown to nobody but the runtime.
+// TestRedirectIsNotFollowed checks that only the runtime gets the credentials.
 func TestRedirectIsNotFollowed(t *testing.T) {
-	stranger := runtime(t, http.StatusOK)
-	server := httptest.NewTLSServer(http.RedirectHandler(stranger.URL+"/shoot/version", http.StatusFound))
+	other := runtime(t, http.StatusOK)
+	server := httptest.NewTLSServer(http.RedirectHandler(other.URL+"/shoot/version", http.StatusFound))
 	t.Cleanup(server.Close)
 
 	err := clusterclient.New(kubeconfigs{text: written(t, kubeconfig(server))}).Probe(t.Context(), instance())
 	if !failure.Is(err, failure.Transient) {
-		t.Errorf("got %v, want that the runtime does not answer", err)
+		t.Errorf("got %v, want a transient error", err)
 	}
 }

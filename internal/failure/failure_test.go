@@ -23,11 +23,11 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusBadRequest, GraphQL: 400},
 		},
 		failure.Conflict: {
-			"the same request may fit later, but nobody repeats it by himself",
+			"the same request may fit later, but it is not retried automatically",
 			failure.Mapping{HTTP: http.StatusConflict, GraphQL: 400},
 		},
 		failure.NotFound: {
-			"clients of the GraphQL API tell it by the reason, the code only says that a retry is of no use",
+			"GraphQL clients recognize it by the reason; the code only says that a retry is useless",
 			failure.Mapping{HTTP: http.StatusNotFound, GraphQL: 400},
 		},
 		failure.Quota: {
@@ -43,19 +43,19 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusServiceUnavailable, GraphQL: 503, Retry: true},
 		},
 		failure.Waiting: {
-			"what has to finish first will",
+			"the awaited event will happen",
 			failure.Mapping{HTTP: http.StatusServiceUnavailable, GraphQL: 503, Retry: true},
 		},
 		failure.Permanent: {
-			"the fault is behind us and a retry is of no use",
+			"the upstream rejects a retry as well",
 			failure.Mapping{HTTP: http.StatusBadGateway, GraphQL: 400},
 		},
 		failure.Internal: {
-			"a client may try again, the engine does not: it would do the same wrong thing",
+			"a client may retry; the engine would hit the same bug",
 			failure.Mapping{HTTP: http.StatusInternalServerError, GraphQL: 500},
 		},
-		"dreamt up": {
-			"a kind that nobody knows is a fault of ours",
+		"unknown": {
+			"an unknown kind is a bug",
 			failure.Mapping{HTTP: http.StatusInternalServerError, GraphQL: 500},
 		},
 	}
@@ -83,11 +83,11 @@ func TestErrorsAreRecognised(t *testing.T) {
 		want   *failure.Error
 	}{
 		"itself":  {"an error explains itself", quota, quota},
-		"wrapped": {"what was being done is added on the way up", fmt.Errorf("creating: %w", quota), quota},
-		"joined":  {"errors of several parts come together", errors.Join(plain, quota), quota},
-		"outer":   {"whoever wraps an explained error again knows better what it means", fmt.Errorf("creating: %w", away), away},
-		"plain":   {"an error that nobody explained is a fault of ours, and its text is not for users", plain, internal},
-		"none":    {"the absence of an error is not of any kind that somebody asks for", nil, internal},
+		"wrapped": {"callers add their action", fmt.Errorf("creating: %w", quota), quota},
+		"joined":  {"joined errors are searched", errors.Join(plain, quota), quota},
+		"outer":   {"the outermost Error counts", fmt.Errorf("creating: %w", away), away},
+		"plain":   {"an unclassified error is a bug, and its text is not for users", plain, internal},
+		"none":    {"nil has no kind", nil, internal},
 	}
 
 	for name, c := range cases {
@@ -105,13 +105,13 @@ func TestErrorsAreRecognised(t *testing.T) {
 			}
 
 			if failure.Is(c.err, failure.Denied) {
-				t.Errorf("%s: it is taken for another kind", c.reason)
+				t.Errorf("%s: it is classified as another kind", c.reason)
 			}
 		})
 	}
 
 	if failure.Of(plain).Cause != plain { //nolint:errorlint // this very error is kept
-		t.Error("the log does not get the cause of an error that nobody explained")
+		t.Error("an unclassified error lost its cause")
 	}
 }
 

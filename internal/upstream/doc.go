@@ -1,5 +1,5 @@
 // Package upstream makes the calls to the systems that the services depend on: the Provisioner, Gardener, Director and its token endpoint,
-// the registry of releases. A System limits how many calls run at the same time and has a circuit breaker. Recovery probes a system whose
+// the release registry. A System limits how many calls run at the same time and has a circuit breaker. Recovery probes a system whose
 // circuit breaker is open and resumes the operations that the outage held up.
 //
 // A System works on HTTP requests: make its Transport that of the client. Requests that wait for news (long polls, watches) bypass it: they

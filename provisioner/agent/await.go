@@ -67,14 +67,14 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 
 // why describes a connection that is not settled yet.
 func (c Connection) why() string {
-	told := "the runtime agent is " + c.State + " and has not synchronized yet"
+	text := "the runtime agent is " + c.State + " and has not synchronized yet"
 	if c.broken() {
-		told = "the runtime agent could not connect (" + c.State + ")"
+		text = "the runtime agent could not connect (" + c.State + ")"
 	}
 
 	if problems := strings.Join(c.Problems, "; "); problems != "" {
-		told += ": " + problems
+		text += ": " + problems
 	}
 
-	return told
+	return text
 }

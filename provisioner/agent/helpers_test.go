@@ -26,29 +26,29 @@ const (
 		{"component": "core", "namespace": "kyma-system"}, {"component": "compass-runtime-agent", "namespace": "compass-system"}]}}`
 )
 
-// world is a cluster with its agent, Gardener and Director.
-type world struct {
+// fixture is a cluster with its agent, Gardener and Director.
+type fixture struct {
 	agent Agent
 	shoot *gardencorev1beta1.Shoot
 
-	// unread, unconfigured and noToken are what goes wrong.
+	// unread, unconfigured and noToken are injected errors.
 	unread, unconfigured, noToken, noShoot error
 
-	tokens  int // that were asked for
+	tokens  int // issued tokens
 	read    int
 	at      Place
 	written []Configuration
 	removed []string
 }
 
-func (w *world) Agent(_ context.Context, at Place) (Agent, error) {
+func (w *fixture) Agent(_ context.Context, at Place) (Agent, error) {
 	w.read++
 	w.at = at
 
 	return w.agent, w.unread
 }
 
-func (w *world) ConfigureAgent(_ context.Context, _ Place, configuration Configuration) error {
+func (w *fixture) ConfigureAgent(_ context.Context, _ Place, configuration Configuration) error {
 	if w.unconfigured != nil {
 		return w.unconfigured
 	}
@@ -60,14 +60,14 @@ func (w *world) ConfigureAgent(_ context.Context, _ Place, configuration Configu
 	return nil
 }
 
-func (w *world) RemoveConnection(_ context.Context, _ Place, id string) error {
+func (w *fixture) RemoveConnection(_ context.Context, _ Place, id string) error {
 	w.removed = append(w.removed, id)
 	w.agent.Connection = nil
 
 	return nil
 }
 
-func (w *world) OneTimeToken(context.Context, string, string) (Token, error) {
+func (w *fixture) OneTimeToken(context.Context, string, string) (Token, error) {
 	if w.noToken != nil {
 		return Token{}, w.noToken
 	}
@@ -78,24 +78,24 @@ func (w *world) OneTimeToken(context.Context, string, string) (Token, error) {
 }
 
 // Get implements Shoots.
-func (w *world) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+func (w *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return w.shoot, w.noShoot
 }
 
-func (w *world) options() Options {
+func (w *fixture) options() Options {
 	return Options{
 		Clusters: w, Tokens: w, ConfigurationTimeout: 15 * time.Minute, ConnectionTimeout: 15 * time.Minute, Limit: time.Hour,
 	}
 }
 
 // run runs a stage of the operation once.
-func (w *world) run(t *testing.T, stage, operationID string) (op operation.Operation, wait time.Duration, err error) {
+func (w *fixture) run(t *testing.T, stage, operationID string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
 	return w.runOf(t, w.options(), stage, operationID, ordered)
 }
 
-func (w *world) runOf(t *testing.T, options Options, stage, operationID, order string) (op operation.Operation, wait time.Duration, err error) {
+func (w *fixture) runOf(t *testing.T, options Options, stage, operationID, order string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
 	op = process.NewOperation(process.Record{ID: operationID, InstanceID: runtimeID}, operation.Data{
@@ -108,7 +108,7 @@ func (w *world) runOf(t *testing.T, options Options, stage, operationID, order s
 		}
 	}
 
-	t.Fatalf("there is no stage %s", stage)
+	t.Fatalf("the process has no stage %s", stage)
 
 	return op, wait, err
 }

@@ -101,7 +101,7 @@ func (s *Statuses) good(each *answer) bool {
 }
 
 func (s *Statuses) ask(ctx context.Context, at Place, into *answer) {
-	status := s.told(ctx, at)
+	status := s.query(ctx, at)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +110,8 @@ func (s *Statuses) ask(ctx context.Context, at Place, into *answer) {
 	close(into.done)
 }
 
-// told queries the cluster unless it hibernates.
-func (s *Statuses) told(ctx context.Context, at Place) Status {
+// query asks Gardener for the Shoot and the cluster for its agent, unless the cluster hibernates.
+func (s *Statuses) query(ctx context.Context, at Place) Status {
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()

@@ -28,37 +28,37 @@ func TestStatus(t *testing.T) {
 	asleep.Status.IsHibernated = true
 	falling.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 
-	in := func(state string, problems ...string) world {
-		return world{agent: Agent{Connection: &Connection{ID: "id", State: state, Problems: problems}}}
+	in := func(state string, problems ...string) fixture {
+		return fixture{agent: Agent{Connection: &Connection{ID: "id", State: state, Problems: problems}}}
 	}
 
 	for name, c := range map[string]struct {
-		reason string
-		world  world
-		order  string
-		want   Status
+		reason  string
+		fixture fixture
+		order   string
+		want    Status
 	}{
-		"synchronized":  {"all is well", in(Synchronized), ordered, status(StatusConnected)},
-		"connected":     {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
-		"unsynced":      {"connected, and what it lacks is told", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
-		"unapplied":     {"the same", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
-		"unlabelled":    {"the same", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
-		"failed":        {"its words say why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
-		"expired":       {"its words say why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
-		"unknown":       {"what is not known is not guessed", in("Pondering"), ordered, status(StatusPending, "the runtime agent is in an unknown state: Pondering")},
-		"silent":        {"it has begun", in(""), ordered, status(StatusPending)},
-		"absent":        {"it has not begun", world{}, ordered, status(StatusPending)},
-		"without agent": {"nobody will connect", in(Synchronized), `{}`, status(StatusPending)},
-		"asleep":        {"it sleeps with its cluster", world{shoot: asleep, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
-		"falling":       {"it will sleep in a moment", world{shoot: falling, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
-		"no cluster":    {"it is gone or not there yet", world{noShoot: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
-		"cluster away":  {"of its agent nobody hears", world{unread: away(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "nobody answers")},
-		"no kubeconfig": {"that says nothing of the agent", world{unread: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
-		"Gardener away": {"that says nothing of the agent", world{noShoot: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
-		"no order":      {"a fault of ours hides nothing else of the runtime", world{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
+		"synchronized":   {"all is well", in(Synchronized), ordered, status(StatusConnected)},
+		"connected":      {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
+		"unsynced":       {"it is connected, and its problem is reported", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
+		"unapplied":      {"the same", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
+		"unlabelled":     {"the same", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
+		"failed":         {"the agent reports why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
+		"expired":        {"the agent reports why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
+		"unknown":        {"a state of a later version is not interpreted", in("Pondering"), ordered, status(StatusPending, "the runtime agent is in an unknown state: Pondering")},
+		"silent":         {"it has started", in(""), ordered, status(StatusPending)},
+		"absent":         {"it has not started", fixture{}, ordered, status(StatusPending)},
+		"without agent":  {"the order has no agent", in(Synchronized), `{}`, status(StatusPending)},
+		"asleep":         {"it sleeps with its cluster", fixture{shoot: asleep, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"falling asleep": {"hibernation has started", fixture{shoot: falling, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"no cluster":     {"the cluster does not exist, or not yet", fixture{noShoot: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
+		"cluster away":   {"its agent cannot be reached", fixture{unread: away(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "nobody answers")},
+		"no kubeconfig":  {"an outage of Gardener says nothing about the agent", fixture{unread: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
+		"Gardener away":  {"an outage of Gardener says nothing about the agent", fixture{noShoot: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
+		"no order":       {"our own error must not hide the rest of the status", fixture{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &c.world
+			w := &c.fixture
 			if w.shoot == nil && w.noShoot == nil {
 				w.shoot = &gardencorev1beta1.Shoot{}
 			}
@@ -71,9 +71,9 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// crowd are clusters that answer slowly.
+// crowd is a number of clusters that answer slowly.
 type crowd struct {
-	world
+	fixture
 
 	mu        sync.Mutex
 	asked     map[Place]int
@@ -104,12 +104,12 @@ func (c *crowd) Agent(ctx context.Context, at Place) (Agent, error) {
 }
 
 func newCrowd(takes time.Duration) (*crowd, *Statuses) {
-	c := &crowd{world: world{shoot: &gardencorev1beta1.Shoot{}}, asked: map[Place]int{}, takes: takes}
+	c := &crowd{fixture: fixture{shoot: &gardencorev1beta1.Shoot{}}, asked: map[Place]int{}, takes: takes}
 
 	return c, NewStatuses(c, c, clock.RealClock{})
 }
 
-func TestManyAskOneCluster(t *testing.T) {
+func TestConcurrentRequestsShareAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, statuses := newCrowd(time.Second)
 		at := Place{ShootName: "c-first", Namespace: "compass-system"}
@@ -122,7 +122,7 @@ func TestManyAskOneCluster(t *testing.T) {
 			for range 100 {
 				asking.Go(func() {
 					if got := statuses.Status(t.Context(), row("c-first", ordered)); got.State != StatusConnected {
-						t.Errorf("told %v", got)
+						t.Errorf("reported %v", got)
 					}
 				})
 			}
@@ -141,12 +141,12 @@ func TestManyAskOneCluster(t *testing.T) {
 		ask()
 
 		if c.asked[at] != 2 || len(statuses.answers) != 1 {
-			t.Errorf("an answer ages: the cluster was asked %d times, %d answers are kept", c.asked[at], len(statuses.answers))
+			t.Errorf("answers expire: the cluster was asked %d times, %d answers are cached", c.asked[at], len(statuses.answers))
 		}
 	})
 }
 
-func TestManyClustersAreAsked(t *testing.T) {
+func TestConcurrencyIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, statuses := newCrowd(time.Second)
 
@@ -166,18 +166,18 @@ func TestManyClustersAreAsked(t *testing.T) {
 		}
 
 		if c.peak != most || counts[StatusDisconnected] > 0 || counts[StatusPending] == 0 || counts[StatusConnected] < 4*most {
-			t.Errorf("some have to ask again, but of none is told what is not true: %d were asked at the same time, told %v", c.peak, counts)
+			t.Errorf("rejected requests must not report a wrong status: %d clusters were asked at the same time, reported %v", c.peak, counts)
 		}
 
 		time.Sleep(fresh)
 
 		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || len(statuses.answers) != 1 {
-			t.Errorf("what is not fresh is forgotten: %d answers are kept, told %v", len(statuses.answers), got)
+			t.Errorf("stale answers are dropped: %d answers are cached, reported %v", len(statuses.answers), got)
 		}
 	})
 }
 
-func TestNobodyWaitsLongerThanItsCaller(t *testing.T) {
+func TestStatusTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, statuses := newCrowd(time.Hour)
 
@@ -185,7 +185,7 @@ func TestNobodyWaitsLongerThanItsCaller(t *testing.T) {
 
 		first.Go(func() {
 			if got := statuses.Status(t.Context(), row("c-first", ordered)); got.State != StatusDisconnected {
-				t.Errorf("the cluster has %s to answer, told %v", answerTimeout, got)
+				t.Errorf("the cluster has %s to answer, reported %v", answerTimeout, got)
 			}
 		})
 		synctest.Wait()

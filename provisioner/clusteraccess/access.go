@@ -63,6 +63,7 @@ func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Co
 	return cluster, disconnect, nil
 }
 
+// connect returns a configuration with a transport of its own and without a client-side rate limit: a session makes few calls.
 func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -82,7 +83,8 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	return cluster, disconnect, nil
 }
 
-// SetAdministrators implements processes.Clusters.
+// SetAdministrators implements processes.Clusters. It replaces all users of AdministratorsBinding; without users it deletes the binding. It
+// is idempotent.
 func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {

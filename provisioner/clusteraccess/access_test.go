@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster is one whose API server answers, and its administrator's kubeconfig.
+// cluster is a running API server with an admin kubeconfig.
 type cluster struct {
 	kubeconfig []byte
 	err        error
@@ -105,7 +105,7 @@ func kubeconfig(t *testing.T, url string, authority []byte, pair certificate.Pai
 	return text
 }
 
-// bindings is the cluster's own view.
+// bindings returns a client of the cluster's role bindings.
 func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface {
 	t.Helper()
 
@@ -131,7 +131,7 @@ func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface 
 	return client.ClusterRoleBindings()
 }
 
-// administrators are the users that the cluster gives all rights; nil when there is no binding.
+// administrators returns the users of the binding; nil without a binding.
 func (c *cluster) administrators(t *testing.T) []string {
 	t.Helper()
 
@@ -167,12 +167,12 @@ func TestSetAdministrators(t *testing.T) {
 		reason string
 		users  []string
 	}{
-		{"there were none and are none", nil},
+		{"no administrators before and after", nil},
 		{"a new cluster gets its administrators", []string{"jane", "joe"}},
-		{"to set the same again is no harm", []string{"jane", "joe"}},
-		{"who is not named any more loses the rights", []string{"joe", "ann"}},
-		{"all can be taken away", nil},
-		{"and be given again", []string{"ann"}},
+		{"setting the same again changes nothing", []string{"jane", "joe"}},
+		{"omitted users lose their rights", []string{"joe", "ann"}},
+		{"an empty list removes all", nil},
+		{"rights can be granted again", []string{"ann"}},
 	} {
 		if err := access.SetAdministrators(t.Context(), "c-first", tc.users); err != nil {
 			t.Fatalf("%s: %v", tc.reason, err)
@@ -190,7 +190,7 @@ func TestSetAdministrators(t *testing.T) {
 	}
 }
 
-func TestBindingToAnotherRoleIsMadeAnew(t *testing.T) {
+func TestBindingToAnotherRoleIsReplaced(t *testing.T) {
 	c := newCluster(t)
 
 	if _, err := c.bindings(t).Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -209,7 +209,7 @@ func TestBindingToAnotherRoleIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
+func TestSetAdministratorsFailures(t *testing.T) {
 	answering := func(status int, body string) *cluster {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -229,15 +229,15 @@ func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 		kind    failure.Kind
 		want    string
 	}{
-		"no kubeconfig": {"Gardener's word is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
-		"no sense":      {"what is no kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
+		"no kubeconfig": {"Gardener's error is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"unusable":      {"an invalid kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
 		"forbidden": {
-			"a new cluster may forbid what it allows a moment later",
+			"a new cluster may deny access until its roles exist",
 			answering(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not yet","reason":"Forbidden","code":403}`),
 			failure.Transient, "not yet",
 		},
 		"invalid": {
-			"what is wrong with the binding stays wrong",
+			"an invalid binding fails again",
 			answering(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no name","reason":"Invalid","code":422}`),
 			failure.Invalid, "no name",
 		},
@@ -245,7 +245,7 @@ func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 			"addresses are for the log, not for users",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not answer",
 		},
-		"nonsense": {"what is no answer may be one later", gone, failure.Transient, "could not be granted their rights"},
+		"nonsense": {"an unexpected answer may be temporary", gone, failure.Transient, "could not be granted their rights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
@@ -258,7 +258,7 @@ func TestClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 	}
 }
 
-func TestServicesOfAClusterAreRemoved(t *testing.T) {
+func TestRemoveServicesFailures(t *testing.T) {
 	away := failure.New(failure.Transient, "Gardener is away")
 
 	for name, tc := range map[string]struct {
@@ -268,9 +268,9 @@ func TestServicesOfAClusterAreRemoved(t *testing.T) {
 		want    string
 	}{
 		"no service catalog": {reason: "the cluster has no services", cluster: newCluster(t)},
-		"no kubeconfig":      {"Gardener's word is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"no kubeconfig":      {"Gardener's error is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
 		"unreachable": {
-			"what does not answer is not taken for empty",
+			"an unreachable cluster is not an empty one",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "could not be removed",
 		},
 	} {

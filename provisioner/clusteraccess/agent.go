@@ -35,30 +35,30 @@ const (
 	longestProblem = 1000
 )
 
-// inside is a session in a cluster, with the resources of runtime agents.
-type inside struct {
+// session is an admin session in a cluster, with clients of the resources of runtime agents. Call disconnect at its end.
+type session struct {
 	secrets     dynamic.ResourceInterface
 	namespaces  dynamic.ResourceInterface
 	connections dynamic.ResourceInterface
 	disconnect  func()
 }
 
-func (a Access) inside(ctx context.Context, at agent.Place) (inside, error) {
+func (a Access) openSession(ctx context.Context, at agent.Place) (session, error) {
 	cluster, disconnect, err := a.Connect(ctx, at.ShootName)
 	if err != nil {
-		return inside{}, err
+		return session{}, err
 	}
 
 	client, err := dynamic.NewForConfig(cluster)
 	if err != nil {
 		disconnect()
 
-		return inside{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", at.ShootName)
+		return session{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", at.ShootName)
 	}
 
 	core := corev1.SchemeGroupVersion
 
-	return inside{
+	return session{
 		secrets:     client.Resource(core.WithResource("secrets")).Namespace(at.Namespace),
 		namespaces:  client.Resource(core.WithResource("namespaces")),
 		connections: client.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}),
@@ -68,7 +68,7 @@ func (a Access) inside(ctx context.Context, at agent.Place) (inside, error) {
 
 // Agent implements agent.Clusters. A cluster that does not serve CompassConnections has no connection.
 func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) {
-	cluster, err := a.inside(ctx, at)
+	cluster, err := a.openSession(ctx, at)
 	if err != nil {
 		return agent.Agent{}, err
 	}
@@ -132,9 +132,10 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply.
+// ConfigureAgent implements agent.Clusters, by server-side apply. It writes only over the version in configuration.Over: a replica that was
+// paused in between fails with failure.Transient and reads again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
-	cluster, err := a.inside(ctx, at)
+	cluster, err := a.openSession(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -195,9 +196,9 @@ func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.U
 	}}
 }
 
-// RemoveConnection implements agent.Clusters.
+// RemoveConnection implements agent.Clusters. The id protects a connection that the agent has made in the meantime.
 func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string) error {
-	cluster, err := a.inside(ctx, at)
+	cluster, err := a.openSession(ctx, at)
 	if err != nil {
 		return err
 	}

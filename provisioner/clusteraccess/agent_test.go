@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// place is one whose namespace is still to be made.
+// place has a namespace that does not exist yet.
 func place() agent.Place { return agent.Place{ShootName: "c-first", Namespace: "compass-system"} }
 
 func configuration(operationID string) agent.Configuration {
@@ -32,7 +32,7 @@ func configuration(operationID string) agent.Configuration {
 	}
 }
 
-// inside is the cluster's own view of anything.
+// dynamic returns a client of the cluster for any kind.
 func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	t.Helper()
 
@@ -51,7 +51,7 @@ func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// connections are the cluster's CompassConnections.
+// connections returns a client of the cluster's CompassConnections.
 func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	})
 }
 
-// connect makes a CompassConnection as an agent does, and returns its id.
+// connect creates a CompassConnection like an agent, and returns its id.
 func (c *cluster) connect(t *testing.T, status map[string]any) string {
 	t.Helper()
 
@@ -75,7 +75,7 @@ func (c *cluster) connect(t *testing.T, status map[string]any) string {
 	return string(made.GetUID())
 }
 
-// configured is what the agent finds in its Secret.
+// configured returns the content of the agent's Secret.
 func (c *cluster) configured(t *testing.T) map[string]string {
 	t.Helper()
 
@@ -90,12 +90,12 @@ func (c *cluster) configured(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 
-	told := map[string]string{}
+	content := map[string]string{}
 	for key, value := range secret.Data {
-		told[key] = string(value)
+		content[key] = string(value)
 	}
 
-	return told
+	return content
 }
 
 func TestAgentIsConfigured(t *testing.T) {
@@ -135,12 +135,12 @@ func TestAgentIsConfigured(t *testing.T) {
 
 	err = access.ConfigureAgent(t.Context(), place(), late)
 	if !failure.Is(err, failure.Transient) || strings.Contains(fmt.Sprint(err), "hush") {
-		t.Errorf("what is written late is refused, and the step looks again: got %v", err)
+		t.Errorf("a stale configuration is rejected, and the step reads again: got %v", err)
 	}
 
 	found, err = access.Agent(t.Context(), place())
 	if err != nil || found.ConfiguredBy != "op-2" || found.Replaces != "former" || c.configured(t)["TOKEN"] != "hush-op-2" {
-		t.Errorf("the later configuration has to stand: got %+v, %v", found, err)
+		t.Errorf("the later configuration has to remain: got %+v, %v", found, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestConnectionOfAnAgent(t *testing.T) {
 	}
 
 	if problems := found.Connection.Problems; len(problems) != 1 || len(problems[0]) != 1000 || !strings.HasPrefix(problems[0], "Director said no!") {
-		t.Errorf("an agent's words are told, but not at any length: %q", problems)
+		t.Errorf("the agent's message is reported in part: %q", problems)
 	}
 
 	for _, step := range []struct {
@@ -169,7 +169,7 @@ func TestConnectionOfAnAgent(t *testing.T) {
 	}{
 		{"another connection stays", "another", true},
 		{"this one goes", id, false},
-		{"to remove it again is no harm", id, false},
+		{"removing it again changes nothing", id, false},
 	} {
 		if err := access.RemoveConnection(t.Context(), place(), step.id); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
@@ -181,16 +181,16 @@ func TestConnectionOfAnAgent(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatSayLittle(t *testing.T) {
+func TestIncompleteConnections(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		status map[string]any
 		want   agent.Connection
 	}{
-		"nothing yet": {"the agent has not written how it is", nil, agent.Connection{}},
-		"no text":     {"what is no text is not told", map[string]any{"connectionState": map[string]any{}, "connectionStatus": "?"}, agent.Connection{}},
+		"nothing yet": {"the agent has not written its status yet", nil, agent.Connection{}},
+		"no text":     {"values of another type are ignored", map[string]any{"connectionState": map[string]any{}, "connectionStatus": "?"}, agent.Connection{}},
 		"half a rune": {
-			"a text is cut between bytes and told as text",
+			"a text cut within a character stays valid UTF-8",
 			map[string]any{"connectionStatus": map[string]any{"error": "x" + strings.Repeat("é", 1000)}},
 			agent.Connection{Problems: []string{"x" + strings.Repeat("é", 499)}},
 		},
@@ -211,7 +211,7 @@ func TestConnectionsThatSayLittle(t *testing.T) {
 	}
 }
 
-func TestAgentOfAClusterThatDoesNotAnswerAsItShould(t *testing.T) {
+func TestAgentFailures(t *testing.T) {
 	quoting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -226,9 +226,9 @@ func TestAgentOfAClusterThatDoesNotAnswerAsItShould(t *testing.T) {
 		cluster   *cluster
 		component string
 	}{
-		"no kubeconfig": {"that is not the cluster's fault", &cluster{err: away}, failure.ComponentGardener},
-		"unreachable":   {"that is", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
-		"forbidding":    {"and it may quote what it got", &cluster{kubeconfig: kubeconfig(t, quoting.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
+		"no kubeconfig": {"the error is of Gardener", &cluster{err: away}, failure.ComponentGardener},
+		"unreachable":   {"the error is of the cluster", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
+		"forbidding":    {"the error of the cluster may quote the request", &cluster{kubeconfig: kubeconfig(t, quoting.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			access := clusteraccess.New(tc.cluster)

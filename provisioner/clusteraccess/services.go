@@ -37,7 +37,8 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. A cluster without a service catalog has no services.
+// RemoveServices implements processes.Clusters. Each call does a bounded amount of work; left describes the remaining services for users and
+// is empty when all are gone. A cluster without a service catalog has no services.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -49,7 +50,8 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 	return left, err
 }
 
-// ReleaseBrokers implements processes.Clusters. Their finalizers protect classes and plans, which are deleted with the cluster.
+// ReleaseBrokers implements processes.Clusters. Without it, finalizers of brokers could block the deletion of the cluster. They protect
+// classes and plans, which are deleted with the cluster anyway.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
@@ -221,25 +223,26 @@ type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String counts what is left and explains the first object: a binding if there is one, as services wait for theirs. Empty if nothing is left.
+// String counts the remaining objects and explains the first one: a binding if any is left, because services wait for theirs. It is empty
+// if nothing is left.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
 		return ""
 	}
 
-	told := fmt.Sprintf("%d of its services", len(r.instances))
+	summary := fmt.Sprintf("%d of its services", len(r.instances))
 	if len(r.bindings) > 0 {
-		told += fmt.Sprintf(" and %d of their bindings", len(r.bindings))
+		summary += fmt.Sprintf(" and %d of their bindings", len(r.bindings))
 	}
 
 	first := slices.Concat(r.bindings, r.instances)[0]
-	told += fmt.Sprintf(", first of all %s %s", first.GetKind(), nameOf(first))
+	summary += fmt.Sprintf(", first of all %s %s", first.GetKind(), nameOf(first))
 
 	if why := reasonOf(first); why != "" {
-		told += ", which says " + why
+		summary += ", which says " + why
 	}
 
-	return told
+	return summary
 }
 
 // reasonOf returns the message of the service catalog about an object that is not ready.

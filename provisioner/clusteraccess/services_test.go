@@ -34,7 +34,7 @@ func binding(namespace, name, of string) *unstructured.Unstructured {
 	return object("ServiceBinding", namespace, name, map[string]any{"instanceRef": map[string]any{"name": of}})
 }
 
-// leaving has somebody have asked that the object goes, which the service catalog does not do yet.
+// leaving marks the object as being deleted, with a finalizer of the service catalog.
 func leaving(object *unstructured.Unstructured, says ...any) *unstructured.Unstructured {
 	object.SetDeletionTimestamp(new(metav1.Now()))
 	object.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
@@ -53,7 +53,7 @@ func newCatalog(objects ...runtime.Object) *fake.FakeDynamicClient {
 	}, objects...)
 }
 
-// offering are a broker with services of ours, and one with others.
+// offering returns a broker with services of ours, and another broker.
 func offering(more ...runtime.Object) []runtime.Object {
 	return append(more,
 		object("ClusterServiceBroker", "", "manager", map[string]any{"url": "https://service-manager.example.com/v1/osb/1"}),
@@ -63,7 +63,7 @@ func offering(more ...runtime.Object) []runtime.Object {
 	)
 }
 
-// names lists the objects that are there.
+// names lists the existing objects.
 func names(t *testing.T, client *fake.FakeDynamicClient, of string) []string {
 	t.Helper()
 
@@ -82,7 +82,7 @@ func names(t *testing.T, client *fake.FakeDynamicClient, of string) []string {
 	return names
 }
 
-// asked counts the requests that objects go.
+// asked counts the deletions.
 func asked(client *fake.FakeDynamicClient) int {
 	deleted := 0
 
@@ -116,7 +116,7 @@ func TestRemoveServices(t *testing.T) {
 	}
 
 	if got := asked(client); got != 4 {
-		t.Errorf("%d objects were asked to go, want 2 bindings and 2 services: one goes already", got)
+		t.Errorf("%d objects were deleted, want 2 bindings and 2 services: one is being deleted already", got)
 	}
 
 	want := map[string][]string{
@@ -125,11 +125,11 @@ func TestRemoveServices(t *testing.T) {
 	got := map[string][]string{serviceInstances: names(t, client, serviceInstances), serviceBindings: names(t, client, serviceBindings)}
 
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what another broker made stays, -want +got:\n%s", diff)
+		t.Errorf("objects of another broker were removed, -want +got:\n%s", diff)
 	}
 }
 
-func TestWhatKeepsAServiceIsTold(t *testing.T) {
+func TestRemainingServiceHasReason(t *testing.T) {
 	condition := func(kind, status, reason, message string) map[string]any {
 		return map[string]any{"type": kind, "status": status, "reason": reason, "message": message}
 	}
@@ -139,12 +139,12 @@ func TestWhatKeepsAServiceIsTold(t *testing.T) {
 		says   []any
 		want   string
 	}{
-		"why":        {"the catalog knows", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which says UnbindCallFailed: status 502"},
-		"ready":      {"it has not begun to go", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
-		"other":      {"only one condition tells how it is", []any{condition("Failed", "True", "No", "never")}, ""},
+		"why":        {"the catalog reports the reason", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which says UnbindCallFailed: status 502"},
+		"ready":      {"its deletion has not started", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
+		"other":      {"only the condition Ready counts", []any{condition("Failed", "True", "No", "never")}, ""},
 		"nonsense":   {"another catalog may write anything", []any{"Ready"}, ""},
-		"at length":  {"not at any length", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which says R: " + strings.Repeat("x", longestProblem-3)},
-		"no message": {"a word is better than nothing", []any{condition("Ready", "False", "Busy", "")}, ", which says Busy"},
+		"at length":  {"long messages are shortened", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which says R: " + strings.Repeat("x", longestProblem-3)},
+		"no message": {"the reason replaces a missing message", []any{condition("Ready", "False", "Busy", "")}, ", which says Busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newCatalog(offering(instance("one", "mine", "class-1"), leaving(binding("one", "stuck", "mine"), c.says...))...)
@@ -192,7 +192,7 @@ func TestBrokersAreReleased(t *testing.T) {
 	})
 
 	if err := (services{client}).releaseBrokers(t.Context()); err == nil || !strings.Contains(err.Error(), "ClusterServiceBroker refused") {
-		t.Errorf("what is still held is told: %v", err)
+		t.Errorf("the error names the brokers that remain: %v", err)
 	}
 
 	refusing = false
@@ -210,7 +210,7 @@ func TestBrokersAreReleased(t *testing.T) {
 	}
 
 	if updated != 4 {
-		t.Errorf("%d updates, want 4: of each broker that is held, one of them twice", updated)
+		t.Errorf("%d updates, want 4: one of each broker with a finalizer, and a repeated one", updated)
 	}
 
 	for _, of := range []string{clusterBrokers, namespaceBrokers} {
@@ -245,16 +245,16 @@ func TestClusterWithoutServices(t *testing.T) {
 		wantLeft int
 		wantErr  bool
 	}{
-		"no catalog":    {reason: "the cluster does not know the kind", client: missing(newCatalog(), "list", clusterBrokers, gone)},
-		"no broker":     {reason: "nothing comes from these brokers", client: newCatalog(instance("one", "other", "class-1"))},
+		"no catalog":    {reason: "the cluster does not serve the kind", client: missing(newCatalog(), "list", clusterBrokers, gone)},
+		"no broker":     {reason: "no broker matches", client: newCatalog(instance("one", "other", "class-1"))},
 		"no classes":    {reason: "the broker offers nothing", client: newCatalog(broker)},
 		"no services":   {reason: "nobody ordered any", client: newCatalog(broker, class)},
-		"away":          {reason: "what cannot be read is not taken for empty", client: missing(newCatalog(broker), "list", "*", away), wantErr: true},
-		"brokers only":  {reason: "nor are its classes", client: missing(newCatalog(broker), "list", serviceClasses, away), wantErr: true},
-		"services only": {reason: "nor is a service taken for one without bindings", client: missing(mine(), "list", serviceBindings, away), wantLeft: 1, wantErr: true},
-		"no deletion":   {reason: "a service that cannot be removed is told", client: missing(mine(), "delete", "*", away), wantErr: true, wantLeft: 1},
+		"away":          {reason: "an unreadable list is not an empty one", client: missing(newCatalog(broker), "list", "*", away), wantErr: true},
+		"brokers only":  {reason: "the same holds for classes", client: missing(newCatalog(broker), "list", serviceClasses, away), wantErr: true},
+		"services only": {reason: "the same holds for bindings", client: missing(mine(), "list", serviceBindings, away), wantLeft: 1, wantErr: true},
+		"no deletion":   {reason: "a failed deletion is an error", client: missing(mine(), "delete", "*", away), wantErr: true, wantLeft: 1},
 		"gone meanwhile": {
-			reason: "somebody else was faster; the next look finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),
+			reason: "another client deleted it; the next call finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// strange is a cluster whose API server does as its owner likes.
-func strange(t *testing.T, answer http.HandlerFunc) *cluster {
+// hostile returns a cluster whose API server answers with the handler.
+func hostile(t *testing.T, answer http.HandlerFunc) *cluster {
 	t.Helper()
 
 	server := httptest.NewTLSServer(answer)
@@ -36,14 +36,14 @@ func strange(t *testing.T, answer http.HandlerFunc) *cluster {
 	return &cluster{kubeconfig: text}
 }
 
-func TestStrangeClusters(t *testing.T) {
+func TestHostileClusters(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {
 		reason string
 		answer http.HandlerFunc
 	}{
-		"Endless": {"an answer without an end takes no more than its share of the memory", func(w http.ResponseWriter, r *http.Request) {
+		"Endless": {"an endless answer is cut off at the size limit", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 
 			for r.Context().Err() == nil {
@@ -52,14 +52,14 @@ func TestStrangeClusters(t *testing.T) {
 				}
 			}
 		}},
-		"Silent": {"a cluster that is silent holds nobody for long", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		"Silent": {"a call to a silent cluster times out", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := clusteraccess.New(strange(t, test.answer)).SetAdministrators(t.Context(), "c-strange", []string{"jane"})
+			err := clusteraccess.New(hostile(t, test.answer)).SetAdministrators(t.Context(), "c-strange", []string{"jane"})
 			if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), `the administrators of the cluster "c-strange"`) {
 				t.Errorf("%s: got %v", test.reason, err)
 			}

@@ -26,7 +26,7 @@ func TestCallsIntoClustersHaveSpans(t *testing.T) {
 	}
 
 	if spans := kept.GetSpans(); len(spans) > 0 {
-		t.Errorf("what no step does has no span: %s", spans[0].Name)
+		t.Errorf("a call outside a step has a span: %s", spans[0].Name)
 	}
 
 	ctx, end := operations.Attempt(t.Context(), process.Record{ID: "op-1"}, process.Attempt{Step: "Configure"})
@@ -44,7 +44,7 @@ func TestCallsIntoClustersHaveSpans(t *testing.T) {
 
 		for _, attribute := range span.Attributes {
 			if strings.Contains(attribute.Value.String(), "hush") {
-				t.Errorf("%s holds the token: %s", span.Name, attribute.Value.String())
+				t.Errorf("%s contains the token: %s", span.Name, attribute.Value.String())
 			}
 		}
 	}
@@ -52,6 +52,6 @@ func TestCallsIntoClustersHaveSpans(t *testing.T) {
 	slices.Sort(names)
 
 	if diff := cmp.Diff([]string{"Configure", "GET runtime", "PATCH runtime", "PATCH runtime"}, names); diff != "" {
-		t.Errorf("a step's calls are named by what they do, and all clusters alike, -want +got:\n%s", diff)
+		t.Errorf("span names contain the call and no cluster, -want +got:\n%s", diff)
 	}
 }

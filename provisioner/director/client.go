@@ -110,7 +110,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// Probe makes a query that every GraphQL server answers.
+// Probe makes a query that every GraphQL server answers. It sends no tenant, so it works without a runtime.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -118,7 +118,7 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProbeToken requests a new access token.
+// ProbeToken requests a new access token, even if the cached one is valid: it tests the token endpoint.
 func (c *Client) ProbeToken(ctx context.Context) error {
 	c.tokens.discard("")
 
@@ -145,7 +145,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes with this value of the label.
+// Find returns the tenant's runtimes with this value of the label. It returns none if no runtime matches; an unknown tenant is
+// ErrTenantUnknown.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 
@@ -241,7 +242,7 @@ func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 	return call.checkID(answer.Result.Id, id)
 }
 
-// OneTimeToken returns a new token for the agent of the runtime.
+// OneTimeToken returns a new token for the agent of the runtime. The token works once; its answer is never quoted in errors.
 func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error) {
 	call := c.call("issue a token for the runtime agent", tenant)
 	call.confidential = true

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/director"
 )
 
-func TestRuntimeFromRegistrationToItsEnd(t *testing.T) {
-	l := begin(t, simulator.Options{})
+func TestRuntimeLifecycle(t *testing.T) {
+	l := newFixture(t, simulator.Options{})
 	id := l.register("c-first")
 	l.register("c-second")
 
@@ -53,28 +53,28 @@ func TestRuntimeFromRegistrationToItsEnd(t *testing.T) {
 		Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}, "gardenerClusterName": "c-first", "more": true},
 	}
 	if diff := cmp.Diff(told, l.director.Runtimes()[0], cmpopts.IgnoreTypes(time.Time{})); diff != "" {
-		t.Errorf("an update keeps what it does not name, -want +got:\n%s", diff)
+		t.Errorf("an update keeps other fields, -want +got:\n%s", diff)
 	}
 
-	for range 2 { // what is gone is unregistered already
+	for range 2 { // a second call changes nothing
 		if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
 			t.Error(err)
 		}
 	}
 
 	if _, err := l.client.Get(t.Context(), tenant, id); !failure.Is(err, failure.NotFound) {
-		t.Errorf("the runtime is still told: %v", err)
+		t.Errorf("the runtime still exists: %v", err)
 	}
 
 	l.director.Forget(tenant)
 
 	if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
-		t.Errorf("a tenant that is gone has no runtimes: %v", err)
+		t.Errorf("a deleted tenant has runtimes: %v", err)
 	}
 }
 
 func TestOneTimeToken(t *testing.T) {
-	l := begin(t, simulator.Options{})
+	l := newFixture(t, simulator.Options{})
 	id := l.register("c-first")
 
 	one, err := l.client.OneTimeToken(t.Context(), tenant, id)
@@ -84,7 +84,7 @@ func TestOneTimeToken(t *testing.T) {
 
 	given := l.director.Runtimes()[0].OneTimeTokens
 	if len(given) != 1 || one.Token.Reveal() != given[0].Token || one.ConnectorURL != "https://connector.example.com/graphql" {
-		t.Errorf("got a token with connector %s, %d were given out", one.ConnectorURL, len(given))
+		t.Errorf("got a token with connector %s, %d were issued", one.ConnectorURL, len(given))
 	}
 
 	l.director.Inject(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
@@ -109,39 +109,39 @@ func TestErrorsOfDirector(t *testing.T) {
 		want   failure.Error
 		says   string
 	}{
-		"internal":     {"it may pass", simulator.Fault{Code: simulator.InternalError}, own(failure.Transient, "InternalError"), ""},
-		"unknown":      {"it may pass", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
-		"undocumented": {"what nobody knows may pass", simulator.Fault{Code: 99}, own(failure.Transient, "Error99"), ""},
+		"internal":     {"the error may be temporary", simulator.Fault{Code: simulator.InternalError}, own(failure.Transient, "InternalError"), ""},
+		"unknown":      {"the error may be temporary", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
+		"undocumented": {"an unknown code may be temporary", simulator.Fault{Code: 99}, own(failure.Transient, "Error99"), ""},
 		"no code": {
-			"it may pass", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "100% wrong",
+			"the error may be temporary", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "100% wrong",
 		},
 		"odd extensions": {
-			"they are read as far as they can be",
+			"valid extensions are read",
 			simulator.Fault{Body: `{"errors":[{"message":"m","extensions":[1]}]}`},
 			own(failure.Transient, failure.ReasonInternal), "",
 		},
-		"not found":          {"it stays away", simulator.Fault{Code: simulator.NotFound}, own(failure.NotFound, "NotFound"), ""},
-		"not unique":         {"it has to be another one", simulator.Fault{Code: simulator.NotUnique}, own(failure.Conflict, "NotUnique"), ""},
+		"not found":          {"the object stays missing", simulator.Fault{Code: simulator.NotFound}, own(failure.NotFound, "NotFound"), ""},
+		"not unique":         {"the name is taken", simulator.Fault{Code: simulator.NotUnique}, own(failure.Conflict, "NotUnique"), ""},
 		"invalid":            {"the order is wrong", simulator.Fault{Code: simulator.InvalidData}, own(failure.Invalid, "InvalidData"), ""},
 		"invalid operation":  {"the order is wrong", simulator.Fault{Code: simulator.InvalidOperation}, own(failure.Invalid, "InvalidOperation"), ""},
-		"scopes":             {"an operator repairs them", simulator.Fault{Code: simulator.InsufficientScopes}, own(failure.Transient, "InsufficientScopes"), "runtime:write"},
-		"tenant required":    {"the caller has none", simulator.Fault{Code: simulator.TenantRequired}, own(failure.Invalid, "TenantRequired"), ""},
-		"tenant not found":   {"the caller is a stranger", simulator.Fault{Code: simulator.TenantNotFound}, own(failure.Invalid, "TenantNotFound"), ""},
-		"unauthorized twice": {"a new token does not help", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
+		"scopes":             {"an operator corrects them", simulator.Fault{Code: simulator.InsufficientScopes}, own(failure.Transient, "InsufficientScopes"), "runtime:write"},
+		"tenant required":    {"the caller sent no tenant", simulator.Fault{Code: simulator.TenantRequired}, own(failure.Invalid, "TenantRequired"), ""},
+		"tenant not found":   {"the tenant does not exist", simulator.Fault{Code: simulator.TenantNotFound}, own(failure.Invalid, "TenantNotFound"), ""},
+		"unauthorized twice": {"a new token is rejected as well", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"401 twice":          {"as unauthorized", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
-		"503":                {"it is being restarted", simulator.Fault{Status: 503}, onTheWay(failure.ReasonHTTPStatus), "503"},
+		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, onTheWay(failure.ReasonHTTPStatus), "503"},
 		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, onTheWay(failure.ReasonHTTPStatus), "<html>"},
-		"too long":           {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, onTheWay(failure.ReasonHTTPStatus), "bytes"},
-		"no data":            {"an answer has to answer", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
-		"other data":         {"it cannot be meant", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "unexpected data"},
-		"another runtime":    {"ours is not that one", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
+		"too long":           {"answers are limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, onTheWay(failure.ReasonHTTPStatus), "bytes"},
+		"no data":            {"the answer lacks the result", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
+		"other data":         {"the data has another type", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "unexpected data"},
+		"another runtime":    {"the id differs", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
 		"broken":             {"networks break", simulator.Fault{Unsent: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
 		"lost":               {"networks break", simulator.Fault{Lost: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := begin(t, simulator.Options{})
+			l := newFixture(t, simulator.Options{})
 			id := l.register("c-first")
 
 			c.fault.Operation = "updateRuntime"
@@ -157,35 +157,35 @@ func TestErrorsOfDirector(t *testing.T) {
 			}
 
 			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Code == simulator.TenantNotFound) {
-				t.Errorf("taken for an unknown tenant: %t", got)
+				t.Errorf("classified as an unknown tenant: %t", got)
 			}
 		})
 	}
 }
 
-func TestAnswersWithNothing(t *testing.T) {
+func TestEmptyAnswers(t *testing.T) {
 	nothing := simulator.Fault{Body: `{"data":{"result":null}}`, Times: -1}
 
 	calls := map[string]struct {
-		call func(l landscape) error
+		call func(l fixture) error
 		want failure.Kind
 	}{
-		"register": {func(l landscape) error {
+		"register": {func(l fixture) error {
 			_, err := l.client.Register(t.Context(), tenant, director.Runtime{Name: "n"})
 
 			return err
 		}, failure.Transient},
-		"find": {func(l landscape) error {
+		"find": {func(l fixture) error {
 			_, err := l.client.Find(t.Context(), tenant, label, "v")
 
 			return err
 		}, failure.Transient},
-		"get": {func(l landscape) error {
+		"get": {func(l fixture) error {
 			_, err := l.client.Get(t.Context(), tenant, "id")
 
 			return err
 		}, failure.NotFound},
-		"token": {func(l landscape) error {
+		"token": {func(l fixture) error {
 			_, err := l.client.OneTimeToken(t.Context(), tenant, "id")
 
 			return err
@@ -193,7 +193,7 @@ func TestAnswersWithNothing(t *testing.T) {
 	}
 
 	for name, c := range calls {
-		l := begin(t, simulator.Options{})
+		l := newFixture(t, simulator.Options{})
 		if err := l.client.Probe(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -206,24 +206,24 @@ func TestAnswersWithNothing(t *testing.T) {
 		}
 	}
 
-	l := begin(t, simulator.Options{})
+	l := newFixture(t, simulator.Options{})
 	l.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
 
 	if err := l.client.Unregister(t.Context(), tenant, "id"); err != nil {
-		t.Errorf("what Director has nothing of is unregistered: %v", err)
+		t.Errorf("a runtime without an answer counts as unregistered: %v", err)
 	}
 }
 
-func TestRefusedOptions(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, url := range []string{"", "director", "ftp://director/graphql", "http://"} {
 		if _, err := director.New(director.Options{URL: url}); err == nil {
-			t.Errorf("URL %q is taken", url)
+			t.Errorf("URL %q is accepted", url)
 		}
 	}
 }
 
-func TestCallsAreNamedAndFew(t *testing.T) {
-	l := begin(t, simulator.Options{})
+func TestOperationNames(t *testing.T) {
+	l := newFixture(t, simulator.Options{})
 	id := l.register("c-first")
 
 	if err := l.client.Update(t.Context(), tenant, id, director.Change{Condition: director.Failed}); err != nil {

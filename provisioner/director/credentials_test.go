@@ -17,10 +17,10 @@ func TestCredentials(t *testing.T) {
 	const good = "data: {client_id: me, client_secret: hush, tokens_endpoint: 'https://oauth.example.com/token'}"
 
 	cases := map[string]struct{ reason, text, says string }{
-		"whole":       {"all is there", good, ""},
-		"no secret":   {"it is needed", "data: {client_id: me, tokens_endpoint: 'https://oauth.example.com/token'}", "client_secret"},
-		"no endpoint": {"it has to be asked somewhere", "data: {client_id: me, client_secret: hush}", "tokens_endpoint"},
-		"no YAML":     {"what is secret in it is not quoted", "client_secret: hush: hush", "YAML"},
+		"complete":    {"all fields are set", good, ""},
+		"no secret":   {"the field is required", "data: {client_id: me, tokens_endpoint: 'https://oauth.example.com/token'}", "client_secret"},
+		"no endpoint": {"the endpoint is required", "data: {client_id: me, client_secret: hush}", "tokens_endpoint"},
+		"no YAML":     {"the error does not quote the file", "client_secret: hush: hush", "YAML"},
 	}
 
 	for name, c := range cases {
@@ -42,7 +42,7 @@ func TestCredentials(t *testing.T) {
 	}
 
 	if _, err := director.File(filepath.Join(t.TempDir(), "none")).Read(t.Context()); err == nil {
-		t.Error("a file that is not there is read")
+		t.Error("a missing file is accepted")
 	}
 }
 
@@ -61,7 +61,7 @@ func TestCredentialsOfASecret(t *testing.T) {
 	}
 
 	if _, err := (director.Secret{API: api, Namespace: "compass-system", Name: "none"}).Read(t.Context()); err == nil {
-		t.Error("a Secret that is not there is read")
+		t.Error("a missing Secret is accepted")
 	}
 
 	delete(kept.Data, "client_id")

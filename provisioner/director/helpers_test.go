@@ -20,27 +20,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	tenant = "tenant-1"
 	label  = "order"
-	// timeout is how long a call may take.
+	// timeout is the limit of a call.
 	timeout = time.Minute
 )
 
-// fixed are credentials that the test knows.
+// fixed returns fixed credentials.
 type fixed director.ClientCredentials
 
 func (f fixed) Read(context.Context) (director.ClientCredentials, error) {
 	return director.ClientCredentials(f), nil
 }
 
-// landscape is a simulated Director and a client of it.
-type landscape struct {
+// fixture is a simulated Director with a client.
+type fixture struct {
 	*testing.T
 
 	director *simulator.Director
 	client   *director.Client
 }
 
-// begin runs a Director until the test ends. The options of the client may be changed.
-func begin(t *testing.T, options simulator.Options, change ...func(*director.Options)) landscape {
+// newFixture runs a Director until the test ends. change modifies the options of the client.
+func newFixture(t *testing.T, options simulator.Options, change ...func(*director.Options)) fixture {
 	t.Helper()
 
 	simulated, err := simulator.New(options)
@@ -54,8 +54,8 @@ func begin(t *testing.T, options simulator.Options, change ...func(*director.Opt
 	return connected(t, simulated, server.URL, server.Client().Transport, change...)
 }
 
-// beginInProcess is begin without a network, so that calls take no time in a synctest bubble.
-func beginInProcess(t *testing.T, options simulator.Options, change ...func(*director.Options)) landscape {
+// newInProcess is newFixture without a network, so that calls take no time in a synctest bubble.
+func newInProcess(t *testing.T, options simulator.Options, change ...func(*director.Options)) fixture {
 	t.Helper()
 
 	simulated, err := simulator.New(options)
@@ -66,10 +66,10 @@ func beginInProcess(t *testing.T, options simulator.Options, change ...func(*dir
 	return connected(t, simulated, "https://director.example.com", inProcess{simulated}, change...)
 }
 
-// inProcess answers requests itself.
+// inProcess passes requests to the handler.
 type inProcess struct{ http.Handler }
 
-// RoundTrip implements http.RoundTripper. To a handler that stops in the midst of it the connection breaks.
+// RoundTrip implements http.RoundTripper. A handler that panics breaks the connection.
 func (p inProcess) RoundTrip(request *http.Request) (answer *http.Response, err error) {
 	defer func() {
 		if recover() != nil {
@@ -83,7 +83,7 @@ func (p inProcess) RoundTrip(request *http.Request) (answer *http.Response, err 
 	return recorder.Result(), nil
 }
 
-func connected(t *testing.T, simulated *simulator.Director, url string, transport http.RoundTripper, change ...func(*director.Options)) landscape {
+func connected(t *testing.T, simulated *simulator.Director, url string, transport http.RoundTripper, change ...func(*director.Options)) fixture {
 	t.Helper()
 
 	settings := director.Options{
@@ -102,11 +102,11 @@ func connected(t *testing.T, simulated *simulator.Director, url string, transpor
 		t.Fatal(err)
 	}
 
-	return landscape{T: t, director: simulated, client: client}
+	return fixture{T: t, director: simulated, client: client}
 }
 
 // register registers a runtime with a label.
-func (l landscape) register(name string) string {
+func (l fixture) register(name string) string {
 	l.Helper()
 
 	id, err := l.client.Register(l.Context(), tenant, director.Runtime{

@@ -25,7 +25,8 @@ const (
 // scopes are the permissions that the Provisioner needs in Director.
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
-// tokens caches the current access token. One request for a token runs at a time; concurrent callers wait for it.
+// tokens caches the current access token, until shortly before its expiry or until Director rejects it. One request for a token runs at a
+// time; concurrent callers wait for it.
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
@@ -42,7 +43,7 @@ func newTokens(credentials Credentials, client *http.Client) *tokens {
 	return &tokens{credentials: credentials, http: &limited, turn: make(chan struct{}, 1)}
 }
 
-// get returns a valid token.
+// get returns a valid token. The credentials are read for each new one, so renewed credentials need no restart.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	if err := t.lock(ctx); err != nil {
 		return "", err
@@ -128,7 +129,9 @@ func refusedToken(ctx context.Context, err error) error {
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
 	}
 
-	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(graphqlclient.WithoutURL(err).Error())), "the token endpoint of Director cannot be reached or returns no token").
+	cause := errors.New(graphqlclient.Excerpt(graphqlclient.WithoutURL(err).Error()))
+
+	return failure.Wrap(failure.Transient, cause, "the token endpoint of Director cannot be reached or returns no token").
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 

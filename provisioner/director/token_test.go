@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/director"
 )
 
-// tokens counts the access tokens that were asked for.
-func (l landscape) tokens() int {
+// tokens counts the issued access tokens.
+func (l fixture) tokens() int {
 	count := 0
 
 	for _, call := range l.director.Calls() {
@@ -29,7 +29,7 @@ func (l landscape) tokens() int {
 }
 
 func TestTokenIsSharedAndRenewed(t *testing.T) {
-	l := begin(t, simulator.Options{})
+	l := newFixture(t, simulator.Options{})
 
 	var calls sync.WaitGroup
 	for range 20 {
@@ -49,13 +49,13 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 	l.director.RevokeTokens()
 
 	if err := l.client.Probe(t.Context()); err != nil {
-		t.Errorf("a token that Director refuses is exchanged: %v", err)
+		t.Errorf("a token that Director rejects is not replaced: %v", err)
 	}
 
 	l.director.Inject(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
 
 	if err := l.client.Probe(t.Context()); err != nil {
-		t.Errorf("so is one that a gateway refuses: %v", err)
+		t.Errorf("a token that a gateway rejects is not replaced: %v", err)
 	}
 
 	if got := l.tokens(); got != 3 {
@@ -63,13 +63,13 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 	}
 
 	if err := l.client.ProbeToken(t.Context()); err != nil || l.tokens() != 4 {
-		t.Errorf("a trial of the token endpoint gets a new one: %v, %d", err, l.tokens())
+		t.Errorf("a probe of the token endpoint gets no new token: %v, %d", err, l.tokens())
 	}
 }
 
-func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
+func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 29 * time.Second: 1, time.Second: 3} {
-		l := begin(t, simulator.Options{TokenLifetime: lifetime})
+		l := newFixture(t, simulator.Options{TokenLifetime: lifetime})
 
 		for range 3 {
 			if err := l.client.Probe(t.Context()); err != nil {
@@ -77,12 +77,12 @@ func TestTokenIsRenewedBeforeItsEnd(t *testing.T) {
 			}
 
 			if lifetime == time.Second {
-				l.director.RevokeTokens() // as its end would
+				l.director.RevokeTokens() // as its expiry would
 			}
 		}
 
 		if got := l.tokens(); got != want {
-			t.Errorf("tokens of %s: %d were asked for, want %d", lifetime, got, want)
+			t.Errorf("tokens of %s: %d were requested, want %d", lifetime, got, want)
 		}
 	}
 }
@@ -93,17 +93,17 @@ func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
 		lifetime, used time.Duration
 		want           int
 	}{
-		"fresh":         {"it is good for long", time.Hour, 59 * time.Minute, 1},
-		"nearly over":   {"it might end before Director has read it", time.Hour, time.Hour - 20*time.Second, 2},
-		"short":         {"a token that lasts no longer than that is used all the same", 20 * time.Second, 10 * time.Second, 1},
-		"short's end":   {"it might end before Director has read it", 20 * time.Second, 19 * time.Second, 2},
-		"over for long": {"it would be refused", time.Hour, 2 * time.Hour, 2},
+		"fresh":         {"it is valid for a long time", time.Hour, 59 * time.Minute, 1},
+		"nearly over":   {"it might expire on the way to Director", time.Hour, time.Hour - 20*time.Second, 2},
+		"short":         {"a token shorter than the safety margin is still used", 20 * time.Second, 10 * time.Second, 1},
+		"short's end":   {"it might expire on the way to Director", 20 * time.Second, 19 * time.Second, 2},
+		"over for long": {"it has expired", time.Hour, 2 * time.Hour, 2},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := beginInProcess(t, simulator.Options{TokenLifetime: c.lifetime})
+				l := newInProcess(t, simulator.Options{TokenLifetime: c.lifetime})
 
 				for _, later := range []time.Duration{0, c.used} {
 					time.Sleep(later) // fake time
@@ -114,7 +114,7 @@ func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
 				}
 
 				if got := l.tokens(); got != c.want {
-					t.Errorf("%s: after %s of %s %d tokens were asked for, want %d", c.reason, c.used, c.lifetime, got, c.want)
+					t.Errorf("%s: after %s of %s %d tokens were requested, want %d", c.reason, c.used, c.lifetime, got, c.want)
 				}
 			})
 		})
@@ -129,17 +129,17 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 		wantReason string
 		says       string
 	}{
-		"refused":        {"an operator repairs the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
-		"away":           {"it comes back", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
-		"in trouble":     {"it comes back", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
-		"no token":       {"it cannot be meant", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "returns no token"},
-		"no JSON":        {"it cannot be meant", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "returns no token"},
-		"too much of it": {"memory is not without end", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "returns no token"},
+		"refused":        {"an operator corrects the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
+		"away":           {"the outage is temporary", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
+		"in trouble":     {"the outage is temporary", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
+		"no token":       {"the answer has another form", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "returns no token"},
+		"no JSON":        {"the answer has another form", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "returns no token"},
+		"too much of it": {"answers are limited", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "returns no token"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := begin(t, simulator.Options{}, func(o *director.Options) {
+			l := newFixture(t, simulator.Options{}, func(o *director.Options) {
 				if c.secret != "" {
 					wrong, _ := o.Credentials.(fixed)
 					wrong.ClientSecret = "wrong-secret"
@@ -163,14 +163,14 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver has Director, or its token endpoint, give no answer.
-func TestNobodyWaitsForEver(t *testing.T) {
+// TestTimeouts leaves calls to Director, or its token endpoint, unanswered.
+func TestTimeouts(t *testing.T) {
 	for operation, component := range map[string]string{
 		"runtimes": failure.ComponentDirectorClient, simulator.TokenOperation: failure.ComponentDirectorToken,
 	} {
 		t.Run(operation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := beginInProcess(t, simulator.Options{})
+				l := newInProcess(t, simulator.Options{})
 				l.director.Inject(simulator.Fault{Operation: operation, Delay: time.Hour})
 
 				began := time.Now()
@@ -189,10 +189,10 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	}
 }
 
-func TestGuardsKeepAnOutageShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which no time passes: the breaker's pause would
+func TestCircuitBreakersDuringOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fake time: the pause of the circuit breaker must not pass
 		system := upstream.New(upstream.Options{Name: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
-		l := beginInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
+		l := newInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
 		l.director.Inject(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
 		var err error
@@ -205,7 +205,7 @@ func TestGuardsKeepAnOutageShort(t *testing.T) {
 		}
 
 		if _, known := errors.AsType[*failure.Error](err); !known {
-			t.Error("a call that is not made explains itself")
+			t.Error("a rejected call lacks its reason")
 		}
 	})
 }

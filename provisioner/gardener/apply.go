@@ -42,7 +42,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		return err
 	}
 
-	return c.beginAnew(ctx, existing)
+	return c.retryFailed(ctx, existing)
 }
 
 // Change updates the Shoot. If it has changed since it was read, that is failure.Transient: a frozen replica must not undo a later order.
@@ -60,7 +60,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return err
 	}
 
-	return c.beginAnew(ctx, read)
+	return c.retryFailed(ctx, read)
 }
 
 // BeingRemoved is the error of an operation on a cluster that is being deleted.
@@ -86,40 +86,40 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 		return failure.Wrap(failure.Internal, err, "an object for Gardener cannot be encoded")
 	}
 
-	err = c.way().Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err = c.connection().Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)
 
 	return explain(err, doing, object.GetName())
 }
 
-// beginAnew asks Gardener to retry a Shoot that had failed before it was applied.
-func (c *Client) beginAnew(ctx context.Context, before *gardencorev1beta1.Shoot) error {
-	if !givenUp(before) {
+// retryFailed asks Gardener to retry a Shoot that had failed before it was applied.
+func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
+	if !needsRetry(before) {
 		return nil
 	}
 
 	return c.annotate(ctx, before, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
 }
 
-// givenUp reports whether Gardener has stopped to reconcile the Shoot and has not been asked to retry.
-func givenUp(shoot *gardencorev1beta1.Shoot) bool {
+// needsRetry reports whether Gardener has stopped to reconcile the Shoot and has not been asked to retry.
+func needsRetry(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 
 	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
-// Tidy deletes the objects of the runtime that its Shoot does not refer to. Without a Shoot these are all.
+// Tidy deletes the runtime's ConfigMaps that its Shoot does not refer to; all of them if present is nil.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	beside := &corev1.ConfigMapList{}
-	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
+	configMaps := &corev1.ConfigMapList{}
+	if err := c.connection().List(ctx, configMaps, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		return explain(err, "listing the objects of the Shoot of runtime %s", runtimeID)
 	}
 
-	for i := range beside.Items {
-		if each := &beside.Items[i]; each.Name != referred(present) {
-			err := explain(c.way().Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
+	for i := range configMaps.Items {
+		if each := &configMaps.Items[i]; each.Name != referred(present) {
+			err := explain(c.connection().Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
 			if err != nil && !failure.Is(err, failure.NotFound) {
 				return err
 			}
@@ -129,18 +129,18 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	return nil
 }
 
-// Beside lists the runtimes that have objects besides their Shoots.
-func (c *Client) Beside(ctx context.Context) ([]string, error) {
+// ConfigMapOwners returns the ids of the runtimes with ConfigMaps in the project, sorted. Their Shoots may be gone.
+func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	beside := &corev1.ConfigMapList{}
-	if err := c.way().List(ctx, beside, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+	configMaps := &corev1.ConfigMapList{}
+	if err := c.connection().List(ctx, configMaps, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
 		return nil, explain(err, "listing the objects of Shoots")
 	}
 
 	var runtimeIDs []string
-	for _, each := range beside.Items {
+	for _, each := range configMaps.Items {
 		runtimeIDs = append(runtimeIDs, each.Labels[shoot.LabelRuntimeID])
 	}
 

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// trusting is what the cluster of a runtime is made of that trusts an identity provider.
-func (b bench) trusting(issuer string) *shoot.Objects {
+// trusting returns the objects of a cluster that trusts an identity provider.
+func (b fixture) trusting(issuer string) *shoot.Objects {
 	b.Helper()
 
 	return b.orderWith(runtimeID, func(config *spec.Cluster) {
@@ -24,8 +24,8 @@ func (b bench) trusting(issuer string) *shoot.Objects {
 	})
 }
 
-// beside are the names of the ConfigMaps that stand beside Shoots.
-func (b bench) beside() []string {
+// configMaps returns the names of the ConfigMaps in the project, which Shoots refer to.
+func (b fixture) configMaps() []string {
 	b.Helper()
 
 	list := &corev1.ConfigMapList{}
@@ -41,7 +41,7 @@ func (b bench) beside() []string {
 	return names
 }
 
-func (b bench) change(read *gardencorev1beta1.Shoot, objects *shoot.Objects) {
+func (b fixture) change(read *gardencorev1beta1.Shoot, objects *shoot.Objects) {
 	b.Helper()
 
 	if err := b.shoots.Change(b.Context(), read, objects); err != nil {
@@ -50,7 +50,7 @@ func (b bench) change(read *gardencorev1beta1.Shoot, objects *shoot.Objects) {
 }
 
 func TestChange(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.apply(runtimeID)
 	before := b.get()
 
@@ -64,21 +64,21 @@ func TestChange(t *testing.T) {
 			after.Spec.Provider.Workers[0].Maximum)
 	}
 
-	if diff := cmp.Diff([]string{after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName}, b.beside()); diff != "" {
-		t.Errorf("what the Shoot refers to is not what stands beside it, -want +got:\n%s", diff)
+	if diff := cmp.Diff([]string{after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName}, b.configMaps()); diff != "" {
+		t.Errorf("the ConfigMaps are not those that the Shoot refers to, -want +got:\n%s", diff)
 	}
 
 	b.change(after, b.order(runtimeID))
 
 	if server := b.get().Spec.Kubernetes.KubeAPIServer; server != nil && server.StructuredAuthentication != nil {
-		t.Errorf("what is left out stays: %v", server)
+		t.Errorf("a field that the order omits was kept: %v", server)
 	}
 }
 
-// TestPoolThatIsNotOrderedAnyMoreGoes: server-side apply removes only what it has written itself, so creation and change have to go the
-// same way.
-func TestPoolThatIsNotOrderedAnyMoreGoes(t *testing.T) {
-	b := newBench(t)
+// TestChangeRemovesDroppedPool: server-side apply removes only fields that it wrote itself, so creation and change have to use
+// the same field manager.
+func TestChangeRemovesDroppedPool(t *testing.T) {
+	b := newFixture(t)
 	more := func(config *spec.Cluster) {
 		config.AdditionalWorkers = []*spec.WorkerPool{{
 			Name: "batch", MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 2, MaxSurge: 1, DiskType: new("gp3"), VolumeSizeGB: new(50),
@@ -103,9 +103,9 @@ func TestPoolThatIsNotOrderedAnyMoreGoes(t *testing.T) {
 	}
 }
 
-// TestOrderThatIsCarriedOutAnew: between a creation that failed late, and the next one, Gardener may have maintained the cluster.
-func TestOrderThatIsCarriedOutAnew(t *testing.T) {
-	b := newBench(t)
+// TestRepeatedCreationKeepsKubernetesVersion: between a creation that failed late and its retry, Gardener may have maintained the cluster.
+func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	maintained := b.get()
@@ -118,13 +118,13 @@ func TestOrderThatIsCarriedOutAnew(t *testing.T) {
 	b.apply(runtimeID)
 
 	if got := b.get().Spec.Kubernetes.Version; got != "1.36.1" {
-		t.Errorf("Kubernetes %s, want what Gardener has brought the cluster to", got)
+		t.Errorf("Kubernetes %s, want the version that Gardener upgraded the cluster to", got)
 	}
 }
 
-// TestLateChangeUndoesNothing: a replica that was frozen between reading and writing finds that others have gone on.
-func TestLateChangeUndoesNothing(t *testing.T) {
-	b := newBench(t)
+// TestStaleChangeIsRejected: a replica that paused between reading and writing must not overwrite a newer change.
+func TestStaleChangeIsRejected(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 	read := b.get()
 
@@ -137,16 +137,16 @@ func TestLateChangeUndoesNothing(t *testing.T) {
 
 	err := b.shoots.Change(t.Context(), read, late)
 	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "changed in the meantime") {
-		t.Errorf("the late change gives %v", err)
+		t.Errorf("a stale change returned %v", err)
 	}
 
 	if most := b.get().Spec.Provider.Workers[0].Maximum; most != 9 {
-		t.Errorf("there are at most %d machines, want the 9 of the newer change", most)
+		t.Errorf("the pool has at most %d machines, want the 9 of the newer change", most)
 	}
 }
 
-func TestChangeOfWhatIsRemoved(t *testing.T) {
-	b := newBench(t)
+func TestChangeOfDeletedShoot(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 	b.held()
 
@@ -160,7 +160,7 @@ func TestChangeOfWhatIsRemoved(t *testing.T) {
 }
 
 func TestTidy(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	for _, issuer := range []string{"https://first.example.com", "https://second.example.com"} {
 		if err := b.shoots.Apply(t.Context(), b.trusting(issuer)); err != nil {
@@ -168,12 +168,12 @@ func TestTidy(t *testing.T) {
 		}
 	}
 
-	if names := b.beside(); len(names) != 2 {
-		t.Fatalf("beside the Shoot are %v, want what both orders refer to", names)
+	if names := b.configMaps(); len(names) != 2 {
+		t.Fatalf("the project has ConfigMaps %v, want those of both orders", names)
 	}
 
-	if owners, err := b.shoots.Beside(t.Context()); err != nil || !slices.Equal(owners, []string{runtimeID}) {
-		t.Errorf("they are said to be of %v, %v", owners, err)
+	if owners, err := b.shoots.ConfigMapOwners(t.Context()); err != nil || !slices.Equal(owners, []string{runtimeID}) {
+		t.Errorf("their labels name %v, %v", owners, err)
 	}
 
 	for _, c := range []struct {
@@ -182,16 +182,16 @@ func TestTidy(t *testing.T) {
 		present   *gardencorev1beta1.Shoot
 		want      int
 	}{
-		{"another runtime's are not touched", "runtime-2", nil, 2},
-		{"what the Shoot refers to stays", runtimeID, b.get(), 1},
-		{"without a Shoot nothing is needed", runtimeID, nil, 0},
-		{"what is gone is no error", runtimeID, nil, 0},
+		{"ConfigMaps of another runtime are kept", "runtime-2", nil, 2},
+		{"ConfigMaps that the Shoot refers to are kept", runtimeID, b.get(), 1},
+		{"without a Shoot all are deleted", runtimeID, nil, 0},
+		{"missing ConfigMaps are not an error", runtimeID, nil, 0},
 	} {
 		if err := b.shoots.Tidy(t.Context(), c.runtimeID, c.present); err != nil {
 			t.Fatalf("%s: %v", c.reason, err)
 		}
 
-		if names := b.beside(); len(names) != c.want {
+		if names := b.configMaps(); len(names) != c.want {
 			t.Errorf("%s: left are %v, want %d", c.reason, names, c.want)
 		}
 	}

@@ -24,14 +24,14 @@ const (
 
 // Client works on the Shoots of one Gardener project.
 type Client struct {
-	// way returns the current connection to Gardener.
-	way       func() way
-	namespace string
+	// connection returns the current connection to Gardener.
+	connection func() connection
+	namespace  string
 }
 
 // New returns a client for the project's namespace.
 func New(api client.WithWatch, namespace string) *Client {
-	return &Client{way: func() way { return way{WithWatch: api, replaced: context.Background()} }, namespace: namespace}
+	return &Client{connection: func() connection { return connection{WithWatch: api, replaced: context.Background()} }, namespace: namespace}
 }
 
 // Get returns the Shoot, or failure.NotFound.
@@ -44,16 +44,16 @@ func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 
 func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := c.way().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
+	if err := c.connection().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
 		return nil, explain(err, "reading the Shoot %q", name)
 	}
 
 	return shoot, nil
 }
 
-// Probe lists a single Shoot.
+// Probe lists a single Shoot. It fails if Gardener cannot be reached or rejects our credentials or permissions.
 func (c *Client) Probe(ctx context.Context) error {
-	err := c.way().List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
+	err := c.connection().List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
 
 	return explain(err, "listing one Shoot")
 }
@@ -69,7 +69,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	defer cancel()
 
 	shoots := &gardencorev1beta1.ShootList{}
-	if err := c.way().List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
+	if err := c.connection().List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
 		return nil, explain(err, "listing Shoots")
 	}
 
@@ -110,7 +110,8 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	err = c.way().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
+	// A Shoot created under this name in the meantime has another UID and must stay.
+	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
 	}
@@ -118,7 +119,8 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	return err
 }
 
-// Retry asks Gardener to retry the failed last operation of a Shoot.
+// Retry asks Gardener to retry the failed last operation of a Shoot, by an annotation that Gardener removes when it starts. A repeated call
+// before that changes nothing.
 func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -134,10 +136,11 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, value)
 
-	return explain(c.way().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
+	return explain(c.connection().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
 }
 
-// AdminKubeconfig requests an admin kubeconfig from Gardener. valid is at least 10 minutes.
+// AdminKubeconfig requests an admin kubeconfig from Gardener. valid is its lifetime: Gardener rejects less than 10 minutes and shortens
+// more than its maximum. A missing Shoot is failure.NotFound.
 func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -152,7 +155,7 @@ func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Du
 		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
 	}
 
-	if err := c.way().SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
+	if err := c.connection().SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
 		return nil, explain(err, "asking for the kubeconfig of the Shoot %q", name)
 	}
 

@@ -23,23 +23,23 @@ import (
 var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
 
 // through returns the client under test on the garden behind the interceptor.
-func (b bench) through(funcs interceptor.Funcs) *gardener.Client {
+func (b fixture) through(funcs interceptor.Funcs) *gardener.Client {
 	return gardener.New(interceptor.NewClient(b.garden.Client(), funcs), b.garden.Namespace())
 }
 
-func TestApplyMakesOneShootHoweverOften(t *testing.T) {
-	b := newBench(t)
+func TestApplyIsIdempotent(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 	first := b.get()
 
 	b.apply(runtimeID)
 
 	if again := b.get(); again.UID != first.UID || again.Generation != first.Generation {
-		t.Errorf("the second time made %s generation %d of %s generation %d", again.UID, again.Generation, first.UID, first.Generation)
+		t.Errorf("the second call made %s generation %d of %s generation %d", again.UID, again.Generation, first.UID, first.Generation)
 	}
 
 	if first.Annotations[shoot.AnnotationRuntimeID] != runtimeID || first.Labels[shoot.LabelAccount] != "acme" {
-		t.Errorf("the Shoot does not tell whose it is: %v %v", first.Labels, first.Annotations)
+		t.Errorf("the Shoot does not name its runtime: %v %v", first.Labels, first.Annotations)
 	}
 
 	changed := b.order(runtimeID)
@@ -56,12 +56,12 @@ func TestApplyMakesOneShootHoweverOften(t *testing.T) {
 	}
 
 	if value, left := after.Annotations[shoot.AnnotationLegacyRuntimeID]; left {
-		t.Errorf("what is left out keeps its value %q", value)
+		t.Errorf("a field that the order omits keeps its value %q", value)
 	}
 }
 
-func TestApplyTakesBackWhatOthersHaveChanged(t *testing.T) {
-	b := newBench(t)
+func TestApplyOverwritesForeignChanges(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	theirs := b.get()
@@ -74,24 +74,24 @@ func TestApplyTakesBackWhatOthersHaveChanged(t *testing.T) {
 	b.apply(runtimeID)
 
 	if got, want := b.get().Spec.Provider.Workers[0].Maximum, b.order(runtimeID).Shoot.Spec.Provider.Workers[0].Maximum; got != want {
-		t.Errorf("there are at most %d machines, want the %d of the order", got, want)
+		t.Errorf("the pool has at most %d machines, want the %d of the order", got, want)
 	}
 }
 
-func TestApplyHasGardenerBeginAnew(t *testing.T) {
+func TestApplyRetriesFailedShoot(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		state  gardencorev1beta1.LastOperationState
-		want   int64 // how often two calls ask Gardener
+		want   int64 // retries that two calls request from Gardener
 	}{
-		"given up":  {"what has failed for good is begun anew, once", gardencorev1beta1.LastOperationStateFailed, 1},
-		"in error":  {"Gardener goes on by itself", gardencorev1beta1.LastOperationStateError, 0},
-		"succeeded": {"there is nothing to do", gardencorev1beta1.LastOperationStateSucceeded, 0},
+		"failed":    {"Gardener retries a failed operation only on request; one request is enough", gardencorev1beta1.LastOperationStateFailed, 1},
+		"in error":  {"Gardener retries without a request", gardencorev1beta1.LastOperationStateError, 0},
+		"succeeded": {"nothing failed", gardencorev1beta1.LastOperationStateSucceeded, 0},
 	}
 
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.apply(runtimeID)
 
 			before := b.get()
@@ -112,20 +112,20 @@ func TestApplyHasGardenerBeginAnew(t *testing.T) {
 	}
 }
 
-func TestApplyLeavesOtherShootsAlone(t *testing.T) {
+func TestApplyRejectsForeignShoots(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		prepare func(b bench)
+		prepare func(b fixture)
 		want    string
 		because string
 	}{
 		"of another runtime": {
-			"two runtimes in one cluster would each remove the other",
-			func(b bench) { b.apply("runtime-2") }, "belongs to something else", failure.ReasonAlreadyExists,
+			"two runtimes in one cluster would remove each other",
+			func(b fixture) { b.apply("runtime-2") }, "belongs to something else", failure.ReasonAlreadyExists,
 		},
 		"of nobody": {
-			"a cluster that people made is theirs",
-			func(b bench) {
+			"a Shoot without our labels was created by a person",
+			func(b fixture) {
 				theirs := b.order("").Shoot
 				theirs.Annotations = nil
 
@@ -136,7 +136,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 		},
 		"being deleted": {
 			"a change would not stop the deletion",
-			func(b bench) {
+			func(b fixture) {
 				b.apply(runtimeID)
 				b.held()
 
@@ -149,7 +149,7 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			c.prepare(b)
 			before := b.get()
 
@@ -165,26 +165,26 @@ func TestApplyLeavesOtherShootsAlone(t *testing.T) {
 	}
 }
 
-func TestShootThatGardenerRefuses(t *testing.T) {
-	b := newBench(t)
+func TestRejectedShoot(t *testing.T) {
+	b := newFixture(t)
 	order := b.order(runtimeID)
 	order.Shoot.Spec.Provider.Workers[0].Machine.Type = "m1.enormous"
 
 	err := b.shoots.Apply(t.Context(), order)
 	if known := failure.Of(err); known.Kind != failure.Invalid && known.Kind != failure.Denied || !strings.Contains(known.Text, "m1.enormous") {
-		t.Errorf("got %s %q, want that users read what Gardener has against it", known.Kind, known.Text)
+		t.Errorf("got %s %q, want the reason of Gardener in the text", known.Kind, known.Text)
 	}
 
 	if failure.MappingOf(failure.KindOf(err)).Retry {
-		t.Error("an order that is refused is sent again")
+		t.Error("a rejected Shoot is retried")
 	}
 }
 
 func TestGet(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	if _, err := b.shoots.Get(t.Context(), name); !failure.Is(err, failure.NotFound) {
-		t.Errorf("a Shoot that is not there gives %v", err)
+		t.Errorf("a missing Shoot returned %v", err)
 	}
 
 	b.apply(runtimeID)
@@ -197,16 +197,16 @@ func TestGet(t *testing.T) {
 func TestDelete(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		prepare  func(b bench)
+		prepare  func(b fixture)
 		wantGone bool
-		wantLeft bool // as it was
+		wantLeft bool // unchanged
 	}{
-		"there":   {"its deletion is confirmed, or Gardener would refuse it", func(b bench) { b.apply(runtimeID) }, true, false},
-		"gone":    {"what is gone needs no deletion", func(bench) {}, true, false},
-		"held":    {"Gardener takes its time", func(b bench) { b.apply(runtimeID); b.held() }, false, false},
-		"foreign": {"the name was given to another runtime, whose cluster stays", func(b bench) { b.apply("runtime-2") }, false, true},
+		"exists":  {"Gardener rejects a deletion without confirmation", func(b fixture) { b.apply(runtimeID) }, true, false},
+		"gone":    {"a missing Shoot needs no deletion", func(fixture) {}, true, false},
+		"held":    {"a finalizer delays the deletion", func(b fixture) { b.apply(runtimeID); b.held() }, false, false},
+		"foreign": {"the Shoot of this name belongs to another runtime", func(b fixture) { b.apply("runtime-2") }, false, true},
 		"being deleted by somebody else": {
-			"it is confirmed all the same", func(b bench) {
+			"the confirmation is added nevertheless", func(b fixture) {
 				b.apply(runtimeID)
 				b.held()
 
@@ -226,7 +226,7 @@ func TestDelete(t *testing.T) {
 
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			c.prepare(b)
 
 			for range 2 {
@@ -236,7 +236,7 @@ func TestDelete(t *testing.T) {
 			}
 
 			if _, err := b.shoots.Get(t.Context(), name); failure.Is(err, failure.NotFound) != c.wantGone {
-				t.Fatalf("%s: gone is not %t: %v", c.reason, c.wantGone, err)
+				t.Fatalf("%s: want gone %t: %v", c.reason, c.wantGone, err)
 			}
 
 			if c.wantGone {
@@ -253,8 +253,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func TestDeleteOfAShootThatGoesMeanwhile(t *testing.T) {
-	b := newBench(t)
+func TestShootVanishesDuringDelete(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	gone := apierrors.NewNotFound(shoots, name)
@@ -263,19 +263,19 @@ func TestDeleteOfAShootThatGoesMeanwhile(t *testing.T) {
 	})
 
 	if err := racing.Delete(t.Context(), name, runtimeID); err != nil {
-		t.Errorf("a Shoot that went between two calls gives %v", err)
+		t.Errorf("a Shoot that vanished between two calls returned %v", err)
 	}
 }
 
-func TestDeleteIsForTheShootThatWasLookedAt(t *testing.T) {
-	b := newBench(t)
+func TestDeleteHasUIDPrecondition(t *testing.T) {
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	swapped := b.through(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			applied := (&client.DeleteOptions{}).ApplyOptions(options)
 			if applied.Preconditions == nil || applied.Preconditions.UID == nil || *applied.Preconditions.UID != object.GetUID() {
-				t.Error("a Shoot that got the name meanwhile would be deleted")
+				t.Error("a new Shoot of the same name would be deleted")
 			}
 
 			return c.Delete(ctx, object, options...)
@@ -288,7 +288,7 @@ func TestDeleteIsForTheShootThatWasLookedAt(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	patches := 0
@@ -302,7 +302,7 @@ func TestRetry(t *testing.T) {
 
 	existing := b.get()
 
-	for range 2 { // the second time Gardener has not looked yet
+	for range 2 { // the second time Gardener has not seen the annotation yet
 		if err := counted.Retry(t.Context(), existing); err != nil {
 			t.Fatal(err)
 		}
@@ -314,27 +314,27 @@ func TestRetry(t *testing.T) {
 }
 
 func TestAdminKubeconfig(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Hour); !failure.Is(err, failure.NotFound) {
-		t.Errorf("a Shoot that is not there gives %v", err)
+		t.Errorf("a missing Shoot returned %v", err)
 	}
 
 	b.apply(runtimeID)
 
 	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Hour); err == nil {
-		t.Error("a Shoot that was not made yet has a kubeconfig")
+		t.Error("a Shoot without a cluster has a kubeconfig")
 	}
 
 	if _, err := b.shoots.AdminKubeconfig(t.Context(), name, time.Minute); failure.MappingOf(failure.KindOf(err)).Retry {
-		t.Errorf("a validity that Gardener refuses is asked for again: %v", err)
+		t.Errorf("a validity that Gardener rejects is retried: %v", err)
 	}
 }
 
 func TestConnect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if _, err := gardener.Connect(path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("a kubeconfig that is not there gives %v, want an error that names the file", err)
+		t.Errorf("a missing kubeconfig returned %v, want an error that names the file", err)
 	}
 
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: g, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
@@ -353,6 +353,6 @@ func TestConnect(t *testing.T) {
 	}
 
 	if _, err := gardener.New(api, "garden-local").Get(t.Context(), name); !failure.Is(err, failure.Transient) {
-		t.Errorf("a Gardener that does not answer gives %v", err)
+		t.Errorf("an unreachable Gardener returned %v", err)
 	}
 }

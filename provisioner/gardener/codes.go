@@ -14,7 +14,7 @@ type Meaning struct {
 	Code gardencorev1beta1.ErrorCode
 	// Kind is failure.Transient if the Provisioner retries, even if Gardener itself has stopped.
 	Kind failure.Kind
-	// Remedy tells users what to do, as a clause.
+	// Remedy is a clause for users that says what to do.
 	Remedy string
 }
 

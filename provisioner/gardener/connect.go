@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
-// way is a connection to Gardener, until another one replaces it.
-type way struct {
+// connection is a connection to Gardener, used until Follow replaces it.
+type connection struct {
 	client.WithWatch
 
 	// replaced ends watches: they must start again on the next connection.
@@ -26,9 +26,9 @@ type way struct {
 	replace  context.CancelFunc
 }
 
-// bound ends the watch when the way is replaced.
-func (w way) bound(events watch.Interface) watch.Interface {
-	return boundWatch{events, context.AfterFunc(w.replaced, events.Stop)}
+// bound ends the watch when the connection is replaced.
+func (c connection) bound(events watch.Interface) watch.Interface {
+	return boundWatch{events, context.AfterFunc(c.replaced, events.Stop)}
 }
 
 type boundWatch struct {
@@ -43,8 +43,8 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns access to the Gardener API that the kubeconfig file names. The wrappers wrap its transport, except
-// for watches: they last, and each replica has one.
+// Connect returns a client of the Gardener API that the kubeconfig file names. It makes no call. The wrappers, such as a circuit
+// breaker, wrap its transport, except for watches: each replica has one, and it would hold a slot all the time.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
@@ -78,16 +78,16 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 }
 
 // Follow returns a client that reconnects when the kubeconfig file changes: running calls end on the old connection, later calls use the
-// new one, and the watch resumes there. An invalid file is ignored.
+// new one, and the watch resumes there. An invalid file is ignored; at the start it is an error.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
-	ways, err := reload.Load("gardener kubeconfig", func([][]byte) (way, error) {
+	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (connection, error) {
 		// Connect reads it again, with the files that it refers to.
 		api, err := Connect(kubeconfigPath, wrappers...)
 		if err != nil {
-			return way{}, err
+			return connection{}, err
 		}
 
-		made := way{WithWatch: api}
+		made := connection{WithWatch: api}
 		made.replaced, made.replace = context.WithCancel(context.Background())
 
 		return made, nil
@@ -96,9 +96,9 @@ func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrap
 		return nil, err
 	}
 
-	var former way
+	var former connection
 
-	reload.Watch(files, ways, func(taken way) {
+	reload.Watch(files, connections, func(taken connection) {
 		if former.replace != nil {
 			former.replace()
 		}
@@ -106,10 +106,10 @@ func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrap
 		former = taken
 	})
 
-	return &Client{way: ways.Get, namespace: namespace}, nil
+	return &Client{connection: connections.Get, namespace: namespace}, nil
 }
 
-// exceptWatches applies the wrapper to all requests but watches.
+// exceptWatches applies the wrapper to all requests except watches.
 func exceptWatches(wrap func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return divided{watches: next, others: wrap(next)}

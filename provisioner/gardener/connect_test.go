@@ -24,16 +24,16 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience bounds the wait for an expected event.
 const patience = 2 * time.Minute
 
-// tokenServer is an API server of Gardener that lets in who shows the token of the moment. A watch lasts, whatever is the token later.
+// tokenServer is an API server of Gardener that accepts the current token. A running watch survives a change of the token.
 type tokenServer struct {
 	*testing.T
 
 	token        atomic.Value
 	began, ended chan string // the tokens of watches
-	appear       chan string // names of Shoots that a watch tells
+	appear       chan string // names of Shoots for the watches to report
 	url          string
 	authority    []byte
 }
@@ -42,7 +42,7 @@ func newTokenServer(t *testing.T) *tokenServer {
 	t.Helper()
 
 	made := &tokenServer{T: t, began: make(chan string, 9), ended: make(chan string, 9), appear: make(chan string)}
-	server := httptest.NewTLSServer(made) // without TLS no credentials are shown
+	server := httptest.NewTLSServer(made) // client-go sends no credentials without TLS
 	t.Cleanup(server.Close)
 	made.url, made.authority = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
@@ -65,11 +65,11 @@ func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/core.gardener.cloud/v1beta1":
 		fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"core.gardener.cloud/v1beta1",
 			"resources":[{"name":"shoots","kind":"Shoot","namespaced":true}]}`)
-	case r.URL.Query().Get("sendInitialEvents") == "true": // a list has to do
+	case r.URL.Query().Get("sendInitialEvents") == "true": // the client falls back to a list
 		refuse(http.StatusUnprocessableEntity, "Invalid")
 	case r.URL.Query().Get("watch") == "true":
 		s.watch(w, r, shown)
-	case !strings.HasSuffix(r.URL.Path, "/shoots"): // what else there is
+	case !strings.HasSuffix(r.URL.Path, "/shoots"): // discovery
 		fmt.Fprint(w, `{}`)
 	default:
 		fmt.Fprint(w, `{"kind":"ShootList","apiVersion":"core.gardener.cloud/v1beta1","metadata":{"resourceVersion":"7"},"items":[]}`)
@@ -96,25 +96,25 @@ func (s *tokenServer) watch(w http.ResponseWriter, r *http.Request, shown string
 	}
 }
 
-// follower is a client that follows its kubeconfig, and what its watch tells.
+// follower is a client that follows its kubeconfig, with the events of its watch.
 type follower struct {
 	*testing.T
 
-	server  *tokenServer
-	client  *gardener.Client
-	path    string
-	clock   *clocktesting.FakeClock
-	metrics *prometheus.Registry
-	told    chan string
+	server   *tokenServer
+	client   *gardener.Client
+	path     string
+	clock    *clocktesting.FakeClock
+	metrics  *prometheus.Registry
+	reported chan string
 }
 
-// follow begins with the token first.
+// follow starts a client with the token first.
 func follow(t *testing.T) follower {
 	t.Helper()
 
 	f := follower{
 		T: t, server: newTokenServer(t), path: filepath.Join(t.TempDir(), "kubeconfig"), clock: clocktesting.NewFakeClock(time.Now()),
-		metrics: prometheus.NewRegistry(), told: make(chan string, 9),
+		metrics: prometheus.NewRegistry(), reported: make(chan string, 9),
 	}
 	f.server.token.Store("first")
 	f.write("first")
@@ -128,13 +128,13 @@ func follow(t *testing.T) follower {
 
 	run(t, files.Part().Run)
 	f.until("the files are followed", f.clock.HasWaiters)
-	run(t, func(ctx context.Context) error { return f.client.Watch(ctx, func(name string) { f.told <- name }) })
-	f.heard("the watch begins", f.server.began, "first")
+	run(t, func(ctx context.Context) error { return f.client.Watch(ctx, func(name string) { f.reported <- name }) })
+	f.heard("the watch starts", f.server.began, "first")
 
 	return f
 }
 
-// write exchanges the file for one with the token, or, without one, for what is no kubeconfig.
+// write replaces the file by a kubeconfig with the token, or by an invalid one if the token is empty.
 func (f follower) write(token string) {
 	f.Helper()
 
@@ -151,7 +151,7 @@ func (f follower) write(token string) {
 	}
 }
 
-// rewrite does so and lets the time pass after which files are looked at.
+// rewrite calls write and advances the clock by the polling interval.
 func (f follower) rewrite(token string) {
 	f.Helper()
 	f.write(token)
@@ -167,7 +167,7 @@ func (f follower) heard(what string, from <-chan string, want string) {
 			f.Fatalf("%s: got %q, want %q", what, got, want)
 		}
 	case <-time.After(patience):
-		f.Fatalf("%s: nothing is heard of %q", what, want)
+		f.Fatalf("%s: no event for %q", what, want)
 	}
 }
 
@@ -179,12 +179,12 @@ func (f follower) until(what string, holds func() bool) {
 
 	for deadline := time.Now().Add(patience); !holds(); <-look.C {
 		if time.Now().After(deadline) {
-			f.Fatalf("%s: it does not come to that", what)
+			f.Fatalf("%s: did not happen", what)
 		}
 	}
 }
 
-// rejected reports whether the metric says that the file is of no use.
+// rejected reports whether the metric has the value.
 func (f follower) rejected(want int) func() bool {
 	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
 		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+
@@ -195,63 +195,63 @@ func (f follower) rejected(want int) func() bool {
 
 func (f follower) letIn() bool { return f.client.Probe(f.Context()) == nil }
 
-// TestKubeconfigIsFollowed has an operator put new credentials into the file, and then withdraw the old ones.
+// TestKubeconfigIsFollowed: an operator writes new credentials to the file, then revokes the old ones.
 func TestKubeconfigIsFollowed(t *testing.T) {
 	f := follow(t)
 
-	f.server.token.Store("second") // the watch that runs stays
+	f.server.token.Store("second") // the running watch continues
 	f.rewrite("second")
 	f.heard("the watch of the old credentials ends", f.server.ended, "first")
-	f.heard("another one begins with the new ones", f.server.began, "second")
+	f.heard("another one starts with the new credentials", f.server.began, "second")
 
 	f.server.appear <- "c-new"
 
-	f.heard("it tells what happens", f.told, "c-new")
+	f.heard("the new watch reports changes", f.reported, "c-new")
 
 	if !f.letIn() {
-		t.Error("calls are made with the old credentials")
+		t.Error("calls use the old credentials")
 	}
 }
 
-// TestCredentialsThatHaveEndedAreExchanged has them be refused before there are new ones.
-func TestCredentialsThatHaveEndedAreExchanged(t *testing.T) {
+// TestExpiredCredentialsAreReplaced: the old credentials expire before the new ones are valid.
+func TestExpiredCredentialsAreReplaced(t *testing.T) {
 	f := follow(t)
 	f.server.token.Store("second")
 
 	if err := f.client.Probe(t.Context()); !failure.Is(err, failure.Transient) {
-		t.Errorf("credentials that are refused give %v, want what is tried again", err)
+		t.Errorf("rejected credentials returned %v, want a transient error", err)
 	}
 
-	f.rewrite("third") // nobody has told Gardener
+	f.rewrite("third") // Gardener does not accept it yet
 	f.heard("the watch of the old credentials ends", f.server.ended, "first")
 	f.rewrite("second")
-	f.heard("the watch begins as soon as it is let in", f.server.began, "second")
+	f.heard("the watch starts once the token is accepted", f.server.began, "second")
 
 	if !f.letIn() {
-		t.Error("calls are made with the old credentials")
+		t.Error("calls use the old credentials")
 	}
 }
 
-func TestKubeconfigThatIsWrongIsNotTakenOver(t *testing.T) {
+func TestInvalidKubeconfigIsIgnored(t *testing.T) {
 	f := follow(t)
 
 	f.rewrite("")
-	f.until("the metric tells of the file", f.rejected(1))
+	f.until("the metric reports the rejected file", f.rejected(1))
 
 	if !f.letIn() {
-		t.Error("what the file held before does not go on")
+		t.Error("the previous kubeconfig is not in use any more")
 	}
 
 	select {
 	case <-f.server.ended:
-		t.Error("the watch has ended for nothing")
+		t.Error("the watch ended without need")
 	default:
 	}
 
 	f.rewrite("first")
-	f.until("the file is as it was", f.rejected(0))
+	f.until("the file is valid again", f.rejected(0))
 
 	if _, err := gardener.Follow(f.path+".none", reload.NewWatcher(logging.Discard(), f.clock, prometheus.NewRegistry()), "garden-local"); err == nil {
-		t.Error("a Provisioner starts without a kubeconfig")
+		t.Error("New accepts a missing kubeconfig")
 	}
 }

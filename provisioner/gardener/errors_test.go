@@ -34,19 +34,19 @@ func TestErrorsOfGardener(t *testing.T) {
 		wantText    string
 		wantNotText string
 	}{
-		"not found": {reason: "there is none", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
+		"not found": {reason: "the object does not exist", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
 		"not Gardener": {
-			reason: "whoever answers in Gardener's place, a proxy or an API server that does not offer Shoots, says nothing of a Shoot: taken for " +
-				"gone, a cluster would be forgotten that stands",
+			reason: "a 404 of a proxy, or of an API server without Shoots, says nothing about a Shoot: if it counted as deleted, " +
+				"its cluster would be forgotten",
 			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
 			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: the server could not find the requested resource",
 		},
-		"invalid":      {reason: "the order stays wrong", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
-		"bad request":  {reason: "the order stays wrong", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
-		"too large":    {reason: "the order stays too large", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
-		"unauthorized": {reason: "what waits goes on when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew the credentials in its kubeconfig: expired"},
+		"invalid":      {reason: "the same order fails again", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
+		"bad request":  {reason: "the same order fails again", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
+		"too large":    {reason: "the same order is too large again", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
+		"unauthorized": {reason: "operations resume when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew the credentials in its kubeconfig: expired"},
 		"no right": {
-			reason: "what waits goes on when the right is granted, and what was refused for no reason at once",
+			reason: "operations resume when the permission is granted, or at once if the API server was wrong",
 			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
 			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a permission in Gardener: grant it: `,
 		},
@@ -55,25 +55,25 @@ func TestErrorsOfGardener(t *testing.T) {
 			want: failure.Transient, wantReason: "Forbidden", wantText: "Gardener is not ready yet",
 		},
 		"quota of Shoots": {
-			reason: "somebody has to raise it", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
+			reason: "an operator has to raise the quota", err: forbidden("quota limits exceeded. Unable to allocate further cpu, memory"),
 			want: failure.Quota, wantReason: "Forbidden", wantText: "quota of the Gardener project is exhausted",
 		},
 		"quota of objects": {
-			reason: "somebody has to raise it", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
+			reason: "an operator has to raise the quota", err: forbidden("exceeded quota: gardener, requested: count/shoots.core.gardener.cloud=1, used: 5, limited: 5"),
 			want: failure.Quota, wantReason: "Forbidden", wantText: "used: 5, limited: 5",
 		},
 		"not offered": {
-			reason: "the order stays wrong", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
+			reason: "the same order fails again", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
 			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener rejects it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
 		},
-		"already exists": {reason: "somebody was faster", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
-		"conflict":       {reason: "the next try reads anew", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
-		"too many":       {reason: "the limit passes", err: apierrors.NewTooManyRequests("slow down", 1), want: failure.Transient, wantReason: "TooManyRequests"},
+		"already exists": {reason: "another client created it first", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
+		"conflict":       {reason: "the next attempt reads the new version", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
+		"too many":       {reason: "the rate limit is temporary", err: apierrors.NewTooManyRequests("slow down", 1), want: failure.Transient, wantReason: "TooManyRequests"},
 		"timeout":        {reason: "the server was busy", err: apierrors.NewTimeoutError("etcd", 1), want: failure.Transient, wantReason: "Timeout"},
-		"internal":       {reason: "the server may be mended", err: apierrors.NewInternalError(errors.New("webhook down")), want: failure.Transient, wantReason: "InternalError"},
+		"internal":       {reason: "the server may recover", err: apierrors.NewInternalError(errors.New("webhook down")), want: failure.Transient, wantReason: "InternalError"},
 		"unavailable":    {reason: "the server may come back", err: apierrors.NewServiceUnavailable("rolling"), want: failure.Transient, wantReason: "ServiceUnavailable"},
 		"transport": {
-			reason: "what a transport says may name what users must not see", err: errors.New("dial tcp 10.1.2.3:443: refused"),
+			reason: "transport errors may contain internal addresses", err: errors.New("dial tcp 10.1.2.3:443: refused"),
 			want: failure.Transient, wantReason: failure.ReasonInternal, wantText: "does not respond correctly", wantNotText: "10.1.2.3",
 		},
 		"time over": {
@@ -81,7 +81,7 @@ func TestErrorsOfGardener(t *testing.T) {
 		},
 	}
 
-	b := newBench(t)
+	b := newFixture(t)
 	b.apply(runtimeID)
 
 	for title, c := range cases {
@@ -100,17 +100,17 @@ func TestErrorsOfGardener(t *testing.T) {
 			}
 
 			if !strings.HasPrefix(known.Text, `reading the Shoot "c-first"`) || !strings.Contains(known.Text, c.wantText) {
-				t.Errorf("%s: users read %q", c.reason, known.Text)
+				t.Errorf("%s: the text is %q", c.reason, known.Text)
 			}
 
 			if c.wantNotText != "" && strings.Contains(known.Text, c.wantNotText) {
-				t.Errorf("%s: users read %q", c.reason, known.Text)
+				t.Errorf("%s: the text is %q", c.reason, known.Text)
 			}
 		})
 	}
 }
 
-// TestEachCallExplainsItsErrors has each call of a client fail.
+// TestEachCallExplainsItsErrors makes each call of a client fail.
 func TestEachCallExplainsItsErrors(t *testing.T) {
 	away := errors.New("dial tcp 10.1.2.3:443: refused")
 
@@ -120,21 +120,21 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 		want   string
 	}{
 		"reading before a deletion": {
-			"a Shoot that cannot be read is not taken for gone",
+			"an unreadable Shoot is not a deleted one",
 			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return away
 			}},
 			"reading the Shoot",
 		},
 		"confirming": {
-			"a deletion that is not confirmed would be refused",
+			"Gardener rejects a deletion without confirmation",
 			interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return away
 			}},
 			"annotating the Shoot",
 		},
 		"deleting": {
-			"a deletion that did not arrive is sent again",
+			"a lost deletion is sent again",
 			interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return away }},
 			"deleting the Shoot",
 		},
@@ -142,7 +142,7 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.apply(runtimeID)
 
 			err := b.through(c.funcs).Delete(t.Context(), name, runtimeID)
@@ -151,42 +151,42 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 			}
 
 			if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
-				t.Errorf("%s: the next try gives %v", c.reason, err)
+				t.Errorf("%s: the next attempt returned %v", c.reason, err)
 			}
 		})
 	}
 }
 
-// TestGardenerThatIsSilentHoldsNobody has each call of a client go unanswered: a worker must not hang.
-func TestGardenerThatIsSilentHoldsNobody(t *testing.T) {
-	calls := map[string]func(ctx context.Context, b bench, shoots *gardener.Client) error{
-		"reading": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+// TestSilentGardener leaves each call of a client unanswered: a worker must not hang.
+func TestSilentGardener(t *testing.T) {
+	calls := map[string]func(ctx context.Context, b fixture, shoots *gardener.Client) error{
+		"reading": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			_, err := shoots.Get(ctx, name)
 			return err
 		},
-		"listing": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+		"listing": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			_, err := shoots.Owned(ctx)
 			return err
 		},
-		"looking for what stands beside": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
-			_, err := shoots.Beside(ctx)
+		"listing ConfigMaps": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
+			_, err := shoots.ConfigMapOwners(ctx)
 
 			return err
 		},
-		"applying": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+		"applying": func(ctx context.Context, b fixture, shoots *gardener.Client) error {
 			return shoots.Apply(ctx, b.order(runtimeID))
 		},
-		"changing": func(ctx context.Context, b bench, shoots *gardener.Client) error {
+		"changing": func(ctx context.Context, b fixture, shoots *gardener.Client) error {
 			return shoots.Change(ctx, b.get(), b.order(runtimeID))
 		},
-		"deleting": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+		"deleting": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			return shoots.Delete(ctx, name, runtimeID)
 		},
-		"retrying": func(ctx context.Context, b bench, shoots *gardener.Client) error { return shoots.Retry(ctx, b.get()) },
-		"tidying": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+		"retrying": func(ctx context.Context, b fixture, shoots *gardener.Client) error { return shoots.Retry(ctx, b.get()) },
+		"tidying": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			return shoots.Tidy(ctx, runtimeID, nil)
 		},
-		"asking for a kubeconfig": func(ctx context.Context, _ bench, shoots *gardener.Client) error {
+		"requesting a kubeconfig": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			_, err := shoots.AdminKubeconfig(ctx, name, time.Hour)
 
 			return err
@@ -202,7 +202,7 @@ func TestGardenerThatIsSilentHoldsNobody(t *testing.T) {
 	for title, call := range calls {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+				b := newFixture(t)
 				b.apply(runtimeID)
 
 				shoots := b.through(interceptor.Funcs{

@@ -20,15 +20,15 @@ const (
 	runtimeID = "runtime-1"
 )
 
-// bench is a garden in which nobody works on the Shoots, and the client under test.
-type bench struct {
+// fixture is a garden without controllers, with the client under test.
+type fixture struct {
 	*testing.T
 
 	garden *fakegarden.Memory
 	shoots *gardener.Client
 }
 
-func newBench(t *testing.T) bench {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), ClusterCreation: time.Millisecond, Log: logging.Discard()})
@@ -36,18 +36,18 @@ func newBench(t *testing.T) bench {
 		t.Fatal(err)
 	}
 
-	return bench{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
+	return fixture{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
 }
 
-// order is what the cluster of a runtime is made of.
-func (b bench) order(runtimeID string) *shoot.Objects {
+// order returns the objects of a runtime's cluster.
+func (b fixture) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 
 	return b.orderWith(runtimeID, func(*spec.Cluster) {})
 }
 
-// orderWith is order with a change of what is asked for.
-func (b bench) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
+// orderWith returns order with a changed specification.
+func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
 	b.Helper()
 
 	config := &spec.Cluster{
@@ -74,7 +74,7 @@ func (b bench) orderWith(runtimeID string, change func(config *spec.Cluster)) *s
 }
 
 // apply applies the Shoot of the runtime.
-func (b bench) apply(runtimeID string) {
+func (b fixture) apply(runtimeID string) {
 	b.Helper()
 
 	if err := b.shoots.Apply(b.Context(), b.order(runtimeID)); err != nil {
@@ -82,8 +82,8 @@ func (b bench) apply(runtimeID string) {
 	}
 }
 
-// held has the Shoot stay when it is deleted, as one does on which a gardenlet has worked.
-func (b bench) held() {
+// held adds a finalizer to the Shoot, as gardenlets do, which delays its deletion.
+func (b fixture) held() {
 	b.Helper()
 
 	existing := b.get()
@@ -94,8 +94,8 @@ func (b bench) held() {
 	}
 }
 
-// get reads the Shoot past the client under test.
-func (b bench) get() *gardencorev1beta1.Shoot {
+// get reads the Shoot without the client under test.
+func (b fixture) get() *gardencorev1beta1.Shoot {
 	b.Helper()
 
 	existing := &gardencorev1beta1.Shoot{}

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is the time between the failure of a Shoot and the request to retry it.
+// breather is the time between the failure of a Shoot and the request to retry it, so that a cause such as a rate limit can pass.
 const breather = time.Minute
 
 // Progress is the state of Gardener's work on a Shoot.
@@ -31,7 +31,7 @@ type Progress struct {
 // Rested reports whether it is time to ask Gardener to retry.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
-// TakenUp reports whether Gardener has started on the latest generation of the Shoot.
+// TakenUp reports whether Gardener has started on the latest generation of the Shoot. Until then the status describes an earlier change.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
 }

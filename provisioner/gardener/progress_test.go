@@ -20,7 +20,7 @@ const (
 	older  = 2
 )
 
-// shootAt is a Shoot whose last operation, on the generation, is in the state; each code is an error of its own.
+// shootAt returns a Shoot whose last operation, on the generation, is in the state, with one error per code.
 func shootAt(generation int64, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "c-first", Generation: newest},
@@ -51,39 +51,39 @@ func TestProgressInEachState(t *testing.T) {
 		want   gardener.Progress
 	}{
 		"new": {
-			"Gardener takes a while to notice", fresh,
+			"Gardener has not seen the Shoot yet", fresh,
 			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
-		"success of before": {
-			"that the cluster was as it should be before the change says nothing", shootAt(older, gardencorev1beta1.LastOperationStateSucceeded),
+		"earlier success": {
+			"a success of the previous generation says nothing about the change", shootAt(older, gardencorev1beta1.LastOperationStateSucceeded),
 			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
-		"failure of before": {
-			"the change may be what mends it", shootAt(older, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorConfigurationProblem),
+		"earlier failure": {
+			"the change may fix it", shootAt(older, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorConfigurationProblem),
 			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
 		},
 		"succeeded": {
-			"the cluster is there", shootAt(newest, gardencorev1beta1.LastOperationStateSucceeded),
+			"the cluster is ready", shootAt(newest, gardencorev1beta1.LastOperationStateSucceeded),
 			gardener.Progress{Done: true, Message: "creating DNS"},
 		},
 		"processing": {
-			"users read how far it is", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing),
+			"the message shows the progress", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing),
 			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
 		},
 		"pending": {
-			"its turn comes", shootAt(newest, gardencorev1beta1.LastOperationStatePending),
+			"Gardener has queued it", shootAt(newest, gardencorev1beta1.LastOperationStatePending),
 			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
 		},
 		"aborted": {
-			"it is taken up again", shootAt(newest, gardencorev1beta1.LastOperationStateAborted),
+			"Gardener resumes it", shootAt(newest, gardencorev1beta1.LastOperationStateAborted),
 			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
 		},
 		"unknown": {
-			"a state of a later version is waited out", shootAt(newest, "Dreaming"),
+			"a state of a later version may pass", shootAt(newest, "Dreaming"),
 			gardener.Progress{Message: "Gardener is at 42%: creating DNS"},
 		},
 		"error": {
-			"Gardener tries again by itself, whatever the error", shootAt(newest, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded),
+			"Gardener retries after any error", shootAt(newest, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded),
 			gardener.Progress{
 				Codes: "ERR_INFRA_QUOTA_EXCEEDED",
 				Message: "Gardener is at 42% and retries: because of ERR_INFRA_QUOTA_EXCEEDED (ERR_INFRA_QUOTA_EXCEEDED: " +
@@ -91,15 +91,15 @@ func TestProgressInEachState(t *testing.T) {
 			},
 		},
 		"again": {
-			"what was met before is still what may be in the way", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing, "ERR_NEW"),
+			"an earlier error may still be the obstacle", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing, "ERR_NEW"),
 			gardener.Progress{Codes: "ERR_NEW", Message: "Gardener is at 42%: creating DNS, after it has met: because of ERR_NEW (ERR_NEW)"},
 		},
 		"not scheduled": {
-			"a Shoot that no Seed takes tells why", shootAt(older, gardencorev1beta1.LastOperationStatePending),
+			"the message says why no Seed accepts the Shoot", shootAt(older, gardencorev1beta1.LastOperationStatePending),
 			gardener.Progress{Message: "Gardener has not started with the cluster yet: creating DNS"},
 		},
 		"error without text": {
-			"there is always something to read", shootAt(newest, gardencorev1beta1.LastOperationStateError),
+			"the message is never empty", shootAt(newest, gardencorev1beta1.LastOperationStateError),
 			gardener.Progress{Message: "Gardener is at 42% and retries: creating DNS"},
 		},
 	}
@@ -119,27 +119,27 @@ func TestFailureOfEachCode(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		codes  codes
-		want   failure.Kind // empty: it passes
+		want   failure.Kind // empty: transient
 	}{
 		"rate limit":                {"it passes", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded}, ""},
 		"retryable dependency":      {"it passes", codes{gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
 		"retryable configuration":   {"it passes", codes{gardencorev1beta1.ErrorRetryableConfigurationProblem}, ""},
-		"all of them":               {"they all pass", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
+		"all of them":               {"all codes are transient", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
 		"quota":                     {"the account's limit is used up", codes{gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
 		"depleted":                  {"the infrastructure has no more", codes{gardencorev1beta1.ErrorInfraResourcesDepleted}, failure.Quota},
 		"unauthenticated":           {"the credentials are wrong", codes{gardencorev1beta1.ErrorInfraUnauthenticated}, failure.Denied},
 		"unauthorized":              {"the credentials allow too little", codes{gardencorev1beta1.ErrorInfraUnauthorized}, failure.Denied},
-		"dependencies":              {"what is in use may not be for long", codes{gardencorev1beta1.ErrorInfraDependencies}, ""},
-		"configuration":             {"somebody has to act", codes{gardencorev1beta1.ErrorConfigurationProblem}, failure.Permanent},
-		"cleanup":                   {"somebody has to act", codes{gardencorev1beta1.ErrorCleanupClusterResources}, failure.Permanent},
-		"webhook":                   {"somebody has to act", codes{gardencorev1beta1.ErrorProblematicWebhook}, failure.Permanent},
-		"of a later version":        {"what is not known does not pass", codes{"ERR_NEW"}, failure.Permanent},
-		"none":                      {"what is not known does not pass", nil, failure.Permanent},
-		"one that passes, one not":  {"one that stays is enough", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
-		"quota and configuration":   {"the quota says what to do", codes{gardencorev1beta1.ErrorConfigurationProblem, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
-		"unknown and quota":         {"what is known says what to do", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
-		"unknown and rate limit":    {"what is not known does not pass", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraRateLimitsExceeded}, failure.Permanent},
-		"quota and unauthenticated": {"the quota says what to do", codes{gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"dependencies":              {"a resource in use may become free", codes{gardencorev1beta1.ErrorInfraDependencies}, ""},
+		"configuration":             {"an operator has to act", codes{gardencorev1beta1.ErrorConfigurationProblem}, failure.Permanent},
+		"cleanup":                   {"an operator has to act", codes{gardencorev1beta1.ErrorCleanupClusterResources}, failure.Permanent},
+		"webhook":                   {"an operator has to act", codes{gardencorev1beta1.ErrorProblematicWebhook}, failure.Permanent},
+		"of a later version":        {"an unknown code is permanent", codes{"ERR_NEW"}, failure.Permanent},
+		"none":                      {"an unknown code is permanent", nil, failure.Permanent},
+		"transient and quota":       {"one permanent code is enough", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"quota and configuration":   {"the quota has the clearest remedy", codes{gardencorev1beta1.ErrorConfigurationProblem, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"unknown and quota":         {"a known code has a remedy", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"unknown and rate limit":    {"an unknown code is permanent", codes{"ERR_NEW", gardencorev1beta1.ErrorInfraRateLimitsExceeded}, failure.Permanent},
+		"quota and unauthenticated": {"the quota has the clearest remedy", codes{gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
 	}
 
 	for name, c := range cases {
@@ -151,7 +151,7 @@ func TestFailureOfEachCode(t *testing.T) {
 
 			for _, code := range c.codes {
 				if !strings.Contains(got.Message, "because of "+string(code)) {
-					t.Errorf("%s: %q does not tell of %s", c.reason, got.Message, code)
+					t.Errorf("%s: %q does not contain %s", c.reason, got.Message, code)
 				}
 			}
 
@@ -171,7 +171,7 @@ func TestFailureOfEachCode(t *testing.T) {
 	}
 }
 
-// reasonOf is what clients that know Gardener's codes look for.
+// reasonOf returns the reason of a failure, which clients compare with Gardener's codes.
 func reasonOf(codes []gardencorev1beta1.ErrorCode) string {
 	if len(codes) == 0 {
 		return "Failed"
@@ -185,7 +185,7 @@ func reasonOf(codes []gardencorev1beta1.ErrorCode) string {
 	return strings.Join(texts, ", ")
 }
 
-func TestCodeIsToldOnce(t *testing.T) {
+func TestCodeAppearsOnce(t *testing.T) {
 	shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed,
 		gardencorev1beta1.ErrorInfraQuotaExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded)
 
@@ -194,8 +194,8 @@ func TestCodeIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestEachCodeSaysWhatToDo: whoever reads a failure knows what to do about it.
-func TestEachCodeSaysWhatToDo(t *testing.T) {
+// TestEachCodeHasRemedy: the text of each failure names a remedy.
+func TestEachCodeHasRemedy(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operator/shoots.md")
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestEachCodeSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestFailureNamesWhatWasToBeDone(t *testing.T) {
+func TestFailureNamesAction(t *testing.T) {
 	for operation, want := range map[gardencorev1beta1.LastOperationType]string{
 		gardencorev1beta1.LastOperationTypeCreate:    `Gardener could not make the cluster "c-first"`,
 		gardencorev1beta1.LastOperationTypeReconcile: `Gardener could not change the cluster "c-first"`,
@@ -228,13 +228,13 @@ func TestFailureNamesWhatWasToBeDone(t *testing.T) {
 	}
 }
 
-func TestGardenerIsLeftAloneForAWhile(t *testing.T) {
+func TestRetryIsNotRepeatedTooSoon(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)
 	shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(at)
 
 	progress := gardener.ProgressOf(shoot)
 	if progress.Rested(at.Add(59*time.Second)) || !progress.Rested(at.Add(time.Minute)) {
-		t.Error("Gardener is not asked to go on a minute after it has stopped")
+		t.Error("no retry is requested one minute after the failure")
 	}
 }

@@ -32,7 +32,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			shoots := &gardencorev1beta1.ShootList{}
 			err := untilAnswered(ctx, func() error {
-				return c.way().List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				return c.connection().List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
 			})
 
 			return shoots, explain(err, "listing Shoots")
@@ -43,11 +43,11 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 			var events watch.Interface
 
 			err := untilAnswered(ctx, func() error {
-				way := c.way()
+				current := c.connection()
 
-				begun, err := way.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				begun, err := current.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
 				if err == nil {
-					events = way.bound(begun)
+					events = current.bound(begun)
 				}
 
 				return err
@@ -83,7 +83,8 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server answers, also with an error. Rejected credentials count as no answer: they are renewed soon.
+// untilAnswered repeats a call until the API server answers, also with an error. Rejected credentials count as no answer, because an
+// operator renews them.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()

@@ -18,22 +18,22 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// told are the names that a watch told.
-type told struct {
+// events records the names that a watch reports.
+type events struct {
 	mutex sync.Mutex
 	names []string
 }
 
-func (l *told) tell(name string) {
+func (l *events) add(name string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 
 	l.names = append(l.names, name)
 }
 
-// since returns what was told since it was last asked, once nothing more is under way.
-func (l *told) since() []string {
-	time.Sleep(5 * time.Second) // fake time: longer than any pause between two tries, however long Gardener was away
+// since returns the names reported since its last call, after all pending events.
+func (l *events) since() []string {
+	time.Sleep(5 * time.Second) // fake time: longer than the longest pause between two attempts
 	synctest.Wait()
 
 	l.mutex.Lock()
@@ -45,12 +45,12 @@ func (l *told) since() []string {
 	return names
 }
 
-// watching runs a watch in a bubble; the test changes Shoots and looks what is told.
-func watching(t *testing.T, funcs func(b bench) interceptor.Funcs, test func(b bench, told *told)) {
+// watching runs a watch in a synctest bubble; the test changes Shoots and checks the reported names.
+func watching(t *testing.T, funcs func(b fixture) interceptor.Funcs, test func(b fixture, heard *events)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
-		b, heard := newBench(t), &told{}
+		b, heard := newFixture(t), &events{}
 		shoots := b.shoots
 
 		if funcs != nil {
@@ -58,12 +58,12 @@ func watching(t *testing.T, funcs func(b bench) interceptor.Funcs, test func(b b
 		}
 
 		b.apply(runtimeID)
-		run(t, func(ctx context.Context) error { return shoots.Watch(ctx, heard.tell) })
+		run(t, func(ctx context.Context) error { return shoots.Watch(ctx, heard.add) })
 		test(b, heard)
 	})
 }
 
-func (b bench) expect(heard *told, reason string, want ...string) {
+func (b fixture) expect(heard *events, reason string, want ...string) {
 	b.Helper()
 
 	if diff := cmp.Diff(want, heard.since()); diff != "" {
@@ -72,7 +72,7 @@ func (b bench) expect(heard *told, reason string, want ...string) {
 }
 
 // touch changes the Shoot.
-func (b bench) touch() {
+func (b fixture) touch() {
 	b.Helper()
 
 	if err := b.shoots.Retry(b.Context(), b.get()); err != nil {
@@ -80,9 +80,9 @@ func (b bench) touch() {
 	}
 }
 
-func TestWatchTellsEveryChange(t *testing.T) {
-	watching(t, nil, func(b bench, heard *told) {
-		b.expect(heard, "what is there when the watch begins may have changed before", name)
+func TestWatchReportsEveryChange(t *testing.T) {
+	watching(t, nil, func(b fixture, heard *events) {
+		b.expect(heard, "existing Shoots may have changed before the watch", name)
 		b.expect(heard, "nothing happened")
 
 		b.touch()
@@ -94,7 +94,7 @@ func TestWatchTellsEveryChange(t *testing.T) {
 }
 
 // remove deletes the Shoot.
-func (b bench) remove() {
+func (b fixture) remove() {
 	b.Helper()
 
 	if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
@@ -102,10 +102,10 @@ func (b bench) remove() {
 	}
 }
 
-func TestWatchGoesOnAfterALostConnection(t *testing.T) {
-	// One of them spaces errors out by the time of the process, which is far from the time of a bubble.
+func TestWatchResumesAfterLostConnection(t *testing.T) {
+	// One handler delays errors by the clock of the process, which differs from the clock of the bubble.
 	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no other way to them
+	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no setter
 
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers }) //nolint:reassign // as above
 
@@ -117,7 +117,7 @@ func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 
 	away = true // at the start
 
-	interrupted := func(bench) interceptor.Funcs {
+	interrupted := func(fixture) interceptor.Funcs {
 		return interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 				mutex.Lock()
@@ -155,17 +155,17 @@ func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 		}
 	}
 
-	watching(t, interrupted, func(b bench, heard *told) {
+	watching(t, interrupted, func(b fixture, heard *events) {
 		time.Sleep(time.Hour)
 		b.expect(heard, "Gardener does not answer yet")
 
 		connect(true)
-		b.expect(heard, "what was there before is told once it answers", name)
+		b.expect(heard, "existing Shoots are reported once it answers", name)
 
 		connect(false)
 		b.touch()
 		time.Sleep(time.Hour)
-		b.expect(heard, "nothing is heard while the connection is lost")
+		b.expect(heard, "no event arrives while the connection is lost")
 
 		connect(true)
 		b.expect(heard, "a change in between is not missed", name)
@@ -173,21 +173,21 @@ func TestWatchGoesOnAfterALostConnection(t *testing.T) {
 		connect(false)
 		b.remove()
 
-		b.expect(heard, "nothing is heard while the connection is lost")
+		b.expect(heard, "no event arrives while the connection is lost")
 
 		connect(true)
 		b.expect(heard, "a removal in between is not missed", name)
 	})
 }
 
-func TestWatchIsOfOneProject(t *testing.T) {
+func TestWatchIsLimitedToProject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, heard := newBench(t), &told{}
+		b, heard := newFixture(t), &events{}
 		b.apply(runtimeID)
 
 		other := gardener.New(b.garden.Client(), "garden-other")
-		run(t, func(ctx context.Context) error { return other.Watch(ctx, heard.tell) })
+		run(t, func(ctx context.Context) error { return other.Watch(ctx, heard.add) })
 
-		b.expect(heard, "the Shoots of other projects are none of ours")
+		b.expect(heard, "Shoots of other projects are not reported")
 	})
 }

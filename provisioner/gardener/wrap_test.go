@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// gate lets requests through, or does not.
+// gate passes or rejects requests.
 type gate struct {
 	next    http.RoundTripper
 	refused error
@@ -86,7 +86,7 @@ func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 	}
 }
 
-func TestRequestsPassTheGuardAndWatchesGoRoundIt(t *testing.T) {
+func TestWatchesBypassWrapper(t *testing.T) {
 	gate := &gate{}
 	client, watch := newClient(t, gate)
 
@@ -99,11 +99,11 @@ func TestRequestsPassTheGuardAndWatchesGoRoundIt(t *testing.T) {
 	before = gate.passed.Load()
 
 	if err := watch(); err != nil || gate.passed.Load() != before {
-		t.Errorf("a watch passed the wrapper %d times, want not at all: %v", gate.passed.Load()-before, err)
+		t.Errorf("a watch passed the wrapper %d times, want 0: %v", gate.passed.Load()-before, err)
 	}
 }
 
-func TestRefusedRequestExplainsItself(t *testing.T) {
+func TestRejectedRequestExplainsItself(t *testing.T) {
 	gate := &gate{}
 	client, _ := newClient(t, gate)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-func TestValuesAreFilledIn(t *testing.T) {
+func TestPlaceholders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		line   string
@@ -18,24 +18,24 @@ func TestValuesAreFilledIn(t *testing.T) {
 		want   any
 	}{
 		"text":       {"a value can be a part of a text", "it: a ${key} b", "x", "a x b"},
-		"number":     {"without quotes, what looks like a number is one: replicas need it", "it: ${key}", "3", int64(3)},
+		"number":     {"without quotes, a value that looks like a number is one, such as replicas", "it: ${key}", "3", int64(3)},
 		"boolean":    {"the same with true and false", "it: ${key}", "true", true},
-		"quoted":     {"in quotes, a value is a text, as environment variables need it", `it: "${key}"`, "3", "3"},
-		"block":      {"so it is in a block", "it: |\n  a\n  ${key}\n", "3", "a\n3\n"},
-		"empty":      {"an empty value is an empty text, not nothing", "it: ${key}", "", ""},
+		"quoted":     {"in quotes, a value is a text, as environment variables require", `it: "${key}"`, "3", "3"},
+		"block":      {"in a block, a value is a text", "it: |\n  a\n  ${key}\n", "3", "a\n3\n"},
+		"empty":      {"an empty value is an empty text, not null", "it: ${key}", "", ""},
 		"date":       {"a value that looks like a date stays a text", "it: ${key}", "2026-01-01", "2026-01-01"},
 		"null":       {"null is a text as well", "it: ${key}", "null", "null"},
 		"version":    {"a version such as 1.30 must not lose its zero", "it: ${key}", "1.30", "1.30"},
-		"breaking":   {"a value cannot add fields, whatever stands in it", "it: ${key}", "x\nother: y", "x\nother: y"},
+		"breaking":   {"a value cannot add fields", "it: ${key}", "x\nother: y", "x\nother: y"},
 		"flow":       {"nor can it in braces", "it: {a: \"${key}\"}", "x}, b: {", map[string]any{"a": "x}, b: {"}},
-		"nested":     {"what a value holds is not filled in again", "it: ${key}", "${other}", "${other}"},
-		"escaped":    {"two dollars leave the text for whoever reads it in the cluster", "it: $${key} $HOME $(X) ${key}", "x", "${key} $HOME $(X) x"},
+		"nested":     {"placeholders in a value are not replaced", "it: ${key}", "${other}", "${other}"},
+		"escaped":    {"two dollars keep the text for a program in the cluster", "it: $${key} $HOME $(X) ${key}", "x", "${key} $HOME $(X) x"},
 		"shell":      {"a shell's own form needs the second dollar too", "it: $${X:-y}", "", "${X:-y}"},
-		"list":       {"lists are filled in", "it: [\"${key}\", \"b\"]", "a", []any{"a", "b"}},
-		"key":        {"the names of fields are not", "it: {\"${key}\": a}", "b", map[string]any{"${key}": "a"}},
-		"dotted":     {"names may hold dots, as charts' do", "it: ${key.of-a.chart}", "x", "x"},
-		"untouched":  {"what names no value stays what YAML makes of it", "it: 0x10", "", int64(16)},
-		"long float": {"a number with a fraction stays a text: nobody knows whether it is a version", "it: ${key}", "1.5", "1.5"},
+		"list":       {"placeholders in lists are replaced", "it: [\"${key}\", \"b\"]", "a", []any{"a", "b"}},
+		"key":        {"field names are not replaced", "it: {\"${key}\": a}", "b", map[string]any{"${key}": "a"}},
+		"dotted":     {"names may contain dots, as in charts", "it: ${key.of-a.chart}", "x", "x"},
+		"untouched":  {"other values keep their YAML type", "it: 0x10", "", int64(16)},
+		"long float": {"a number with a fraction stays a text: it may be a version", "it: ${key}", "1.5", "1.5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := installation.ManifestFile{Name: "a.yaml", Content: []byte("apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + tc.line)}
@@ -73,24 +73,24 @@ func TestObjectsOfFiles(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsNamedWithItsFile(t *testing.T) {
+func TestErrorsNameTheFile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		content string
 		want    string
 	}{
-		"not YAML":   {"the author has to find the place", "a: b: c", "a.yaml: yaml: "},
-		"no kind":    {"an API server could do nothing with it", "apiVersion: v1\nmetadata: {name: x}", "a.yaml: line 1: the object has no kind"},
-		"no version": {"nor without this", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
+		"not YAML":   {"the error names the position", "a: b: c", "a.yaml: yaml: "},
+		"no kind":    {"the API server would reject it", "apiVersion: v1\nmetadata: {name: x}", "a.yaml: line 1: the object has no kind"},
+		"no version": {"the same holds for the version", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
 		"generated": {
-			"an object without a name of its own could never be found again", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
+			"an object without a fixed name could never be found again", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
 			"a.yaml: line 3: the Job has no metadata.name",
 		},
 		"text":       {"a file may hold something else by mistake", "hello", "a.yaml: line 1: not an object"},
-		"in a list":  {"objects in lists are looked at as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
-		"no value":   {"what is not given must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
-		"shell form": {"a form of the shell is taken for a mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid name of a value; write $${X:-y}`},
-		"empty name": {"as is no name", "a: ${}", `a.yaml: line 1: "" is not a valid name of a value`},
+		"in a list":  {"objects in lists are validated as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
+		"no value":   {"a missing value must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
+		"shell form": {"shell syntax is rejected as a likely mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid name of a value; write $${X:-y}`},
+		"empty name": {"an empty name is a mistake", "a: ${}", `a.yaml: line 1: "" is not a valid name of a value`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := installation.Parse([]installation.ManifestFile{{Name: "a.yaml", Content: []byte(tc.content)}}, nil)
@@ -101,7 +101,7 @@ func TestWhatIsWrongIsNamedWithItsFile(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNotThere(t *testing.T) {
+func TestMissingFiles(t *testing.T) {
 	root := fstest.MapFS{"docs/README.md": {Data: []byte("# none")}}
 	for name, tc := range map[string]struct{ reason, path, want string }{
 		"missing": {"a folder may be misspelled", "dcos", "dcos: no such file or folder"},

@@ -40,30 +40,30 @@ func TestUpgraded(t *testing.T) {
 		want   spec.Kyma
 	}{
 		"nothing said": {
-			"what was configured stays, as a client sends only what it wants to change",
+			"existing configuration is kept, because clients send changes only",
 			order("", nil, component("x", "")),
 			order("", former.Configuration, component("x", "", entry("c", "1"), entry("d", "1"))),
 		},
 		"merge": {
-			"new values are laid over the old ones",
+			"new values override old ones",
 			order(merge, entries{entry("b", "2")}, component("x", merge, entry("d", "2"))),
 			order(merge, entries{entry("a", "1"), entry("b", "2")}, component("x", merge, entry("c", "1"), entry("d", "2"))),
 		},
 		"replace": {
-			"old values go, on both levels",
+			"old values are dropped on both levels",
 			order(replace, entries{entry("b", "2")}, component("x", replace, entry("d", "2"))),
 			order(replace, entries{entry("b", "2")}, component("x", replace, entry("d", "2"))),
 		},
 		"replace all by nothing": {
-			"that is how configuration is taken away", order(replace, nil, component("x", replace)), order(replace, nil, component("x", replace)),
+			"replacing by nothing removes configuration", order(replace, nil, component("x", replace)), order(replace, nil, component("x", replace)),
 		},
 		"one level": {
-			"the levels do not know of each other",
+			"the levels are independent",
 			order(replace, nil, component("x", "", entry("d", "2"))),
 			order(replace, nil, component("x", "", entry("c", "1"), entry("d", "2"))),
 		},
 		"new component": {
-			"it has no past", order(merge, nil, component("y", merge, entry("c", "2"))),
+			"a new component has no old values", order(merge, nil, component("y", merge, entry("c", "2"))),
 			order(merge, former.Configuration, component("y", merge, entry("c", "2"))),
 		},
 	} {
@@ -75,6 +75,6 @@ func TestUpgraded(t *testing.T) {
 	}
 	untouched := order("", entries{entry("a", "1"), entry("b", "1")}, component("x", "", entry("c", "1"), entry("d", "1")))
 	if diff := cmp.Diff(untouched, former); diff != "" {
-		t.Errorf("the former order was changed, -want +got:\n%s", diff)
+		t.Errorf("the previous order was changed, -want +got:\n%s", diff)
 	}
 }

@@ -59,7 +59,7 @@ func (o orphanRemover) check(ctx context.Context) error {
 }
 
 func (o orphanRemover) tidy(ctx context.Context) error {
-	ids, err := o.shoots.Beside(ctx)
+	ids, err := o.shoots.ConfigMapOwners(ctx)
 	if err != nil {
 		return err
 	}

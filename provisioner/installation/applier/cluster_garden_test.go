@@ -28,10 +28,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// patience is how long anything may take before a test gives up on it.
+// patience bounds every wait of a test.
 const patience = 2 * time.Minute
 
-// api is the one API server of all tests.
+// api is the API server of all tests.
 var api *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -56,19 +56,19 @@ func run(m *testing.M) int {
 	return code
 }
 
-// release is the manifests of components, by source.
+// release holds the manifests of components, by source.
 type release map[string]string
 
 // Manifests implements applier.Manifests.
 func (r release) Manifests(_ context.Context, source string) ([]installation.ManifestFile, error) {
 	text, ok := r[source]
 	if !ok {
-		return nil, failure.New(failure.Permanent, "there are no manifests %q", source)
+		return nil, failure.New(failure.Permanent, "no manifests of %q", source)
 	}
 	return []installation.ManifestFile{{Name: source + ".yaml", Content: []byte(text)}}, nil
 }
 
-// cluster is the API server as one runtime sees it.
+// cluster is the API server with the namespaces of one runtime.
 type cluster struct {
 	*testing.T
 	client.Client
@@ -104,7 +104,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// finishNamespaces plays the part of the controller-manager that no test has: it ends namespaces that are to go, which here are empty.
+// finishNamespaces replaces the controller-manager: it finalizes namespaces that are being deleted, which are empty here.
 func (c *cluster) finishNamespaces() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
@@ -139,12 +139,12 @@ func (c *cluster) applier(release release) *applier.Applier {
 	return applier.New(applier.Options{Manifests: release, Now: time.Now})
 }
 
-// step is one call.
+// step makes one call.
 func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {
 	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
 }
 
-// install calls until it is done, and fails when that takes too long.
+// install repeats the call until it is done, or fails after patience.
 func (c *cluster) install(release release, plan installation.Plan) string {
 	c.Helper()
 	progress, err := until(again(func() (installation.Progress, error) { return c.step(release, plan) }, always))
@@ -164,7 +164,7 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again is a call that is made anew, as the engine does, where it fails for now: what is defined may not be served yet.
+// again repeats a call that fails with a transient error, like the engine: a new kind may not be served yet.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()
@@ -191,7 +191,7 @@ func until(call func() (installation.Progress, error)) (installation.Progress, e
 	}
 }
 
-// has reads an object, nil when it is not there.
+// has reads an object; nil if it does not exist.
 func (c *cluster) object(group, version, kind, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	object := &unstructured.Unstructured{}
@@ -206,7 +206,7 @@ func (c *cluster) object(group, version, kind, namespace, name string) *unstruct
 	return object
 }
 
-// data returns the data of a ConfigMap, nil when it is not there.
+// data returns the data of a ConfigMap; nil if it does not exist.
 func (c *cluster) data(namespace, name string) map[string]string {
 	c.Helper()
 	found := &corev1.ConfigMap{}
@@ -224,7 +224,7 @@ func plan(components ...installation.Component) installation.Plan {
 	return installation.Plan{Version: "1.0.0", Components: components}
 }
 
-// part is a component whose manifests are called as it is. Each test has namespaces of its own.
+// part returns a component whose manifests have its name. Each test has namespaces of its own.
 func (c *cluster) part(name string) installation.Component {
 	return installation.Component{Name: name, Source: name, Namespace: "ns-" + c.runtime[:8]}
 }
@@ -235,7 +235,7 @@ func configMap(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  key: %q\n---\n", name, value)
 }
 
-// finalize ends a namespace that is to go.
+// finalize finalizes a namespace that is being deleted.
 func (c *cluster) finalize(name string) {
 	c.Helper()
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))

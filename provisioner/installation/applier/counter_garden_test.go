@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// counter stands between client and API server. It counts what changes something, and answers itself where a test wants it to.
+// counter is a transport that counts writes and can answer in place of the API server.
 type counter struct {
 	mu      sync.Mutex
 	writes  int

@@ -30,7 +30,7 @@ func deployment() string {
 	return pods("Deployment", "replicas: 2\n  selector: {matchLabels: {app: it}}")
 }
 
-// setStatus plays the part of the controllers and nodes that no test has.
+// setStatus sets the status, as controllers and nodes would.
 func (c *cluster) setStatus(object *unstructured.Unstructured, status map[string]any) {
 	c.Helper()
 	object.Object["status"] = status
@@ -65,25 +65,25 @@ func TestComponentWaitsUntilTheOneBeforeIsReady(t *testing.T) {
 	}
 	const where = "component 1 of 2 (a): "
 	name := "Deployment " + c.namespace() + "/it"
-	expect("nothing runs", where+"waiting for "+name+": Replicas: 0/2")
+	expect("no replica runs", where+"waiting for "+name+": Replicas: 0/2")
 	c.setStatus(c.object("apps", "v1", "Deployment", c.namespace(), "it"), available(1))
 	c.calls.take()
-	expect("one of two runs", where+"waiting for "+name+": Available: 1/2")
+	expect("one of two replicas runs", where+"waiting for "+name+": Available: 1/2")
 	if writes := c.calls.take(); writes > 0 {
 		t.Errorf("waiting takes %d writes", writes)
 	}
 	if err := c.Delete(t.Context(), c.object("apps", "v1", "Deployment", c.namespace(), "it")); err != nil {
 		t.Fatal(err)
 	}
-	expect("somebody has deleted it", where+name+" is missing and is applied again")
-	expect("it is there again", where+"waiting for "+name+": Replicas: 0/2")
+	expect("the Deployment was deleted", where+name+" is missing and is applied again")
+	expect("the Deployment exists again", where+"waiting for "+name+": Replicas: 0/2")
 	c.setStatus(c.object("apps", "v1", "Deployment", c.namespace(), "it"), available(2))
 	if got, want := c.install(parts, wanted), "release 1.0.0 is installed: 2 components"; got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("the message is %q, want %q", got, want)
 	}
 }
 
-func TestWhatIsNotHealthy(t *testing.T) {
+func TestUnhealthyObjects(t *testing.T) {
 	job := pods("Job", "backoffLimit: 0")
 	for name, tc := range map[string]struct {
 		reason   string
@@ -95,19 +95,19 @@ func TestWhatIsNotHealthy(t *testing.T) {
 		want     string
 	}{
 		"deployment": {
-			"its image may come yet", deployment(), "apps", "Deployment",
+			"the image may still be pulled", deployment(), "apps", "Deployment",
 			map[string]any{"observedGeneration": int64(1), "conditions": []any{
 				map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
 			}},
 			"", "Deployment NAMESPACE/it is failing: Progress deadline exceeded",
 		},
 		"running job": {
-			"what comes after it may need what it does", job, "batch", "Job",
+			"later components may depend on the Job", job, "batch", "Job",
 			map[string]any{"startTime": "2026-01-01T00:00:00Z", "active": int64(1)},
 			"", "waiting for Job NAMESPACE/it: it runs",
 		},
 		"job": {
-			"a Job that has failed is never tried again", job, "batch", "Job",
+			"a failed Job is never retried", job, "batch", "Job",
 			map[string]any{
 				"startTime": "2026-01-01T00:00:00Z", "failed": int64(1),
 				"conditions": []any{
@@ -131,7 +131,7 @@ func TestWhatIsNotHealthy(t *testing.T) {
 				said = failure.Of(err).Text
 			}
 			if want := strings.ReplaceAll(tc.want, "NAMESPACE", c.namespace()); !strings.Contains(said, want) {
-				t.Errorf("%s: it says %q, want %q", tc.reason, said, want)
+				t.Errorf("%s: the message is %q, want %q", tc.reason, said, want)
 			}
 			if (err == nil) != (tc.err == "") || err != nil && failure.KindOf(err) != tc.err {
 				t.Errorf("%s: %v", tc.reason, err)
@@ -163,7 +163,7 @@ func TestSecondInstallationRepairs(t *testing.T) {
 	c.calls.take()
 	c.install(parts, wanted)
 	if writes := c.calls.take(); writes > 2 {
-		t.Errorf("it takes %d writes where there is nothing to do; the inventory takes one for the component and one at the end", writes)
+		t.Errorf("%d writes without a change; the inventory takes one for the component and one at the end", writes)
 	}
 	if err := c.Delete(t.Context(), c.object("", "v1", "ConfigMap", c.namespace(), "one")); err != nil {
 		t.Fatal(err)
@@ -175,9 +175,9 @@ func TestSecondInstallationRepairs(t *testing.T) {
 	}
 	c.install(parts, wanted)
 	if got := c.data(c.namespace(), "one"); got["key"] != "1" {
-		t.Errorf("what was deleted is %v", got)
+		t.Errorf("the deleted object is %v", got)
 	}
 	if got := c.data(c.namespace(), "two"); got["key"] != "1" || got["more"] != "theirs" {
-		t.Errorf("what was changed is %v: ours is to come back, and what is not ours is to stay", got)
+		t.Errorf("the changed object is %v: our fields must be restored, foreign ones kept", got)
 	}
 }

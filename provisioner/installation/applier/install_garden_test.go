@@ -29,13 +29,13 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 	for _, name := range []string{"one", "four"} {
 		if got := c.data(c.namespace(), name); got != nil {
-			t.Errorf("%s is left: %v", name, got)
+			t.Errorf("%s still exists: %v", name, got)
 		}
 	}
 	if c.object("", "v1", "Namespace", "", c.namespace()) != nil {
-		t.Error("the namespace is left")
+		t.Error("the namespace still exists")
 	}
 	if c.object("", "v1", "Secret", "kube-system", "environment-broker-installation") != nil {
-		t.Error("the inventory is left")
+		t.Error("the inventory still exists")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// definition is a kind of a group that belongs to the test.
+// definition is a CustomResourceDefinition in a group of the test.
 func (c *cluster) definition(kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s.%[2]s}\nspec:\n"+
@@ -48,11 +48,11 @@ func TestKindAndItsObjectInOneComponent(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": c.instance("Thing", "one") + c.definition("Thing")}, plan(c.part("a")))
 	if !c.there("Thing", "one") {
-		t.Error("the object is not there")
+		t.Error("the object does not exist")
 	}
 }
 
-func TestWhatIsPruned(t *testing.T) {
+func TestPrune(t *testing.T) {
 	c := newCluster(t)
 	definition := "CustomResourceDefinition things." + c.group()
 	both := release{"a": configMap("stays", "1"), "b": c.definition("Thing") + c.instance("Thing", "one")}
@@ -72,11 +72,11 @@ func TestWhatIsPruned(t *testing.T) {
 		"; Namespace " + elsewhere.Namespace + " stays: ConfigMap theirs in it does not belong to the installation",
 	} {
 		if !strings.Contains(message, want) {
-			t.Errorf("it says %q, want %q", message, want)
+			t.Errorf("the message is %q, want %q", message, want)
 		}
 	}
 	if !c.there("Thing", "theirs") || c.object(c.group(), "v1", "Thing", elsewhere.Namespace, "one") != nil {
-		t.Error("what is ours is to go, what is theirs is to stay")
+		t.Error("our objects must be deleted, foreign ones kept")
 	}
 	if err := c.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)
@@ -85,13 +85,13 @@ func TestWhatIsPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if message := c.install(both, alone); message != done {
-		t.Errorf("nothing is left that could stay, and it says %q", message)
+		t.Errorf("everything was removed, but the message is %q", message)
 	}
 	if c.object("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "things."+c.group()) != nil {
-		t.Error("the definition is left")
+		t.Error("the definition still exists")
 	}
 	if c.object("", "v1", "Namespace", "", elsewhere.Namespace) != nil {
-		t.Error("the namespace is left")
+		t.Error("the namespace still exists")
 	}
 }
 
@@ -103,23 +103,23 @@ func TestComponentThatMovesToAnotherNamespace(t *testing.T) {
 	moved.Namespace += "-b"
 	c.install(parts, plan(moved))
 	if c.object("", "v1", "Namespace", "", c.namespace()) != nil || c.data(moved.Namespace, "one") == nil {
-		t.Error("it is not where it was moved to, or still where it was")
+		t.Error("it is missing in the new namespace, or still in the old one")
 	}
 }
 
-func TestNamespaceThatOneComponentBringsAndTwoUse(t *testing.T) {
+func TestSharedNamespace(t *testing.T) {
 	c := newCluster(t)
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"${namespace}\", labels: {mesh: \"on\"}}\n---\n"
 	parts := release{"a": configMap("one", "1"), "b": namespace + configMap("two", "1"), "c": configMap("three", "1")}
 	for range 2 {
 		c.install(parts, plan(c.part("a"), c.part("b"), c.part("c")))
 		if got := c.object("", "v1", "Namespace", "", c.namespace()).GetLabels()["mesh"]; got != "on" {
-			t.Errorf("the label of the one that brings it is %q: one that only uses it has taken it away", got)
+			t.Errorf("the label of the owning component is %q: another user of the namespace removed it", got)
 		}
 	}
 	c.install(parts, plan(c.part("c")))
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("it is gone with the one that brought it, and another one uses it still")
+		t.Error("it was deleted with its component although another one uses it")
 	}
 }
 
@@ -129,11 +129,11 @@ func TestObjectThatMovesToAnotherComponent(t *testing.T) {
 	before := c.object("", "v1", "ConfigMap", c.namespace(), "one").GetUID()
 	c.install(release{"a": configMap("three", "1"), "b": configMap("two", "1") + configMap("one", "1")}, plan(c.part("a"), c.part("b")))
 	if after := c.object("", "v1", "ConfigMap", c.namespace(), "one"); after == nil || after.GetUID() != before {
-		t.Error("it was removed on the way")
+		t.Error("it was removed in between")
 	}
 }
 
-func TestNamespaceThatWasThereBefore(t *testing.T) {
+func TestForeignNamespaceIsKept(t *testing.T) {
 	c := newCluster(t)
 	theirs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace()}}
 	if err := c.Create(t.Context(), theirs); err != nil {
@@ -144,15 +144,15 @@ func TestNamespaceThatWasThereBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("a namespace that somebody else has made is gone")
+		t.Error("a foreign namespace was deleted")
 	}
 	if c.data(c.namespace(), "one") != nil {
-		t.Error("what was installed in it is left")
+		t.Error("the installed objects still exist")
 	}
 }
 
-// TestNamespaceWithMuchInIt: what somebody else has in a namespace is found however much else there is before it.
-func TestNamespaceWithMuchInIt(t *testing.T) {
+// TestFullNamespace: a foreign object is found in a namespace with many other objects.
+func TestFullNamespace(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
 	fill := func(name string, owners ...metav1.OwnerReference) {
@@ -170,7 +170,7 @@ func TestNamespaceWithMuchInIt(t *testing.T) {
 		t.Errorf("got %q, %v", message, err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("the namespace is gone, and what somebody else had in it")
+		t.Error("the namespace was deleted with a foreign object")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestUninstall(t *testing.T) {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	if c.there("Thing", "one") || c.data(c.namespace(), "two") == nil {
-		t.Error("objects go with their component, and those that somebody has taken over stay")
+		t.Error("objects must be deleted with their component, adopted ones kept")
 	}
 	held := c.object(c.group(), "v1", "Thing", c.namespace(), "theirs")
 	if err := c.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// sandboxRuntime is a runtime as the sandbox has them, and its administrator.
+// sandboxRuntime is a runtime of the sandbox with its admin kubeconfig.
 func sandboxRuntime(t *testing.T) *rest.Config {
 	t.Helper()
 	server, err := runtimes.Listen(t.Context(), runtimes.Options{
@@ -63,7 +63,7 @@ func sandboxRuntime(t *testing.T) *rest.Config {
 	}}
 }
 
-// TestSampleReleasesInTheSandbox installs, upgrades, takes back and removes, as the Provisioner does in the sandbox.
+// TestSampleReleasesInTheSandbox installs, upgrades, downgrades and removes the sample releases.
 func TestSampleReleasesInTheSandbox(t *testing.T) {
 	config := sandboxRuntime(t)
 	connection, err := rest.HTTPClientFor(config)

@@ -75,7 +75,7 @@ func TestInventoryIsReadAsItWasStored(t *testing.T) {
 				}
 			}
 			if parts := len(secrets(t, cluster)); (count >= 60_000) != (parts > 1) {
-				t.Errorf("it takes %d Secrets", parts)
+				t.Errorf("the inventory has %d Secrets", parts)
 			}
 			after.Entries = nil
 			after.mustSave(t, cluster)
@@ -92,7 +92,7 @@ func TestInventoryIsReadAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestInventoryThatComesFromElsewhere(t *testing.T) {
+func TestForeignInventory(t *testing.T) {
 	objects := some(2)
 	for name, tc := range map[string]struct {
 		reason  string
@@ -100,9 +100,9 @@ func TestInventoryThatComesFromElsewhere(t *testing.T) {
 		runtime string
 		want    []*entry
 	}{
-		"the same":        {"it tells how far it is", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
-		"another cluster": {"a cluster that was made anew, with Secrets from a backup, has none of it", "there", "r", []*entry{{Name: "a", Objects: objects}}},
-		"another runtime": {"what belongs to another runtime is no business of this one", "here", "other", nil},
+		"the same":        {"the progress counts", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
+		"another cluster": {"a new cluster with Secrets from a backup has none of the objects", "there", "r", []*entry{{Name: "a", Objects: objects}}},
+		"another runtime": {"the inventory of another runtime does not count", "here", "other", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := newCluster("here")
@@ -124,22 +124,22 @@ func TestInventoryThatComesFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestTwoDoNotOverwriteEachOther(t *testing.T) {
+func TestConcurrentSavesConflict(t *testing.T) {
 	cluster := newCluster("here")
 	first, second := mustLoad(t, cluster, "r"), mustLoad(t, cluster, "r")
 	first.mustSave(t, cluster)
 	if err := second.save(t.Context(), cluster); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a second first one: %v", err)
+		t.Errorf("a second creation: %v", err)
 	}
 	third := mustLoad(t, cluster, "r")
 	first.entry("a")
 	first.mustSave(t, cluster)
 	if err := third.save(t.Context(), cluster); !apierrors.IsConflict(err) {
-		t.Errorf("one that is behind: %v", err)
+		t.Errorf("a stale save: %v", err)
 	}
 }
 
-// packed is a text as an inventory is stored.
+// packed returns a text in the stored form of an inventory.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	buffer := &bytes.Buffer{}
@@ -150,22 +150,22 @@ func packed(t *testing.T, text string) []byte {
 	return buffer.Bytes()
 }
 
-// TestInventoryThatIsBroken has what the owner of a cluster, who may write there what he likes, could write.
-func TestInventoryThatIsBroken(t *testing.T) {
+// TestInvalidInventory has inventories that the owner of a cluster could write.
+func TestInvalidInventory(t *testing.T) {
 	const many = 2 << 20
 	for name, tc := range map[string]struct {
 		reason        string
 		content, rest string
 	}{
-		"no content":     {"somebody has emptied it", "", ""},
-		"a part is lost": {"half of an inventory is none", "nothing", "lost"},
+		"no content":     {"the Secret was emptied", "", ""},
+		"a part is lost": {"an incomplete inventory is invalid", "nothing", "lost"},
 		"much of nothing": {
-			"it would take a hundred times as much memory as it has bytes, all of which every runtime's operations share",
+			"it would take a hundred times its size in memory, which all operations share",
 			string(packed(t, `{"entries":[{"objects":[`+strings.Repeat("{},", many)+`{}]}]}`)), "",
 		},
 		"a long text":  {"the same", string(packed(t, `{"runtime":"`+strings.Repeat("r", 12*many)+`"}`)), ""},
-		"many parts":   {"each is a call", string(packed(t, `{"runtime":"r"}`)), strings.Repeat("part ", 100)},
-		"not an array": {"it is none of ours", string(packed(t, `{"entries":{}}`)), ""},
+		"many parts":   {"each part costs a call", string(packed(t, `{"runtime":"r"}`)), strings.Repeat("part ", 100)},
+		"not an array": {"the form is not ours", string(packed(t, `{"entries":{}}`)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := newSecret(Inventory, map[string][]byte{keyContent: []byte(tc.content), keyRest: []byte(tc.rest)})
@@ -178,7 +178,7 @@ func TestInventoryThatIsBroken(t *testing.T) {
 	}
 }
 
-func TestInventoryThatWouldNotBeReadAgain(t *testing.T) {
+func TestInventoryTooLargeToRead(t *testing.T) {
 	cluster := newCluster("here")
 	tooMuch := mustLoad(t, cluster, "r")
 	tooMuch.Entries = []*entry{{Name: "a", Objects: some(300_000)}}

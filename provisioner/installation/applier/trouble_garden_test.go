@@ -21,9 +21,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// TestInstallationThatDiesAnywhere lets the n-th write of an installation, an upgrade and a removal be the last, once after it was done
-// and once before. Whoever goes on from there ends at the same.
-func TestInstallationThatDiesAnywhere(t *testing.T) {
+// TestCrashAtEachWrite stops an installation, an upgrade and a removal at their n-th write, once after it and once before. Another call must
+// reach the same result.
+func TestCrashAtEachWrite(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		t.Run(map[bool]string{false: "before", true: "after"}[done], func(t *testing.T) {
 			c := newCluster(t)
@@ -44,23 +44,23 @@ func TestInstallationThatDiesAnywhere(t *testing.T) {
 				n++
 				died = c.survives(n, done, first)
 				if c.data(c.namespace(), "one")["key"] != "1" || c.data(c.namespace(), "two") == nil {
-					t.Errorf("write %d: it is not what was installed", n)
+					t.Errorf("write %d: the objects differ from the installed release", n)
 				}
 				died = c.survives(n, done, second) || died
 				if c.data(c.namespace(), "one")["key"] != "2" || c.data(c.namespace(), "two") != nil || !c.there("Thing", "three") {
-					t.Errorf("write %d: it is not what it was upgraded to", n)
+					t.Errorf("write %d: the objects differ from the upgraded release", n)
 				}
 				died = c.survives(n, done, uninstall) || died
 				c.nothingIsLeft()
 			}
 			if n < 8 {
-				t.Errorf("there were only %d writes", n-1)
+				t.Errorf("only %d writes were tested", n-1)
 			}
 		})
 	}
 }
 
-// survives has a call die at its n-th write, and then goes on with it until it is done. It tells whether there were so many writes.
+// survives crashes a call at its n-th write, then repeats it until it is done. It reports whether the call made n writes.
 func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
 	c.Helper()
 	dead := c.dieAt(n, done)
@@ -84,13 +84,13 @@ func (c *cluster) nothingIsLeft() {
 		}
 		for _, object := range found.Items {
 			if object.GetLabels()[applier.LabelInstallation] == c.runtime || strings.HasPrefix(object.GetName(), applier.Inventory) {
-				c.Errorf("%s %s is left", object.GetKind(), object.GetName())
+				c.Errorf("%s %s still exists", object.GetKind(), object.GetName())
 			}
 		}
 	}
 }
 
-// dieAt has the n-th write from now on fail, once it was done or without it, and all calls after it.
+// dieAt makes the n-th write from now on fail, after or before it takes effect, and all later calls.
 func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	count, dead := 0, false
 	unavailable := func() *http.Response {
@@ -115,8 +115,8 @@ func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	return func() bool { return dead }
 }
 
-// TestReplicaThatWasFrozen has one replica read the inventory and stand still there while another one upgrades.
-func TestReplicaThatWasFrozen(t *testing.T) {
+// TestFrozenReplica pauses a replica after it has read the inventory, while another one upgrades.
+func TestFrozenReplica(t *testing.T) {
 	c := newCluster(t)
 	wanted := plan(c.part("a"))
 	c.install(release{"a": configMap("one", "1")}, wanted)
@@ -133,14 +133,14 @@ func TestReplicaThatWasFrozen(t *testing.T) {
 	})
 	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), frozen, c.runtime, wanted)
 	if !failure.Is(err, failure.Transient) {
-		t.Errorf("it goes on with what is out of date: %v", err)
+		t.Errorf("it continues with a stale inventory: %v", err)
 	}
 	if c.data(c.namespace(), "one")["key"] != "2" {
-		t.Error("it has undone what was done since")
+		t.Error("it has overwritten the upgrade")
 	}
 }
 
-func TestKindThatNobodyDefines(t *testing.T) {
+func TestUndefinedKind(t *testing.T) {
 	c := newCluster(t)
 	progress, err := c.step(release{"a": c.instance("Thing", "one")}, plan(c.part("a")))
 	if want := "component 1 of 1 (a): the cluster does not serve the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
@@ -148,7 +148,7 @@ func TestKindThatNobodyDefines(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeChanged(t *testing.T) {
+func TestImmutableField(t *testing.T) {
 	c := newCluster(t)
 	fixed := func(value, annotations string) release {
 		return release{"a": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, annotations: {" + annotations + "}}\nimmutable: true\ndata: {key: \"" + value + "\"}\n"}
@@ -161,7 +161,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	if c.data(c.namespace(), "one")["key"] != "1" {
-		t.Error("it was touched")
+		t.Error("the object was changed")
 	}
 	annotated := applier.AnnotationRecreate + `: "true"`
 	progress, err := c.step(fixed("2", annotated), wanted)
@@ -170,11 +170,11 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	}
 	c.install(fixed("2", annotated), wanted)
 	if c.data(c.namespace(), "one")["key"] != "2" {
-		t.Error("it was not made anew")
+		t.Error("it was not created again")
 	}
 }
 
-func TestObjectThatIsInvalidIsNotMadeAnew(t *testing.T) {
+func TestInvalidObjectIsNotRecreated(t *testing.T) {
 	c := newCluster(t)
 	port := func(number string) release {
 		return release{"a": "apiVersion: v1\nkind: Service\nmetadata: {name: one, annotations: {" + applier.AnnotationRecreate + ": \"true\"}}\n" +
@@ -187,29 +187,29 @@ func TestObjectThatIsInvalidIsNotMadeAnew(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if after := c.object("", "v1", "Service", c.namespace(), "one"); after == nil || after.GetUID() != before {
-		t.Error("what works was deleted for something that cannot be")
+		t.Error("a working object was deleted for an invalid one")
 	}
 }
 
-func TestSecretsStandInNoError(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	c := newCluster(t)
 	component := c.part("a")
 	component.Values, component.SecretKeys = map[string]string{"password": "hunter2_\"X\""}, []string{"password"}
 	_, err := c.step(release{"a": "apiVersion: v1\nkind: Service\nmetadata: {name: one}\nspec: {ports: [{port: 80, name: \"${password}\"}]}\n"}, plan(component))
 	if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), "***") {
-		t.Errorf("it is not refused as it should be: %v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if text := fmt.Sprintf("%+v", cause); strings.Contains(text, "hunter2") {
-			t.Errorf("the secret is in %s", text)
+			t.Errorf("the text contains the secret: %s", text)
 		}
 	}
 }
 
-// TestSecretsStandInNoMessage has a controller of the cluster tell what it was given.
-func TestSecretsStandInNoMessage(t *testing.T) {
+// TestMessagesContainNoSecrets: a controller quotes a value in a condition.
+func TestMessagesContainNoSecrets(t *testing.T) {
 	for kind, encode := range map[string]func(string) string{
-		"as it is": func(value string) string { return value }, "as Secrets hold it": func(value string) string {
+		"plain": func(value string) string { return value }, "base64": func(value string) string {
 			return base64.StdEncoding.EncodeToString([]byte(value))
 		},
 	} {
@@ -226,22 +226,22 @@ func TestSecretsStandInNoMessage(t *testing.T) {
 		if err := c.Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		component.Values["changed"] = "so that it is looked at again"
+		component.Values["changed"] = "a new digest"
 		progress, err := c.step(parts, plan(c.part("a"), component))
 		if want := "the password *** is refused"; err != nil || !strings.Contains(progress.Message, want) {
-			t.Errorf("%s: it says %q, %v, want %q", kind, progress.Message, err, want)
+			t.Errorf("%s: the message is %q, %v, want %q", kind, progress.Message, err, want)
 		}
 	}
 }
 
-func TestNamespaceThatIsGoingAway(t *testing.T) {
+func TestNamespaceBeingDeleted(t *testing.T) {
 	c := newCluster(t)
 	parts, wanted := release{"a": configMap("one", "1")}, plan(c.part("a"))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace()}}
 	if err := c.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(t.Context(), namespace); err != nil { // without the label nobody plays the controller that ends it
+	if err := c.Delete(t.Context(), namespace); err != nil { // without the label it is not finalized
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)
@@ -252,7 +252,7 @@ func TestNamespaceThatIsGoingAway(t *testing.T) {
 	c.install(parts, wanted)
 }
 
-func TestClusterThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableCluster(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))
 	for name, tc := range map[string]struct {
@@ -262,7 +262,7 @@ func TestClusterThatDoesNotAnswer(t *testing.T) {
 		want   string
 	}{
 		"nothing":   {"a proxy answers instead", http.StatusBadGateway, "<html>", "the inventory of the installation cannot be read: "},
-		"forbidden": {"the rights of a new cluster come some moments later", http.StatusForbidden, "", "the inventory of the installation cannot be read: "},
+		"forbidden": {"the roles of a new cluster take a moment", http.StatusForbidden, "", "the inventory of the installation cannot be read: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.calls.meddle(func(*http.Request) *http.Response {

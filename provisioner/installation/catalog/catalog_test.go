@@ -28,7 +28,7 @@ func file(name, value string) *fstest.MapFile {
 
 func text(content string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(content)} }
 
-// sample is a release with all that one can have: base and agent are always installed, extra, more and lone are optional.
+// sample is a release with all features: base and agent are always installed, extra, more and lone are optional.
 func sample() fstest.MapFS {
 	return fstest.MapFS{
 		"1.0.0/release.yaml": text(`
@@ -48,24 +48,24 @@ components:
 	}
 }
 
-func TestSampleReleasesAreRight(t *testing.T) {
+func TestSampleReleasesAreValid(t *testing.T) {
 	releases := catalog.New(catalog.Folder{FS: resources.Releases()})
 	if err := releases.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
+func TestInvalidReleases(t *testing.T) {
 	const head = "version: 1.0.0\ncomponents:\n"
 	for name, tc := range map[string]struct {
 		reason string
 		files  fstest.MapFS
 		want   []string
 	}{
-		"no release.yaml": {"a folder may have been put there by mistake", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
-		"not YAML":        {"the file has to be found", fstest.MapFS{"1.0.0/release.yaml": text("a: b: c")}, []string{"release.yaml of release 1.0.0: yaml"}},
+		"no release.yaml": {"the folder may be there by mistake", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
+		"not YAML":        {"the error names the file", fstest.MapFS{"1.0.0/release.yaml": text("a: b: c")}, []string{"release.yaml of release 1.0.0: yaml"}},
 		"unknown field": {
-			"a misspelled word would be as if it were not there",
+			"a misspelled field would have no effect",
 			fstest.MapFS{"1.0.0/release.yaml": text("version: 1.0.0\ncomponents:\n- {name: a, namespace: n, dependOn: [b]}")},
 			[]string{"field dependOn not found"},
 		},
@@ -75,12 +75,12 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 			[]string{`version is "1.1.0", but it is stored as "1.0.0"`, "there are no components"},
 		},
 		"names": {
-			"two components of one name could not be told apart",
+			"names identify components",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: n}"), "1.0.0/b/b.yaml": file("b", "")},
 			[]string{`"A" cannot name a component`, `component "b" appears twice`, `"n_" cannot name a namespace`},
 		},
 		"unknown dependency": {
-			"it would never be met",
+			"the dependency could never be met",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}"), "1.0.0/a/a.yaml": file("a", "")},
 			[]string{`component "a" depends on "b", which is not a component of the release`},
 		},
@@ -93,7 +93,7 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 			[]string{`component "a", which is always installed, depends on "b", which is optional`},
 		},
 		"circle": {
-			"none of them could be the first",
+			"no component could be the first",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
 				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
@@ -101,27 +101,27 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 			[]string{"components depend on each other in a cycle: a, b"},
 		},
 		"missing manifests": {
-			"there would be nothing to install",
+			"a release without objects is a mistake",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: b}")},
 			[]string{`component "a": manifests: b: no such file or folder`},
 		},
 		"manifests elsewhere": {
-			"a release holds all that belongs to it",
+			"a release contains all its manifests",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, manifests: ../b}")},
 			[]string{`"../b" is not a file or folder next to this file`},
 		},
 		"undeclared value": {
-			"nobody could know that it is to be given",
+			"the value is undocumented",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": file("a", "${who}")},
 			[]string{`component "a": its manifests name the value "who", which is not among its values`},
 		},
 		"unused value": {
-			"an order could set it, and nothing would happen",
+			"setting the value would have no effect",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"), "1.0.0/a/a.yaml": file("a", "")},
 			[]string{`no manifest names its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
 		},
 		"bad manifest": {
-			"no cluster would take it",
+			"every cluster would reject it",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": text("kind: X\nmetadata: {name: x}")},
 			[]string{`component "a": a/a.yaml: line 1: the object has no apiVersion`},
 		},
@@ -134,7 +134,7 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: omit it`},
 		},
 		"object twice": {
-			"each would take it from the other",
+			"two components would overwrite each other",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}\n- {name: b, namespace: n}"),
 				"1.0.0/a/a.yaml":     file("same", ""), "1.0.0/b/b.yaml": file("same", ""),
@@ -153,7 +153,7 @@ func TestWhatIsWrongWithAReleaseIsFoundWhenItIsRead(t *testing.T) {
 	}
 }
 
-func TestReleasesThatCannotBeUsed(t *testing.T) {
+func TestUnusableReleases(t *testing.T) {
 	releases := sample()
 	releases["2.0.0/release.yaml"] = text("version: 2.0.0")
 	for name, tc := range map[string]struct {
@@ -164,20 +164,20 @@ func TestReleasesThatCannotBeUsed(t *testing.T) {
 		want    string
 	}{
 		"unknown": {
-			"who orders has to know what there is",
+			"the error lists the known releases",
 			catalog.Folder{FS: releases},
 			"3.0.0", failure.Invalid,
 			`kymaConfig.version: there is no release "3.0.0"; there are 1.0.0, 2.0.0`,
 		},
-		"path": {"a version leads nowhere else", catalog.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
-		"none": {"it must not be any one", catalog.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
+		"path": {"a version must not leave the folder", catalog.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
+		"none": {"an empty version must not match any", catalog.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
 		"broken": {
-			"the order is right, and only the keeper of the releases can help",
+			"the order is valid; only the maintainer of the release can help",
 			catalog.Folder{FS: releases},
 			"2.0.0", failure.Permanent,
 			"release 2.0.0 cannot be used: it is invalid; the log has the reason for its maintainer",
 		},
-		"away": {"the store may come back", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
+		"away": {"the outage is temporary", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := catalog.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})
@@ -188,13 +188,13 @@ func TestReleasesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// away is a store that does not answer.
+// away is a store that is unavailable.
 type away struct{}
 
 func (away) Open(context.Context, string) (fs.FS, error) { return nil, errors.New("no route") }
 func (away) Versions(context.Context) ([]string, error)  { return nil, errors.New("no route") }
 
-func TestReleaseThatComesLaterIsFound(t *testing.T) {
+func TestAddedReleaseIsFound(t *testing.T) {
 	files := sample()
 	releases := catalog.New(catalog.Folder{FS: files})
 	if _, err := releases.Plan(t.Context(), spec.Kyma{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// wants is an order of components, all in the namespace that the release says, with a domain for all.
+// wants returns an order of components in their default namespaces, with a domain for all.
 func wants(components ...*spec.Component) spec.Kyma {
 	return spec.Kyma{Version: "1.0.0", Components: components, Configuration: []*spec.Entry{value("domain", "d")}}
 }
@@ -46,14 +46,14 @@ func TestOrderOfThePlan(t *testing.T) {
 		order  spec.Kyma
 		want   string
 	}{
-		"minimal":      {"what is always installed comes without being named", wants(), "base agent"},
+		"minimal":      {"required components need not be named", wants(), "base agent"},
 		"named":        {"naming it changes nothing", wants(named("base"), named("agent")), "base agent"},
-		"one of them":  {"what is named comes after what is not", wants(named("agent")), "base agent"},
+		"one of them":  {"named components come after the others", wants(named("agent")), "base agent"},
 		"turned round": {"dependencies come first, whatever the order says", wants(named("agent"), named("base")), "base agent"},
 		"one more":     {"modules are chosen", wants(named("agent"), named("lone")), "base agent lone"},
-		"stable":       {"else the order's order holds", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
+		"stable":       {"without dependencies, the sequence of the order counts", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
 		"deep": {
-			"a module that waits for another stands right behind it, and the rest where it was",
+			"a module follows its dependency directly; the others keep their positions",
 			wants(named("more"), named("lone"), named("extra", password), named("base"), named("agent")), "lone base extra more agent",
 		},
 	} {
@@ -69,7 +69,7 @@ func TestOrderOfThePlan(t *testing.T) {
 	}
 }
 
-func TestOrdersThatAreWrong(t *testing.T) {
+func TestInvalidOrders(t *testing.T) {
 	source, empty := "https://example.com/c.tgz", ""
 	from := func(url *string) *spec.Component {
 		return &spec.Component{Component: "lone", SourceURL: url}
@@ -84,27 +84,27 @@ func TestOrdersThatAreWrong(t *testing.T) {
 			`kymaConfig.components[1].component: release 1.0.0 has no component "extar"; it has base, agent, extra, more, lone`,
 		},
 		"missing dependency": {
-			"who orders decides what is installed", wants(named("more")),
+			"optional dependencies are not added silently", wants(named("more")),
 			`kymaConfig.components[0].component: "more" needs "extra", which the order does not name`,
 		},
 		"twice": {
-			"nobody could tell which configuration is meant", wants(named("lone"), named("lone")),
+			"the configuration would be ambiguous", wants(named("lone"), named("lone")),
 			`kymaConfig.components[1].component: names "lone" a second time`,
 		},
 		"null":         {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
-		"source":       {"to leave it out silently would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: components come from their release only`},
-		"empty source": {"this says nothing", wants(from(&empty)), ""},
+		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: components come from their release only`},
+		"empty source": {"an empty URL counts as absent", wants(from(&empty)), ""},
 		"missing value": {
-			"the release cannot know it", wants(named("extra")),
+			"the value has no default", wants(named("extra")),
 			`kymaConfig.configuration: component "extra" needs a value for "password"`,
 		},
 		"unknown value": {
-			"it would be of no effect", wants(named("base", value("domain", "x"), value("domian", "x"))),
+			"the value would have no effect", wants(named("base", value("domain", "x"), value("domian", "x"))),
 			`kymaConfig.components[0].configuration[1]: component "base" has no value "domian"; it has domain, size`,
 		},
 		"null value": {"the schema allows it", wants(named("base", nil)), `kymaConfig.components[0].configuration[0]: component "base" has no value ""`},
 		"all at once": {
-			"whoever corrects an order wants to do it once", wants(named("extar"), named("more")),
+			"one error lists all problems", wants(named("extar"), named("more")),
 			`"extar"; it has base, agent, extra, more, lone; kymaConfig.components[1]`,
 		},
 	} {
@@ -117,7 +117,7 @@ func TestOrdersThatAreWrong(t *testing.T) {
 			case !failure.Is(err, failure.Invalid) || !strings.Contains(failure.Of(err).Text, tc.want):
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			case len(plan.Components) > 0:
-				t.Errorf("%s: there is a plan all the same", tc.reason)
+				t.Errorf("%s: the invalid order has a plan", tc.reason)
 			}
 		})
 	}
@@ -135,16 +135,16 @@ func TestValuesOfThePlan(t *testing.T) {
 		want    map[string]string
 		secrets []string
 	}{
-		"defaults":      {"the release says what holds", wants(), map[string]string{"size": "small", "domain": "d"}, nil},
-		"profile":       {"a profile exchanges some", with(wants(), &production), map[string]string{"size": "big", "domain": "d"}, nil},
-		"other profile": {"one of which the release says nothing changes nothing", with(wants(), &evaluation), map[string]string{"size": "small", "domain": "d"}, nil},
-		"for all":       {"what is for all goes over the profile", with(wants(), &production, value("size", "huge")), map[string]string{"size": "huge", "domain": "d"}, nil},
-		"for one":       {"what is for one component goes over what is for all", with(wants(named("base", value("size", "odd"))), nil, value("size", "huge")), map[string]string{"size": "odd", "domain": "d"}, nil},
-		"for others":    {"what is for all may be meant for other components, also of other releases", with(wants(), nil, value("global.x", "y")), map[string]string{"size": "small", "domain": "d"}, nil},
+		"defaults":      {"the release has defaults", wants(), map[string]string{"size": "small", "domain": "d"}, nil},
+		"profile":       {"a profile overrides defaults", with(wants(), &production), map[string]string{"size": "big", "domain": "d"}, nil},
+		"other profile": {"an unknown profile changes nothing", with(wants(), &evaluation), map[string]string{"size": "small", "domain": "d"}, nil},
+		"for all":       {"values for all components override the profile", with(wants(), &production, value("size", "huge")), map[string]string{"size": "huge", "domain": "d"}, nil},
+		"for one":       {"values of a component override those for all", with(wants(named("base", value("size", "odd"))), nil, value("size", "huge")), map[string]string{"size": "odd", "domain": "d"}, nil},
+		"for others":    {"a value for all may be meant for other components or releases", with(wants(), nil, value("global.x", "y")), map[string]string{"size": "small", "domain": "d"}, nil},
 		"null for all":  {"the schema allows it", with(wants(), nil, nil), map[string]string{"size": "small", "domain": "d"}, nil},
-		"secret":        {"what is secret is marked", with(wants(), nil, hidden("size", "s")), map[string]string{"size": "s", "domain": "d"}, []string{"size"}},
+		"secret":        {"secret values are marked", with(wants(), nil, hidden("size", "s")), map[string]string{"size": "s", "domain": "d"}, []string{"size"}},
 		"not secret any more": {
-			"the value that is used decides", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")), map[string]string{"size": "odd", "domain": "d"}, []string{},
+			"the effective value counts", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")), map[string]string{"size": "odd", "domain": "d"}, []string{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestValuesOfThePlan(t *testing.T) {
 	}
 }
 
-func TestWhatAPlanTellsOfItsComponents(t *testing.T) {
+func TestComponentsOfAPlan(t *testing.T) {
 	order := wants(&spec.Component{Component: "extra", Namespace: "elsewhere", Configuration: []*spec.Entry{hidden("password", "hunter2")}})
 	evaluation := spec.ProfileEvaluation
 	order.Profile = &evaluation
@@ -184,7 +184,7 @@ func TestWhatAPlanTellsOfItsComponents(t *testing.T) {
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if printed := fmt.Sprintf(verb, plan); strings.Contains(printed, "hunter2") {
-			t.Errorf("a plan that is printed with %s shows a secret: %s", verb, printed)
+			t.Errorf("a plan printed with %s shows a secret: %s", verb, printed)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// registry is an OCI registry with one repository that can be read.
+// registry is a read-only OCI registry with one repository.
 type registry struct {
 	*httptest.Server
 
@@ -80,7 +80,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 
 func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// push stores an artifact whose layers are these.
+// push stores an artifact with the layers.
 func (r *registry) push(tag, kind string, layers ...[]byte) {
 	described := []map[string]any{}
 	for _, layer := range layers {
@@ -169,7 +169,7 @@ func TestReleasesOfARegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff("base agent", names(again)); diff != "" || registry.calls > 0 {
-				t.Errorf("a release that was fetched is not fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
+				t.Errorf("a cached release was fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
 			}
 			_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 			if want := `there is no release "2.0.0"; there are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
@@ -179,19 +179,19 @@ func TestReleasesOfARegistry(t *testing.T) {
 	}
 }
 
-func TestArtifactsThatAreNoRelease(t *testing.T) {
+func TestInvalidArtifacts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		kind   string
 		layers [][]byte
 		want   string
 	}{
-		"image":      {"somebody may tag an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is not an artifact with one layer: it has 2"},
-		"other type": {"or a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is not a tar.gz of a folder"},
-		"no gzip":    {"what it says it is, it must be", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
+		"image":      {"the tag may be an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is not an artifact with one layer: it has 2"},
+		"other type": {"the tag may be a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is not a tar.gz of a folder"},
+		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
 		"elsewhere":  {"a file must not land outside of the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
-		"absolute":   {"nor anywhere", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
-		"link":       {"nor by a detour", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
+		"absolute":   {"an absolute path leaves the cache", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
+		"link":       {"a link can leave the cache", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry, cache := newRegistry(t), t.TempDir()
@@ -208,7 +208,7 @@ func TestArtifactsThatAreNoRelease(t *testing.T) {
 	}
 }
 
-func TestReleaseThatIsDamagedOnTheWay(t *testing.T) {
+func TestDamagedDownload(t *testing.T) {
 	registry, cache := newRegistry(t), t.TempDir()
 	whole := release(t, "")
 	registry.push("1.0.0", folderType, whole)
@@ -218,19 +218,19 @@ func TestReleaseThatIsDamagedOnTheWay(t *testing.T) {
 		damaged[at] ^= 1
 		registry.blobs[digest(whole)] = damaged
 		if _, err := releases.Plan(t.Context(), wants()); !failure.Is(err, failure.Transient) {
-			t.Errorf("damaged at %d, which may go well the next time: %v", at, err)
+			t.Errorf("damaged at %d, want a transient error: %v", at, err)
 		}
 		if _, err := os.Stat(filepath.Join(cache, "1.0.0")); err == nil {
-			t.Errorf("damaged at %d, it is in the cache", at)
+			t.Errorf("damaged at %d, and cached", at)
 		}
 	}
 	registry.blobs[digest(whole)] = whole
 	if _, err := releases.Plan(t.Context(), wants()); err != nil {
-		t.Errorf("it is whole again: %v", err)
+		t.Errorf("an undamaged download fails: %v", err)
 	}
 }
 
-func TestRegistryThatGivesNothing(t *testing.T) {
+func TestRegistryErrors(t *testing.T) {
 	const repair = "rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
 	registry := newRegistry(t)
 	registry.push("1.0.0", folderType, release(t, ""))
@@ -248,11 +248,11 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 		store  *catalog.Registry
 		want   string
 	}{
-		"wrong password": {"somebody has to repair it", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
-		"no password":    {"it asks who comes", registry.storeFor(t, t.TempDir(), "", ""), repair},
-		"no right":       {"the user is another one's", answering(http.StatusForbidden), repair},
-		"broken":         {"it comes back", answering(http.StatusBadGateway), "the release registry does not respond correctly"},
-		"away":           {"it comes back", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
+		"wrong password": {"an operator has to correct the credentials", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
+		"no password":    {"the registry requires credentials", registry.storeFor(t, t.TempDir(), "", ""), repair},
+		"no right":       {"the user lacks the permission", answering(http.StatusForbidden), repair},
+		"broken":         {"the outage is temporary", answering(http.StatusBadGateway), "the release registry does not respond correctly"},
+		"away":           {"the outage is temporary", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := catalog.New(tc.store).Plan(t.Context(), wants())
@@ -261,7 +261,7 @@ func TestRegistryThatGivesNothing(t *testing.T) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
 			if text := failure.Of(err).Text; strings.Contains(text, "127.0.0.1") || strings.Contains(err.Error(), "verysecret") {
-				t.Errorf("%s: %q tells too much", tc.reason, err)
+				t.Errorf("%s: %q reveals too much", tc.reason, err)
 			}
 		})
 	}
@@ -280,18 +280,18 @@ func TestRegistryOutage(t *testing.T) {
 		version := fmt.Sprintf("1.0.%d", i)
 		_, err := releases.Plan(t.Context(), spec.Kyma{Version: version})
 		if !failure.Is(err, failure.Invalid) {
-			t.Errorf("a release that is not there: %v", err)
+			t.Errorf("a missing release: %v", err)
 		}
 		registry.push(version, folderType, release(t, ""))
 		if _, err := store.Open(t.Context(), version); err != nil {
 			t.Error(err)
 		}
 		if err := store.Probe(t.Context()); err != nil && failure.Is(err, failure.Transient) {
-			t.Errorf("a registry that answers: %v", err)
+			t.Errorf("a healthy registry: %v", err)
 		}
 	}
 	if status := system.Status(); status.InFlight > 0 || status.State != upstream.Closed {
-		t.Errorf("no call is under way, and all were answered: %+v", status)
+		t.Errorf("no call is in flight, and all were answered: %+v", status)
 	}
 	registry.Close()
 	var err error

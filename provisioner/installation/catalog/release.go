@@ -182,7 +182,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 			}
 			owners[id] = component.Name
 			if _, fleeting, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); fleeting {
-				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, or a finished Job cannot be told from a missing one",
+				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, or a finished Job looks like a missing one",
 					component.Name, object.GetName())
 			}
 		}
