@@ -42,11 +42,7 @@ type removalFixture struct {
 	connected int   // open connections to the cluster
 	inside    error // the error of calls to the cluster
 
-	calls []string
-	// broken is the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself.
-	broken int
-	unsent bool
-	err    error
+	faults
 }
 
 // newRemoval returns a fixture whose Shoot belongs to the runtime. Without an id the Shoot has no owner.
@@ -62,28 +58,9 @@ func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixtur
 	return w
 }
 
-// call carries out the effect of a call, unless the call fails.
-func (w *removalFixture) call(name string, effect func() error) error {
-	w.calls = append(w.calls, name)
-
-	if w.err != nil {
-		return w.err
-	}
-
-	if wrong := len(w.calls) == w.broken; !wrong {
-		return effect()
-	}
-
-	if !w.unsent {
-		_ = effect() // the answer is lost
-	}
-
-	return errLost
-}
-
 // Tidy finds nothing to remove.
 func (w *removalFixture) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
-	return w.call("tidy", func() error { return nil })
+	return w.call("tidy", succeed)
 }
 
 func (w *removalFixture) Delete(_ context.Context, _, id string) error {
@@ -175,7 +152,7 @@ func (w *removalFixture) Connect(_ context.Context, shootName string) (*rest.Con
 
 // Install implements installation.Installer. The tests do not call it.
 func (w *removalFixture) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
-	return installation.Progress{}, w.call("install", func() error { return nil })
+	return installation.Progress{}, w.call("install", succeed)
 }
 
 // Uninstall implements installation.Installer.
@@ -209,17 +186,9 @@ func (w *removalFixture) process() process.Process[operation.Data] {
 func newRemovalOperation(t *testing.T) operation.Operation {
 	t.Helper()
 
-	text, err := json.Marshal(operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, ShootName: shootName}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := stored(t, operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, ShootName: shootName}})
 
-	var stored operation.Data
-	if err := json.Unmarshal(text, &stored); err != nil {
-		t.Fatal(err)
-	}
-
-	return process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID}, stored, now)
+	return process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID}, data, now)
 }
 
 // runWhole runs a removal in an engine, in a synctest bubble.

@@ -87,7 +87,7 @@ func TestWaitForDeletion(t *testing.T) {
 			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not deleted",
 		},
 		"gone at the last moment": {reason: "a finished deletion is never overdue", overdue: true, fixture: &removalFixture{}},
-		"unavailable":             {reason: "a Shoot that cannot be read is not gone", fixture: &removalFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+		"unavailable":             {reason: "a Shoot that cannot be read is not gone", fixture: &removalFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},
 	}
 
 	for name, c := range cases {

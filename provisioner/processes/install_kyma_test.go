@@ -32,30 +32,7 @@ type kymaFixture struct {
 	installed []string
 	connected int // open connections
 
-	calls  []string
-	broken int // the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself
-	unsent bool
-	errs   map[string]error // permanent errors, by the name of the call
-}
-
-func (c *kymaFixture) call(name string, effect func()) error {
-	c.calls = append(c.calls, name)
-
-	if err := c.errs[name]; err != nil {
-		return err
-	}
-
-	if len(c.calls) != c.broken {
-		effect()
-
-		return nil
-	}
-
-	if !c.unsent {
-		effect() // the answer is lost
-	}
-
-	return errLost
+	faults
 }
 
 // Plan implements installation.Releases.
@@ -65,12 +42,12 @@ func (c *kymaFixture) Plan(_ context.Context, order spec.Kyma) (installation.Pla
 		plan.Components = append(plan.Components, installation.Component{Name: component.Component})
 	}
 
-	return plan, c.call("plan", func() {})
+	return plan, c.call("plan", succeed)
 }
 
 // Connect implements Clusters.
 func (c *kymaFixture) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
-	if err := c.call("connect", func() {}); err != nil {
+	if err := c.call("connect", succeed); err != nil {
 		return nil, nil, err
 	}
 
@@ -81,11 +58,13 @@ func (c *kymaFixture) Connect(_ context.Context, shootName string) (*rest.Config
 
 // Install implements installation.Installer.
 func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
-	err := c.call("install", func() {
+	err := c.call("install", func() error {
 		if len(c.installed) < len(plan.Components) {
 			name := plan.Components[len(c.installed)].Name
 			c.installed = append(c.installed, strings.Join([]string{cluster.Host, runtimeID, name, plan.Version}, " "))
 		}
+
+		return nil
 	})
 
 	return installation.Progress{
@@ -95,7 +74,7 @@ func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID
 
 // Uninstall implements installation.Installer. The tests do not call it.
 func (c *kymaFixture) Uninstall(context.Context, *rest.Config, string) (installation.Progress, error) {
-	return installation.Progress{}, c.call("uninstall", func() {})
+	return installation.Progress{}, c.call("uninstall", succeed)
 }
 
 func (c *kymaFixture) stages(limit time.Duration) []process.Stage[operation.Data] {
@@ -164,7 +143,7 @@ func TestInstallation(t *testing.T) {
 
 	for broken := range len(whole.calls) + 1 {
 		for _, unsent := range []bool{true, false} {
-			c := &kymaFixture{broken: broken, unsent: unsent}
+			c := &kymaFixture{faults: faults{broken: broken, unsent: unsent}}
 			c.carry(t)
 
 			if diff := cmp.Diff(want, c.installed); diff != "" || c.connected != 0 {
@@ -213,7 +192,7 @@ func TestInstallationWaitsAndFailures(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := &kymaFixture{errs: tc.errs}
+			c := &kymaFixture{faults: faults{errs: tc.errs}}
 			if tc.configuration == "" {
 				tc.configuration = orderedKyma
 			}

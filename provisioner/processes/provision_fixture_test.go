@@ -27,36 +27,13 @@ type creationFixture struct {
 
 	administrators []string
 
-	calls []string
-	// broken is the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself.
-	broken int
-	unsent bool
+	faults
 	// work, if set, changes a Shoot before it is read, as Gardener does meanwhile.
 	work func(shoot *gardencorev1beta1.Shoot)
-	err  error
 }
 
 func newGarden() *creationFixture {
 	return &creationFixture{shoots: map[string]*gardencorev1beta1.Shoot{}}
-}
-
-// call carries out the effect of a call, unless the call fails.
-func (g *creationFixture) call(name string, effect func() error) error {
-	g.calls = append(g.calls, name)
-
-	if g.err != nil {
-		return g.err
-	}
-
-	if wrong := len(g.calls) == g.broken; !wrong {
-		return effect()
-	}
-
-	if !g.unsent {
-		_ = effect() // the answer is lost
-	}
-
-	return errLost
 }
 
 func (g *creationFixture) Apply(_ context.Context, objects *shoot.Objects) error {
@@ -162,7 +139,10 @@ func lastOperation(state gardencorev1beta1.LastOperationState, codes ...gardenco
 }
 
 func creationData() operation.Data {
-	return operation.Data{Runtime: runtimes.Runtime{ID: runtimeID, Tenant: "tenant", ShootName: shootName, ProvisionedBy: "op-1", Configuration: json.RawMessage(`{"clusterConfig": {"administrators": ["jane@example.com"]}}`)}}
+	return operation.Data{Runtime: runtimes.Runtime{
+		ID: runtimeID, Tenant: "tenant", ShootName: shootName, ProvisionedBy: "op-1",
+		Configuration: json.RawMessage(`{"clusterConfig": {"administrators": ["jane@example.com"]}}`),
+	}}
 }
 
 func newCreation(data operation.Data) operation.Operation {

@@ -69,7 +69,7 @@ func TestCreateShootFailures(t *testing.T) {
 		"unbuildable": {"an order without a Shoot is not applied", newGarden(), refuse, failure.Invalid, nil},
 		"away": {
 			"errors are left to the retry policy",
-			&creationFixture{err: failure.New(failure.Transient, "away")}, buildShoot,
+			&creationFixture{faults: faults{err: failure.New(failure.Transient, "unavailable")}}, buildShoot,
 			failure.Transient,
 			[]string{"apply"},
 		},
@@ -148,7 +148,7 @@ func TestWaitingSteps(t *testing.T) {
 			wantKind: failure.Permanent, wantText: "Gardener is at 42%: creating DNS: not done within",
 		},
 		"made at the last moment": {reason: "a finished creation is never overdue", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
-		"unavailable":             {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{err: errLost}, wantKind: failure.Transient, wantText: "lost"},
+		"unavailable":             {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},
 	}
 
 	for name, c := range cases {

@@ -1,7 +1,6 @@
 package processes
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -14,46 +13,22 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waitFixture is a garden with one Shoot.
-type waitFixture struct {
-	Shoots
-
-	shoot   *gardencorev1beta1.Shoot
-	retried int
-}
-
-// Get implements Shoots.
-func (g *waitFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	return g.shoot, nil
-}
-
-// Retry implements Shoots.
-func (g *waitFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
-	g.retried++
-
-	return nil
-}
-
 // waiting returns a fixture whose Shoot has been in the state for the time.
-func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *waitFixture {
-	shoot := &gardencorev1beta1.Shoot{}
-	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
-		State: state, Description: "creating DNS", LastUpdateTime: metav1.NewTime(now.Add(-since)),
-	}
-
-	if len(codes) > 0 {
-		shoot.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "out of luck", Codes: codes}}
-	}
-
-	return &waitFixture{shoot: shoot}
+func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *creationFixture {
+	return newGarden().with(func(shoot *gardencorev1beta1.Shoot) {
+		lastOperation(state, codes...)(shoot)
+		shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-since))
+	})
 }
 
 // runWait runs a step that waits for the Shoot with a limit.
-func runWait(t *testing.T, step func(Options) process.RunFunc[operation.Data], g *waitFixture, limit time.Duration) (time.Duration, error) {
+func runWait(
+	t *testing.T, step func(Options) process.RunFunc[operation.Data], g *creationFixture, limit time.Duration,
+) (time.Duration, error) {
 	t.Helper()
 
 	options := Options{Shoots: g, Poll: poll, Timeouts: Timeouts{Refresh: limit, Creation: limit}}
-	_, wait, err := run(t, step(options), process.NewOperation(process.Record{ID: "op-1"}, operation.Data{}, now))
+	_, wait, err := run(t, step(options), newCreation(creationData()))
 
 	return wait, err
 }
@@ -69,7 +44,7 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		garden *waitFixture
+		garden *creationFixture
 		want   int
 	}{
 		"At once": {"A rate limit is not retried at once.", waiting(failed, time.Second, limit), 0},
@@ -95,7 +70,7 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		garden *waitFixture
+		garden *creationFixture
 		want   cause
 	}{
 		"Codes": {
@@ -129,7 +104,7 @@ func TestShootDeletedDuringTheWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := waiting(gardencorev1beta1.LastOperationStateSucceeded, 0)
-			g.shoot.DeletionTimestamp = new(metav1.NewTime(now))
+			g.shoots[shootName].DeletionTimestamp = new(metav1.NewTime(now))
 
 			if wait, err := runWait(t, step, g, time.Hour); wait != 0 || !failure.Is(err, failure.Conflict) {
 				t.Errorf("got wait %s, %v", wait, err)
