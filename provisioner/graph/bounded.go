@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// bounded limits the body of a request. gqlgen itself would answer a body that is too long as a failed operation.
+// bounded limits the body of a request to maxBody. gqlgen would report a longer body as a failed operation with status 200, which
+// proxies and clients without GraphQL cannot detect.
 func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

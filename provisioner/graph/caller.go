@@ -17,6 +17,7 @@ const (
 	HeaderSubAccount = "sub-account"
 )
 
+// maxIdempotencyKey is the maximum length of a key in characters.
 const maxIdempotencyKey = 255
 
 // queryingCaller reads the caller of a query from the headers.
@@ -38,7 +39,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// mutatingCaller reads the caller of a mutation from the headers.
+// mutatingCaller reads the caller of a mutation from the headers. A request with a key must have one mutation: a key identifies
+// one operation.
 func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
@@ -54,12 +56,14 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 
 	mutations := graphql.CollectFields(operation, operation.Operation.SelectionSet, []string{"Mutation"})
 	if caller.IdempotencyKey != "" && len(mutations) > 1 {
-		return orders.Caller{}, invalid("the header %s identifies one mutation, the request has %d", orders.HeaderIdempotencyKey, len(mutations))
+		return orders.Caller{}, invalid("the header %s identifies one mutation, the request has %d",
+			orders.HeaderIdempotencyKey, len(mutations))
 	}
 
 	return caller, nil
 }
 
+// idempotencyKey reads the key. It must be printable ASCII, so that it can be stored, logged and sent in headers unchanged.
 func idempotencyKey(headers http.Header) (string, error) {
 	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {
@@ -75,6 +79,7 @@ func idempotencyKey(headers http.Header) (string, error) {
 	return key, nil
 }
 
+// invalid returns failure.Invalid without a reason; the presenter adds the one of bad requests.
 func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...)
 }

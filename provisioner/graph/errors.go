@@ -28,6 +28,7 @@ const (
 )
 
 const (
+	// The reasons of errors that have none, as in Kyma Provisioner.
 	reasonInternal   = "err_provisioner_internal"
 	reasonBadRequest = "err_provisioner_bad_request"
 
@@ -79,6 +80,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	}
 }
 
+// logError logs an error with its causes. Internal errors are faults of the Provisioner and have level error; all others have
+// level info, because clients handle them.
 func logError(log logrus.FieldLogger, presented *gqlerror.Error, known *failure.Error) {
 	log = log.WithFields(logrus.Fields{logging.Kind: known.Kind, logging.Reason: known.Reason}).WithError(known)
 	text := "GraphQL request failed"

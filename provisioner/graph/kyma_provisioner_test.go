@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClientsOfKymaProvisioner sends every field that these clients know. A missing or stricter field in the schema would make their
-// requests invalid GraphQL.
+// TestClientsOfKymaProvisioner sends every field that these clients know. A missing or stricter field in the schema would make
+// their requests invalid GraphQL.
 func TestClientsOfKymaProvisioner(t *testing.T) {
 	t.Parallel()
 

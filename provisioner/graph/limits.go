@@ -13,13 +13,13 @@ import (
 type limits struct {
 	// fields is the maximum number of selected fields. Fields of fragments count at each spread.
 	fields int
-	// depth is the maximum depth of nested fields. Only introspection has no limit of its own.
+	// depth is the maximum depth of nested fields. Only introspection can nest without end.
 	depth int
 	// cost is the maximum cost of all fields; see costs.
 	cost int
 }
 
-// size is the size of a selection.
+// size is the size of a selection: numbers of fields and costs add up, depth is the maximum.
 type size struct{ fields, depth, cost int }
 
 // The costs of fields that call something. Aliases can select a field many times; clients of Kyma Provisioner select each once.
@@ -27,9 +27,10 @@ const (
 	costOfRow     = 1  // a row of the database is read
 	costOfCall    = 10 // another system is called, or something is written
 	costOfWaiting = 25 // the request may be held open
-	costOfAccess  = 25 // a kubeconfig is made, which Gardener signs
+	costOfAccess  = 25 // Gardener signs a kubeconfig
 )
 
+// costs returns the costs of fields by type and name. Fields that are not listed only copy what another field has read.
 func costs() map[string]int {
 	return map[string]int{
 		"Query.runtimeOperationStatus":          costOfRow,
@@ -81,6 +82,8 @@ type meter struct {
 	fragments map[string]size
 }
 
+// measure returns the size of a selection with its fragments. Directives are ignored: a skipped field counts, since variables
+// could enable it.
 func (m meter) measure(selections ast.SelectionSet) size {
 	var total size
 
@@ -107,7 +110,7 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// fragment relies on the validator, which refuses recursive fragments.
+// fragment returns the size of a fragment and measures it once. The validator has refused recursive fragments before.
 func (m meter) fragment(fragment *ast.FragmentDefinition) size {
 	known, ok := m.fragments[fragment.Name]
 	if !ok {

@@ -28,6 +28,7 @@ func operationStatus(status *operation.Status) *model.OperationStatus {
 	}
 }
 
+// stateOf maps a state of the engine to the four states of the API.
 func stateOf(state process.State) model.OperationState {
 	switch operation.PublicState(state) {
 	case process.Pending:

@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// mutation resolves the fields of type Mutation: it reads the caller from the headers and calls the service.
+// mutation resolves the fields of type Mutation. Each method reads the caller from the headers, calls the service and maps the
+// result; decisions belong into the service.
 type mutation struct{ Service }
 
 // ProvisionRuntime resolves Mutation.provisionRuntime.
@@ -66,7 +67,7 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	})
 }
 
-// mutate calls the service on behalf of the caller.
+// mutate calls the service on behalf of the caller. It returns the zero value with an error, so that gqlgen answers with null.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
 	var none T
 

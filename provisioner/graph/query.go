@@ -61,7 +61,8 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 	return operationStatus(&status), nil
 }
 
-// OperationChanges resolves Query.operationChanges.
+// OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only ids, kinds and states, and the
+// broker follows the operations of all tenants. The wait is clamped to maxWait.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {
@@ -83,7 +84,8 @@ func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds 
 	return answer, nil
 }
 
-// wantedFields returns which costly parts the request selects.
+// wantedFields returns which costly parts the request selects, including those in fragments and without those that a directive
+// skips.
 func wantedFields(ctx context.Context) orders.RuntimeFields {
 	var want orders.RuntimeFields
 
@@ -106,6 +108,7 @@ func wantedFields(ctx context.Context) orders.RuntimeFields {
 	return want
 }
 
+// valueOf returns "" for nil, since GraphQL arguments may be omitted.
 func valueOf(text *string) string {
 	if text == nil {
 		return ""

@@ -31,7 +31,8 @@ type Mutations interface {
 // Queries reports the status of runtimes and operations. RuntimeStatus may return an error and a status: with an Operation the
 // status is answered next to the error.
 type Queries interface {
-	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields) (orders.RuntimeStatus, error)
+	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
+	) (orders.RuntimeStatus, error)
 	OperationStatus(ctx context.Context, caller orders.Caller, operationID string) (operation.Status, error)
 	Changes(ctx context.Context, after string, wait time.Duration) (cursor string, changes []orders.Change, err error)
 }

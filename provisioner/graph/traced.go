@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// traced starts the span of a request. Its name is that of the first field: names of operations are arbitrary.
+// traced starts the span of a request. It is named after the first field, because clients choose the names of operations freely.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
 		return next(ctx) // an invalid request has no span

@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Recorder records actions that are no operations.
+// Recorder records actions that are no operations. Operations carry their entry themselves, and the transaction that accepts one
+// stores it.
 type Recorder interface {
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit changes the data of a new operation, which holds the runtime as it is, into what the operation will do.
+// edit adapts the data of a new operation. On entry the data holds the present runtime, on return the runtime as the operation
+// will leave it. It runs in the transaction, after the lock: an error refuses the operation.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. It returns failure.Conflict if the runtime has no cluster or another
-// operation is in progress.
+// operation is in progress, and failure.NotFound for a runtime of another tenant.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock first: then the row holds what the last operation recorded.
@@ -99,7 +100,8 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	return false
 }
 
-// reorder makes the operation leave the runtime as ordered.
+// reorder replaces the order in the data of the operation. The row of the runtime keeps the present order until the operation has
+// succeeded.
 func reorder(data *operation.Data, order spec.Runtime) error {
 	configuration, err := spec.Encode(order)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	feedPage = 500
 )
 
-// Change is a change of an operation, in the terms of operation.Status.
+// Change is a change of an operation, in the terms of operation.Status. It contains nothing that only the tenant may see.
 type Change struct {
 	ID, RuntimeID, Kind string
 	State               process.State
@@ -69,6 +69,8 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
+// changesAfter reads one page of changes. The query also finds the changes within the overlap that the cursor marks as sent. Its
+// limit grows with the marks, so that they cannot crowd out new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
 	for _, mark := range from.Sent {
@@ -134,6 +136,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
+// parseCursor decodes a cursor of a client. The time is not checked: an old cursor only yields more changes.
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {

@@ -335,8 +335,8 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerDrains: a broker that waits at a replica which shuts down gets a cursor at once, and continues with it at
-// another replica.
+// TestWaitEndsWhenTheServerDrains: a broker that waits at a replica which shuts down gets a cursor at once, and continues with it
+// at another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	b := newBench(t, storagetest.SQLite(t))
 	f := b.follow()

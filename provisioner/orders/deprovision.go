@@ -10,8 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Deprovision accepts the removal of a runtime. It cancels the running operation at its next safe point. While the runtime is
-// being removed, and when it is gone, it returns the operation that does or did it.
+// Deprovision accepts the removal of a runtime and returns the id of the operation. It cancels the running operation at its next
+// safe point; the removal starts after that. While the runtime is being removed, and after that, it returns the operation of the
+// removal, with any key. After a failed removal it accepts a new one.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, does: operation.Deprovisions}
 

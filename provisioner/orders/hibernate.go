@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// Hibernate accepts the hibernation of a cluster. It returns failure.Conflict if Gardener could not wake the cluster again.
+// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane. It returns failure.Conflict
+// if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the cluster.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
 		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
@@ -32,7 +33,7 @@ func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string
 	})
 }
 
-// WakeUp accepts the wake-up of a hibernated cluster.
+// WakeUp accepts the wake-up of a hibernated cluster. Clients see it as an UpgradeShoot: Kyma Provisioner has no kind for it.
 func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }

@@ -41,6 +41,8 @@ func (s *Service) once(ctx context.Context, caller Caller, request request, acce
 	return accept()
 }
 
+// repeated returns the operation of an earlier request with the caller's key, or nil. It reads outside the transaction, so a
+// concurrent request may still store the key: remember decides.
 func (s *Service) repeated(ctx context.Context, caller Caller, request request) (*operation.Status, error) {
 	if caller.IdempotencyKey == "" {
 		return nil, nil

@@ -20,12 +20,18 @@ import (
 
 // Provision accepts the order of a runtime. An order with a key that was used before returns its operation even if the rules have
 // become stricter since: only new orders are validated.
+// It returns failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster, and
+// failure.Transient if a system that it needs is unavailable. After a transient error the order may have been accepted: the
+// caller repeats it with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
 	wanted := request{does: operation.Provisions}
 
 	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
 }
 
+// provisionNew accepts an order whose key is unknown or missing: it validates the order and registers the runtime in Director,
+// both outside the transaction, and then stores everything. A concurrent request with the same key may win; then its operation is
+// returned.
 func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Runtime, wanted request) (operation.Status, error) {
 	p, err := s.prepare(ctx, caller, order)
 	if err != nil {
@@ -73,7 +79,7 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 	return status, err
 }
 
-// provision is an order on its way to acceptance.
+// provision is an order that is valid but not accepted yet.
 type provision struct {
 	caller Caller
 	// runtime is the row to insert. It has no id if the name of its cluster is in use.
@@ -202,7 +208,7 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 	}
 }
 
-// dataOf reads the data of an operation.
+// dataOf reads and decodes the sealed data of an operation.
 func (s *Service) dataOf(ctx context.Context, tx storage.Tx, operationID string) (operation.Data, error) {
 	var data operation.Data
 

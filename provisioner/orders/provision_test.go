@@ -237,8 +237,8 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with keys of other requests. They must be refused: the answer to the other request would hide
-// that this one is never carried out.
+// TestKeyOfAnotherRequest sends requests with keys of other requests. They must be refused: the answer to the other request would
+// hide that this one is never carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	each(t, func(b *bench) {
 		created, runtimeID := b.provision("tenant", "creation", "c-first")

@@ -39,6 +39,7 @@ type Kubeconfigs interface {
 
 // Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
 // database.
+// The order of calls is Register, then Accept in the transaction, then Forget if the transaction did not use the registration.
 type Registrar interface {
 	// Register registers the runtime of an order, or returns the registration of an earlier attempt.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
@@ -84,12 +85,13 @@ type Service struct {
 	Options
 }
 
-// New returns a service.
+// New returns a service. It starts nothing and does not check the options: package service fills them.
 func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation on the runtime of the data to the transaction.
+// accept adds an operation on the runtime of the data to the transaction, with its entry in the audit log. The returned status is
+// that of a pending operation; it is only valid once the transaction commits.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
@@ -107,7 +109,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact accepts an operation in one transaction and wakes the engines after the commit.
+// transact accepts an operation in one transaction and wakes the engines after the commit. accept must only use the database: the
+// transaction keeps its locks until accept returns, and a rollback cannot undo anything else.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -135,7 +138,8 @@ func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	return without, err
 }
 
-// owned returns a runtime of the tenant. Runtimes of other tenants are not found.
+// owned returns a runtime of the tenant, deleted or not. Runtimes of other tenants are reported as not found, so that ids of
+// other tenants cannot be probed.
 func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (runtimes.Runtime, error) {
 	runtime, err := s.Runtimes.Get(ctx, tx, id)
 	if errors.Is(err, storage.ErrNotFound) || (err == nil && runtime.Tenant != tenant) {
@@ -145,8 +149,8 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake refuses a runtime whose cluster is hibernated or is falling asleep. Only an operation could change that later, and the
-// next operation waits for it.
+// awake refuses a runtime whose cluster is hibernated or being hibernated: the operation could not reach its API server. The
+// check needs no lock: only another operation can change the result, and operations of a runtime run one after the other.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 
@@ -163,6 +167,7 @@ func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	}
 }
 
+// unknown returns the error for an object that does not exist or belongs to another tenant. Both look the same.
 func unknown(what, id string) error {
 	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)

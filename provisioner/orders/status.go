@@ -36,7 +36,8 @@ type Hibernation struct {
 	Hibernated, Possible bool
 }
 
-// OperationStatus returns the status of an operation on a runtime of the caller's tenant.
+// OperationStatus returns the status of an operation on a runtime of the caller's tenant, or failure.NotFound. Operations of
+// removed runtimes remain readable.
 func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationID string) (operation.Status, error) {
 	record, err := s.Operations.Get(ctx, s.Operations.Reader(), operationID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -59,6 +60,7 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 }
 
 // RuntimeStatus returns the status of a runtime. If another system does not answer, it returns the error and the other parts.
+// Parts that need the cluster are omitted until it was created. A kubeconfig is only returned if the audit log has recorded it.
 func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (RuntimeStatus, error) {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

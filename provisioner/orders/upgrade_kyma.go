@@ -28,9 +28,9 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 			return operation.Status{}, err
 		}
 
-		return s.change(ctx, caller, runtimeID, operation.KindUpgrade, func(_ context.Context, _ storage.Tx, data *operation.Data) error {
-			return reinstall(data, wanted)
-		})
+		replace := func(_ context.Context, _ storage.Tx, data *operation.Data) error { return reinstall(data, wanted) }
+
+		return s.change(ctx, caller, runtimeID, operation.KindUpgrade, replace)
 	})
 }
 
@@ -51,26 +51,30 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 			return operation.Status{}, unavailable(err)
 		}
 
-		return s.change(ctx, caller, runtimeID, operation.KindRollBack, func(ctx context.Context, tx storage.Tx, data *operation.Data) error {
+		restore := func(ctx context.Context, tx storage.Tx, data *operation.Data) error {
 			former, err := s.formerKyma(ctx, tx, runtimeID)
 			if err != nil {
 				return err
 			}
 
 			return reinstall(data, always(former))
-		})
+		}
+
+		return s.change(ctx, caller, runtimeID, operation.KindRollBack, restore)
 	})
 }
 
 // replacement returns the Kyma to install in place of the present one.
 type replacement func(present spec.Kyma) spec.Kyma
 
+// always returns the replacement that ignores the present Kyma.
 func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It asks other systems, so it is called
-// before the transaction.
+// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It calls the release registry and
+// Gardener, so it runs before the transaction, on a read of the runtime that may be outdated: change repeats the edit on the
+// locked row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {
@@ -94,7 +98,7 @@ func (s *Service) installable(ctx context.Context, caller Caller, runtimeID stri
 	return s.awake(ctx, runtime)
 }
 
-// reinstall makes the operation replace the Kyma of the runtime.
+// reinstall makes the operation replace the Kyma of the runtime, and keeps the replaced one in its data for a roll back.
 func reinstall(data *operation.Data, replacement replacement) error {
 	order, err := data.Order()
 	if err != nil {

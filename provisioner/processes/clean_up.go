@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// cleanUp deletes the services that the cluster got from outside. Without the cluster nobody would deprovision them.
+// cleanUp deletes the service instances in the cluster whose brokers have the configured address. They run outside the cluster:
+// after its deletion nobody would deprovision them.
 func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

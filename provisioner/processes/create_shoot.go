@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// createShoot applies the Shoot. Its name is in the row of the runtime, so repeated runs create one.
+// createShoot applies the Shoot and the ConfigMap that it refers to. The name of the Shoot is in the row of the runtime, so
+// repeated runs create one Shoot.
 func (o Options) createShoot(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -28,6 +28,8 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
+// removal returns the stages that both removals have. The deletion is recorded before the last check, because a cluster may still
+// appear after it: see verifyGone.
 func (o Options) removal() []stage {
 	return slices.Concat([]stage{
 		one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot),

@@ -50,6 +50,8 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
+// install does one piece of the installation and returns the progress. It plans from the order again each time, so a restarted
+// replica continues where another one stopped.
 func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	order, err := op.Data.Order()
 	if err != nil {
@@ -73,7 +75,8 @@ func (o Options) install(ctx context.Context, op operation.Operation) (installat
 
 	// Fails if the lease is lost: a replica that was frozen must not install what a later operation has removed.
 	if err := op.Save(ctx); err != nil {
-		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the operation could not be stored before Kyma is installed")
+		return installation.Progress{},
+			failure.Wrap(failure.Transient, err, "the operation could not be stored before Kyma is installed")
 	}
 
 	return o.Installer.Install(ctx, cluster, op.Data.Runtime.ID, plan)

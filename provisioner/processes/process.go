@@ -47,7 +47,8 @@ type Clusters interface {
 	ReleaseBrokers(ctx context.Context, shootName string) error
 }
 
-// Runtimes records what became of a runtime.
+// Runtimes records the results of operations in the rows of runtimes. Configured ignores a configuration whose position is below
+// that of the recorded one.
 type Runtimes interface {
 	Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error
 	MarkDeleted(ctx context.Context, id string, at time.Time) error

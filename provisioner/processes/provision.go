@@ -18,6 +18,8 @@ func (o Options) provisionWithKyma() definition {
 	return definition{Kind: operation.KindProvision, Limit: o.Limit, Stages: slices.Concat(o.creation(), install, o.Connected)}
 }
 
+// creation returns the stages that both creations have. Director learns the domain as soon as the cluster has one, long before
+// the cluster is ready.
 func (o Options) creation() []stage {
 	return slices.Concat([]stage{
 		one("CreatingCluster", "Create_Shoot", o.createShoot),

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// releaseBrokers removes the finalizers of the service brokers in the cluster. Without Kyma nobody else does, and Gardener would
-// wait for them.
+// releaseBrokers removes the finalizers of the service brokers in the cluster. The controller that would remove them is part of
+// Kyma and is uninstalled next; Gardener would wait for the finalizers.
 func (o Options) releaseBrokers(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

@@ -18,6 +18,7 @@ func (o Options) administrators() stage {
 	return stage
 }
 
+// setAdministrators grants the administrators of the order all rights in the cluster, and revokes those of earlier ones.
 func (o Options) setAdministrators(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	order, err := op.Data.Order()

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// uninstall removes Kyma, which releases what it holds outside the cluster.
+// uninstall removes Kyma, whose components release the resources that they hold outside the cluster. Remaining parts are deleted
+// with the cluster after uninstallTimeout.
 func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// upgrade changes a cluster into what the operation holds.
+// upgrade applies the order of the operation to the Shoot. The order is recorded last: a failed upgrade leaves the runtime with
+// its earlier order, and the next upgrade starts from that.
 func (o Options) upgrade() definition {
 	recording := one("RecordingConfiguration", "Record_Configuration", o.recordConfiguration)
 	recording.Steps = append(recording.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
@@ -40,7 +41,8 @@ func (o Options) hibernate() definition {
 	}
 }
 
-// wakeUp starts a hibernated cluster again. Its administrators may have been replaced during the hibernation.
+// wakeUp starts a hibernated cluster again. It also sets the administrators: an upgrade may have replaced them during the
+// hibernation.
 func (o Options) wakeUp() definition {
 	return definition{
 		Kind:  operation.KindWakeUp,

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// verifyGone reads the Shoot once more after the end of the runtime is recorded: a replica that was frozen while it ordered the
-// cluster may have ordered it late. Clusters that appear even later are found by the row of their runtime. It also deletes the
-// objects that belonged to the Shoot.
+// verifyGone reads the Shoot once more after the deletion is recorded: a frozen replica may have created the Shoot late.
+// RemoveOrphans in package service finds Shoots that appear even later. The step also deletes the objects that the Shoot referred
+// to.
 func (o Options) verifyGone(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

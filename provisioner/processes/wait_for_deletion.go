@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// waitForDeletion waits until the cluster is gone. A deletion that Gardener gave up is retried until the limit, and a cluster
-// that a frozen replica ordered late is deleted too: a forgotten cluster costs money.
+// waitForDeletion waits until the cluster is gone. It asks Gardener to retry a failed deletion until the limit, whatever the
+// cause, and deletes a Shoot that a frozen replica created late: a leaked cluster costs money.
 func (o Options) waitForDeletion(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	existing, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)

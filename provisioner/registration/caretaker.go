@@ -79,7 +79,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 		}
 
 		if err != nil {
-			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).Warn("Director refused the report of a failed provisioning")
+			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
+				Warn("Director refused the report of a failed provisioning")
 		}
 
 		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))

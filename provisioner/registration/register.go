@@ -85,7 +85,8 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	}
 
 	if !free {
-		return Registered{}, failure.New(failure.Transient, "registrations of an earlier attempt are being removed from Director: try again in a minute").
+		return Registered{}, failure.New(failure.Transient,
+			"registrations of an earlier attempt are being removed from Director: try again in a minute").
 			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
@@ -170,12 +171,12 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 // label returns the label of all attempts of an order. It is a hash because the filters of Director do not accept all characters
 // of keys.
 func (r *Registrar) label(order Order) string {
-	kind, what := "name", order.ShootName
+	kind, value := "name", order.ShootName
 	if order.Key != "" {
-		kind, what = "key", order.Key
+		kind, value = "key", order.Key
 	}
 
-	hash := sha256.Sum256([]byte(r.Project + "\x00" + kind + "\x00" + what))
+	hash := sha256.Sum256([]byte(r.Project + "\x00" + kind + "\x00" + value))
 
 	return hex.EncodeToString(hash[:16])
 }

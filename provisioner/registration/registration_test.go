@@ -56,7 +56,8 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 	})
 }
 
-// TestRetryAfterFaultMakesNoSecondRuntime injects a fault into each call to Director in turn, and sends the order again as clients do.
+// TestRetryAfterFaultMakesNoSecondRuntime injects a fault into each call to Director in turn, and sends the order again as
+// clients do.
 func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(b *bench) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {
@@ -171,7 +172,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 
 		labels := b.director.Runtimes()[0].Labels
 
-		// A frozen replica registers once more. Another replica dies before it accepts its order, and the order is not sent again.
+		// A frozen replica registers once more. Another replica dies before it accepts its order, and the order is not sent
+		// again.
 		for _, left := range []string{"late", "never-accepted"} {
 			if left == "never-accepted" {
 				b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -206,7 +208,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 	})
 }
 
-// TestAttemptDuringTheRemovalIsRefused makes Director unavailable while registrations are removed, so that the removal stays in progress.
+// TestAttemptDuringTheRemovalIsRefused makes Director unavailable while registrations are removed, so that the removal stays in
+// progress.
 func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(b *bench) {
 		b.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})

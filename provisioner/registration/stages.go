@@ -25,7 +25,7 @@ func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 
 // Connected is the stage that reports to Director that the runtime is ready: its agent is connected.
 func Connected(d Director) process.Stage[operation.Data] {
-	return stage("TellingConnection", tellConnected{d})
+	return stage("TellingConnection", reportConnected{d})
 }
 
 // Forgotten is the stage that unregisters a runtime whose cluster is gone.
@@ -66,18 +66,22 @@ func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.Fiel
 		labels[labelClusterDomain] = *shoot.Spec.DNS.Domain
 	}
 
-	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, director.Change{Labels: labels, Condition: director.Provisioning})
+	change := director.Change{Labels: labels, Condition: director.Provisioning}
+
+	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, change)
 }
 
-type tellConnected struct{ director Director }
+type reportConnected struct{ director Director }
 
 // Name implements process.Step.
-func (tellConnected) Name() string { return "Tell_Connection" }
+func (reportConnected) Name() string { return "Tell_Connection" }
 
 // Run implements process.Step.
-func (s tellConnected) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
+func (s reportConnected) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
-	return op, 0, s.director.Update(ctx, op.Data.Runtime.Tenant, op.Data.Runtime.ID, director.Change{Condition: director.Connected})
+	runtime := op.Data.Runtime
+
+	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, director.Change{Condition: director.Connected})
 }
 
 type unregister struct{ director Director }

@@ -27,8 +27,8 @@ type example struct {
 	answer    string
 }
 
-// TestPageOfTheAPI sends every example of the page in order and compares the answers. Ids on the page match the ids of this run, and a
-// text that ends with … matches any text with that prefix.
+// TestPageOfTheAPI sends every example of the page in order and compares the answers. Ids on the page match the ids of this run,
+// and a text that ends with … matches any text with that prefix.
 func TestPageOfTheAPI(t *testing.T) {
 	l := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")

@@ -12,7 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the configuration of the Provisioner. Variables that Kyma Provisioner has keep their names and defaults.
+// Config is the configuration of the Provisioner. Variables that Kyma Provisioner has keep their names and defaults, so that an
+// installation can be moved without changing its settings. Limits of waits fail the operation when they pass, except where their
+// help says otherwise.
 type Config struct {
 	replica.Config `envPrefix:""`
 
@@ -31,7 +33,7 @@ type Config struct {
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false ignores operations that were accepted before the start of the replica"`
 }
 
-// Director configures the registration of runtimes.
+// Director configures the registration of runtimes. Without it the Provisioner assigns the ids, and agents cannot connect.
 type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
@@ -40,14 +42,15 @@ type Director struct {
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to it, per replica"`
 }
 
-// OAuth configures how the Provisioner authenticates to Director.
+// OAuth configures how the Provisioner authenticates to Director. The Secret is only read if Director.OAuthPath is empty.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
 	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
 	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
 
-// ProvisioningTimeout limits the waits of provisionings and upgrades.
+// ProvisioningTimeout limits the waits of provisionings and upgrades. Each limit starts with its wait; APP_OPERATION_TIMEOUT
+// limits the whole operation.
 type ProvisioningTimeout struct {
 	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"until a cluster has its domain"`
 	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is created"`
@@ -73,7 +76,8 @@ type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster is hibernated or awake"`
 }
 
-// Gardener configures the Gardener project of the clusters.
+// Gardener configures the Gardener project of the clusters. A watch reports changes of Shoots at once; PollInterval bounds the
+// delay if it misses one.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"project of the account in the kubeconfig"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; changes are picked up"`
@@ -84,7 +88,7 @@ type Gardener struct {
 	Shoots                 Shoots        `envPrefix:""`
 }
 
-// DefaultConfig returns the defaults.
+// DefaultConfig returns the defaults, which docs/operator/configuration.md lists.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("provisioner", storage.DriverPostgres)
 	shared.Address, shared.StatusAddress = "127.0.0.1:3000", "127.0.0.1:3001"
@@ -129,7 +133,8 @@ func (c Config) check() error {
 	}
 
 	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them"))
+		wrong = append(wrong, errors.New(
+			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them"))
 	}
 
 	if c.Director.Calls < 1 {
@@ -147,7 +152,8 @@ func (c Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// checkWaits refuses limits that are not positive.
+// checkWaits refuses limits that are not positive. A step without time would fail at its first run, in the middle of an
+// operation.
 func (c Config) checkWaits() error {
 	var wrong []error
 

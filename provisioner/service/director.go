@@ -28,7 +28,8 @@ type directory struct {
 	log            logrus.FieldLogger
 }
 
-// connectDirector builds the configured client. It calls nothing.
+// connectDirector builds the configured client. It calls nothing, so the Provisioner starts while Director is unavailable; only
+// the credentials of a file are read and checked.
 func connectDirector(ctx context.Context, config Config, files *reload.Watcher, log logrus.FieldLogger) (*directory, error) {
 	if !config.Director.Enabled {
 		return nil, nil
@@ -71,7 +72,8 @@ func connectDirector(ctx context.Context, config Config, files *reload.Watcher, 
 	return d, nil
 }
 
-// directorTransport returns the transport to Director and its token endpoint.
+// directorTransport returns the transport to Director and its token endpoint. It reloads the file of authorities when that
+// changes.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {
@@ -140,7 +142,7 @@ func (d *directory) collectors() []prometheus.Collector {
 	return []prometheus.Collector{d.system, d.tokens}
 }
 
-// parts returns the background jobs.
+// parts returns the background jobs: the probes that close the circuit breakers again, and the caretaker.
 func (d *directory) parts(rows *runtimes.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
 	if d == nil {
 		return nil

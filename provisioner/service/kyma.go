@@ -20,7 +20,7 @@ type Kyma struct {
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 }
 
-// noReleases is used without releases.
+// noReleases refuses every order of Kyma. Runtimes that have Kyma can still be removed.
 type noReleases struct{}
 
 // Plan implements installation.Releases.

@@ -58,6 +58,7 @@ func (o orphanRemover) check(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
 
+// tidy removes objects, such as ConfigMaps, whose runtime is deleted and whose Shoot is gone.
 func (o orphanRemover) tidy(ctx context.Context) error {
 	ids, err := o.shoots.ConfigMapOwners(ctx)
 	if err != nil {
@@ -80,6 +81,8 @@ func (o orphanRemover) tidy(ctx context.Context) error {
 	return errors.Join(left...)
 }
 
+// removeShoots deletes Shoots whose runtime is deleted. It logs each as an error, because an orphan means that an order took
+// effect late.
 func (o orphanRemover) removeShoots(ctx context.Context) error {
 	owned, err := o.shoots.Owned(ctx)
 	if err != nil {

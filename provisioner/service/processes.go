@@ -44,7 +44,7 @@ func (p Parts) statuses() orders.Agents {
 // workPoll is the pause between two pieces of work inside a cluster.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes of all kinds of operations.
+// Processes returns the processes of all kinds of operations. The crash matrix calls it with parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -102,7 +102,7 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 // namespace returns the namespace of a Gardener project.
 func namespace(project string) string { return "garden-" + project }
 
-// shootBuilder returns a function that builds the Shoot of a runtime.
+// shootBuilder returns a function that builds the Shoot of a runtime with the settings of this replica's start.
 func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 

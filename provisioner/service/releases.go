@@ -46,6 +46,7 @@ func (k Kyma) open(ctx context.Context) (releases, error) {
 	return releasesOf(found), nil
 }
 
+// openRepository returns the releases of an OCI repository. It calls nothing.
 func (k Kyma) openRepository() (releases, error) {
 	switch {
 	case k.ReleasesPath != "":

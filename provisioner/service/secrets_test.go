@@ -51,8 +51,8 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	return ordered
 }
 
-// TestSecretsAreNeverStoredInClear creates and changes a cluster with every kind of secret, reads its kubeconfig, and searches the whole
-// database and log.
+// TestSecretsAreNeverStoredInClear creates and changes a cluster with every kind of secret, reads its kubeconfig, and searches
+// the whole database and log.
 func TestSecretsAreNeverStoredInClear(t *testing.T) {
 	log := &lines{}
 

@@ -98,9 +98,12 @@ func (s *Service) connect(config Gardener, garden client.WithWatch, system *upst
 		return gardener.New(garden, namespace(config.Project)), nil
 	}
 
-	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project), system.Transport, upstream.Bounded(largestAnswer))
+	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project),
+		system.Transport, upstream.Bounded(largestAnswer))
 }
 
+// build connects all parts and starts serving. A new background job is added here; each one stops when the service does, the
+// engine first.
 func (s *Service) build(ctx context.Context, config Config, files ShootFiles, garden client.WithWatch) error {
 	system := upstream.New(upstream.Options{
 		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
@@ -148,10 +151,14 @@ func (s *Service) build(ctx context.Context, config Config, files ShootFiles, ga
 		engine.Wake()
 		notifier.Notify()
 	}
-	waker := &shootWaker{store: stores.operations, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes)}
+	waker := &shootWaker{
+		store: stores.operations, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes),
+	}
 	handler := s.handler(config, stores, parts, directory, wake)
 
-	background := append(slices.Concat(directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log)),
+	upstreams := slices.Concat(
+		directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log))
+	background := append(upstreams,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: upstream.Recovery{
@@ -205,6 +212,8 @@ func (s *Service) handler(config Config, stores stores, parts Parts, directory *
 		s.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }
 
+// engine returns the engine with all processes. Without EnqueueInProgressOperations it ignores operations that were accepted
+// before the start.
 func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
 	limits := config.Engine.Process()
 	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)

@@ -278,8 +278,8 @@ func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	}
 }
 
-// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and its other objects after its runtime was deleted, as a frozen replica may. A
-// starting Provisioner removes them.
+// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and its other objects after its runtime was deleted, as a frozen replica
+// may. A starting Provisioner removes them.
 func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
 	l := start(t, 100*time.Millisecond)
 

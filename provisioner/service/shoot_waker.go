@@ -25,7 +25,8 @@ type waiting interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// shootWaker makes operations due when their Shoot changes.
+// shootWaker makes operations due when their Shoot changes, so that steps need not wait for their next poll. It collects changes
+// for a moment: one update of the database wakes the operations of many Shoots.
 type shootWaker struct {
 	store   waiting
 	wake    func()
@@ -34,7 +35,8 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot, unless the context has ended.
+// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses nothing; it returns when
+// the context ends.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
 	case w.changed <- shootName:

@@ -19,7 +19,7 @@ import (
 // noExtensions configures that Shoots get no extension: an empty variable counts as not set.
 const noExtensions = "none"
 
-// Shoots configures the settings that all Shoots share.
+// Shoots configures the settings that all Shoots share. The files are read once: a replica must be restarted to pick up changes.
 type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
 	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
@@ -92,6 +92,7 @@ func readFile(variable, path string, into any, check func() error) error {
 	return nil
 }
 
+// checkWindows refuses times that Gardener would reject: HHMMSS with an offset such as +0100.
 func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
 	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
 
@@ -106,6 +107,7 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 	return nil
 }
 
+// checkAuditLogs refuses incomplete targets. A Shoot with such a target would be created without its audit log.
 func checkAuditLogs(logs shoot.AuditLogs) error {
 	for _, provider := range slices.Sorted(maps.Keys(logs)) {
 		for _, region := range slices.Sorted(maps.Keys(logs[provider])) {

@@ -107,6 +107,7 @@ func usernamePrefix(order *spec.OIDC) string {
 	}
 }
 
+// groupsOf returns the claim for groups, or nil. Groups have no prefix.
 func groupsOf(order *spec.OIDC) *prefixedClaim {
 	if order.GroupsClaim == "" {
 		return nil

@@ -45,6 +45,8 @@ type network struct {
 	CIDR string `json:"cidr"`
 }
 
+// awsCloud returns the part for AWS. Each zone has three subnets: for the nodes, for internal and for public load balancers. The
+// worker configuration is only set if instance metadata requires tokens.
 func awsCloud(config *spec.AWS, options Options) *cloud {
 	var (
 		names []string

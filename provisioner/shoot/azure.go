@@ -11,6 +11,7 @@ import (
 
 const groupAzure = "azure.provider"
 
+// defaultIdleTimeout is Azure's default for NAT gateways, in minutes.
 const defaultIdleTimeout = 4
 
 type azureInfrastructure struct {
@@ -39,6 +40,7 @@ type azureNATGateway struct {
 	IdleConnectionTimeoutMinutes int  `json:"idleConnectionTimeoutMinutes"`
 }
 
+// azureCloud returns the part for Azure. Machines without a zone have no NAT gateway: Azure does not support it.
 func azureCloud(config *spec.Azure, workers string) *cloud {
 	names := slices.Clone(config.Zones)
 	networks := azureNetworks{VNet: network{CIDR: config.VnetCIDR}}
@@ -65,6 +67,7 @@ func azureCloud(config *spec.Azure, workers string) *cloud {
 	}
 }
 
+// natGateway returns the ordered NAT gateway, or nil. Its absence removes an existing one; see gatewayField.
 func natGateway(config *spec.Azure) *azureNATGateway {
 	if !valueOr(config.EnableNATGateway, false) {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
+// networkType is the network plugin of all Shoots.
 const networkType = "calico"
 
 // Objects are the objects in Gardener that make up a cluster.
@@ -75,6 +76,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 	}}, nil
 }
 
+// kubernetesOf returns the version and the configuration of the API server, which is omitted if it would be empty.
 func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
 	if options.AuditPolicyConfigMap == "" && authentication == nil {
@@ -90,18 +92,22 @@ func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.
 	}
 
 	if authentication != nil {
-		kubernetes.KubeAPIServer.StructuredAuthentication = &gardencorev1beta1.StructuredAuthentication{ConfigMapName: authentication.Name}
+		kubernetes.KubeAPIServer.StructuredAuthentication = &gardencorev1beta1.StructuredAuthentication{
+			ConfigMapName: authentication.Name,
+		}
 	}
 
 	return kubernetes
 }
 
+// networkingOf returns the networks of the cluster. Gardener chooses the ranges of pods and services if the order omits them.
 func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Networking {
 	return &gardencorev1beta1.Networking{
 		Type: new(networkType), Nodes: &cloud.nodes, Pods: given(config.PodsCIDR), Services: given(config.ServicesCIDR),
 	}
 }
 
+// maintenanceOf returns the automatic updates and, for production in a configured region, the maintenance window.
 func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Maintenance {
 	maintenance := &gardencorev1beta1.Maintenance{AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{
 		KubernetesVersion:   valueOr(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
@@ -116,6 +122,7 @@ func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Mai
 	return maintenance
 }
 
+// controlPlaneOf returns the failure tolerance of the control plane, or nil: then a single replica runs.
 func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	tolerance := given(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {
@@ -136,6 +143,7 @@ func given(text *string) *string {
 	return text
 }
 
+// valueOr returns the value of an optional field, or otherwise for nil.
 func valueOr[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise
@@ -190,6 +198,8 @@ const (
 	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
 )
 
+// metadata returns the labels and annotations that name the owner of the Shoot. Steps identify the Shoot of a runtime by
+// AnnotationRuntimeID, because names are used again after a deletion.
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,

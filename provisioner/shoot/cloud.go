@@ -28,6 +28,8 @@ type cloud struct {
 	worker         any
 }
 
+// cloudOf returns the part of the order for its provider, or failure.Invalid. Package validation refuses such orders earlier,
+// with the path of the field.
 func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 

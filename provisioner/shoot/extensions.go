@@ -121,6 +121,7 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
+// extension returns the extension that forwards the audit log. It finds the Secret by the reference that resources returns.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(auditLogConfig{
 		TypeMeta: typeMeta("service.auditlog", "AuditlogConfig"),

@@ -27,6 +27,7 @@ type gcpControlPlane struct {
 	Zone string `json:"zone"`
 }
 
+// gcpCloud returns the part for Google Cloud. The order has at least one zone: cloudOf checks that.
 func gcpCloud(config *spec.GCP, workers string) *cloud {
 	return &cloud{
 		profile: "gcp", nodes: workers, zones: config.Zones,

@@ -81,6 +81,7 @@ func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	return wanted
 }
 
+// keepImage keeps an image version that Gardener has raised. Another image starts with the ordered version.
 func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	if wanted != nil && had != nil && wanted.Name == had.Name && wanted.Version != nil && had.Version != nil {
 		wanted.Version = new(newer(*wanted.Version, *had.Version))

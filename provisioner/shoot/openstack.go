@@ -35,6 +35,7 @@ type openStackControlPlane struct {
 	LoadBalancerProvider string `json:"loadBalancerProvider"`
 }
 
+// openStackCloud returns the part for OpenStack. The exposure class is a default; an order may name another.
 func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
 		profile: cmp.Or(valueOr(config.CloudProfileName, ""), openStackProfile),

@@ -22,6 +22,8 @@ const (
 	assuredWorkload = "ksa-assured-workload"
 )
 
+// accessRestrictionsOf restricts access to operators in the EU, if the order asks for it. It replaces an annotation of earlier
+// Gardener versions.
 func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
 	if !valueOr(config.EUAccess, false) {
 		return nil
@@ -33,6 +35,7 @@ func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestri
 	}}
 }
 
+// tolerationsOf tolerates the taint of Seeds in the reserved region. Without it Gardener would find no Seed there.
 func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	if config.Region != assuredRegion {
 		return nil
@@ -63,6 +66,7 @@ func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	return dns
 }
 
+// domainsOf returns the domains that the provider maintains, or nil for all.
 func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude {
 	if len(provider.DomainsInclude) == 0 {
 		return nil
@@ -71,6 +75,7 @@ func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude 
 	return &gardencorev1beta1.DNSIncludeExclude{Include: provider.DomainsInclude}
 }
 
+// providerOf returns the provider of the Shoot with all worker pools. SSH access to the machines is always off.
 func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
 	infrastructure, err := raw(cloud.infrastructure)
 	if err != nil {
@@ -141,6 +146,7 @@ func Zones(config *spec.Cluster) []string {
 	return cloud.zones
 }
 
+// workerOf returns a worker pool. Its zones are those of the cluster unless it names some; a disk without a type is omitted.
 func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
 	providerConfig, err := raw(cloud.worker)
 	if err != nil {

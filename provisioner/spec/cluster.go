@@ -1,6 +1,7 @@
 package spec
 
-// Cluster is what Gardener is asked for. Address ranges are IPv4 CIDRs. In optional texts nil and "" mean the same.
+// Cluster is the order of a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. In optional texts
+// nil and "" mean the same.
 type Cluster struct {
 	// Name is the name of the Shoot.
 	Name              string `json:"name"`

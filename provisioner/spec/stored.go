@@ -34,7 +34,8 @@ func Decode(text json.RawMessage) (Runtime, error) {
 	}
 
 	if found.Version > version {
-		return Runtime{}, fmt.Errorf("decoding an order: its version %d is newer than version %d of this Provisioner", found.Version, version)
+		return Runtime{}, fmt.Errorf("decoding an order: its version %d is newer than version %d of this Provisioner",
+			found.Version, version)
 	}
 
 	return found.Runtime, nil

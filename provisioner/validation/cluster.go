@@ -35,8 +35,11 @@ func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.domain(config.DNSConfig)
 }
 
+// purposes returns the purposes that Gardener accepts from users. Gardener reserves "infrastructure" for itself.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
+// name validates the name of the Shoot, which must be unique in the Gardener project only. Gardener separates the names of
+// project and Shoot by two hyphens.
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add("name", "%q cannot name a Shoot: %s", name, wrong[0])
@@ -51,18 +54,22 @@ func (p *problems) name(name, project string) {
 	}
 }
 
+// version validates the form of a Kubernetes version. Whether Gardener offers the version is in the cloud profile, which is not
+// read here.
 func (p *problems) version(version string) {
 	if !regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version) {
 		p.add("kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
 	}
 }
 
+// binding validates the name of the credentials binding. Whether it exists is only known to Gardener.
 func (p *problems) binding(name string) {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
 	}
 }
 
+// given reports whether an optional text is set. An empty text counts as omitted, as in Kyma Provisioner.
 func given(text *string) bool {
 	return text != nil && *text != ""
 }

@@ -13,11 +13,13 @@ const (
 	// runtimeAgent connects the runtime to Director.
 	runtimeAgent = "compass-runtime-agent"
 
+	// maxComponents and maxEntries bound the work for one order. Both are far above the releases of Kyma.
 	maxComponents = 200
 	maxEntries    = 500
 )
 
-// UpgradeRuntime returns nil or one failure.Invalid that lists the invalid fields and the reasons.
+// UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
+// reasons. Whether a release has the components is not checked here: package catalog does that when it plans the installation.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -30,6 +32,7 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 	return found.err()
 }
 
+// kyma validates the Kyma part of an order or of an upgrade. Both have it under the same path.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 

@@ -19,7 +19,8 @@ const (
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool. at is the prefix of its fields.
+// machines validates the machines of a pool; at is the prefix of its fields. A disk is optional and has both a type and a size.
+// On OpenStack the machine type determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
@@ -44,7 +45,7 @@ func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	}
 }
 
-// workers validates the size of a pool.
+// workers validates the size of a pool. A rolling update needs either a surge machine or permission to remove one first.
 func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.count(at+"autoScalerMin", pool.AutoScalerMin, 0)
 	p.count(at+"autoScalerMax", pool.AutoScalerMax, 1)
@@ -60,6 +61,7 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	}
 }
 
+// count refuses a number of machines below least. The upper limit is that of Gardener's fields, which have 32 bits.
 func (p *problems) count(field string, count, least int) {
 	if count < least || count > math.MaxInt32 {
 		p.add(field, "must be between %d and %d", least, math.MaxInt32)
@@ -97,6 +99,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	}
 }
 
+// poolName validates the name of an additional pool. Names are unique, also against the first pool.
 func (p *problems) poolName(field, name string, others []string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add(field, "%q cannot name a worker pool: %s", name, wrong[0])
@@ -111,6 +114,7 @@ func (p *problems) poolName(field, name string, others []string) {
 	}
 }
 
+// poolZones refuses zones that the cluster does not have. A pool without zones uses all of them.
 func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.unique(at+"zones", pool.Zones)
 
@@ -143,7 +147,8 @@ func (p *problems) sameZones(present, wanted *spec.Cluster) {
 		for _, before := range present.AdditionalWorkers {
 			had, wants := zonesOf(before), zonesOf(pool)
 			if before.Name == pool.Name && (len(wants) < len(had) || !slices.Equal(had, wants[:len(had)])) {
-				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i), "must start with the zones of the pool: %s", strings.Join(had, ", "))
+				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i),
+					"must start with the zones of the pool: %s", strings.Join(had, ", "))
 			}
 		}
 	}

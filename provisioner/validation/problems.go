@@ -21,6 +21,8 @@ type problems struct {
 	paths  []string
 }
 
+// add records a problem. The text starts with the field, so that a format reads as the rest of a sentence, and must not contain
+// values that may be secret.
 func (p *problems) add(field, format string, args ...any) {
 	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
 	p.paths = append(p.paths, p.path(field))
@@ -28,14 +30,15 @@ func (p *problems) add(field, format string, args ...any) {
 
 // path returns the path of the field in the arguments of the mutation.
 func (p *problems) path(field string) string {
-	if part, _, _ := strings.Cut(field, "."); slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
+	part, _, _ := strings.Cut(field, ".")
+	if slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
 		field = "providerSpecificConfig." + field
 	}
 
 	return "config." + p.within + field
 }
 
-// err returns all problems as one error, or nil.
+// err returns all problems as one failure.Invalid, or nil. The error lists at most maxProblems of them with their paths.
 func (p *problems) err() error {
 	texts, paths := p.texts, p.paths
 	if len(texts) == 0 {

@@ -174,6 +174,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 	return network, slices.Concat(config.Zones, names)
 }
 
+// idleTimeout validates the timeout of NAT gateways on Azure. Nil means Azure's default.
 func (p *problems) idleTimeout(minutes *int) {
 	if minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout) {
 		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)

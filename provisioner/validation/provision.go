@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// The limits of an order. Lengths are in characters. The name is passed on to Director, administrators to RBAC in the
+	// cluster.
 	maxRuntimeName        = 256
 	maxAdministrators     = 100
 	maxAdministratorRunes = 256
@@ -21,7 +23,8 @@ type Rules struct {
 	Project string
 }
 
-// Provision returns nil or one failure.Invalid that lists the invalid fields and the reasons.
+// Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. Orders
+// need not come from GraphQL: missing objects are problems, never panics.
 func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{title: "the order is invalid"}
 
@@ -53,6 +56,7 @@ func (p *problems) runtime(input *spec.Metadata) {
 	}
 }
 
+// administrators validates user names of an identity provider, which may be any printable text.
 func (p *problems) administrators(field string, names []string) {
 	if len(names) > maxAdministrators {
 		p.add(field, "has %d entries, at most %d are allowed", len(names), maxAdministrators)

@@ -34,7 +34,7 @@ func (p *problems) parseOptional(field string, text *string) addresses {
 	return p.parse(field, *text)
 }
 
-// inside refuses ranges that are not within the outer one.
+// inside refuses ranges that are not within the outer one. Invalid ranges are skipped: parse has reported them.
 func (p *problems) inside(outer addresses, inner ...addresses) {
 	for _, one := range inner {
 		if !outer.prefix.IsValid() || !one.prefix.IsValid() {
@@ -47,7 +47,7 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 	}
 }
 
-// disjoint refuses ranges that overlap.
+// disjoint refuses ranges that overlap. It compares each pair once; invalid ranges are skipped.
 func (p *problems) disjoint(ranges ...addresses) {
 	for i, one := range ranges {
 		for _, other := range ranges[:i] {

@@ -75,6 +75,8 @@ func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	}
 }
 
+// merged returns the cluster with the fields of the upgrade that are set. It does not touch the part for the provider, whose
+// fields can mostly not be changed.
 func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.KubernetesVersion, upgrade.KubernetesVersion)
 	replace(&config.MachineType, upgrade.MachineType)
@@ -105,12 +107,14 @@ func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	return config
 }
 
+// replace sets a required field if the upgrade has it.
 func replace[T any](value, by *T) {
 	if by != nil {
 		*value = *by
 	}
 }
 
+// replaceOptional sets an optional field if the upgrade has it. An upgrade cannot remove an optional field.
 func replaceOptional[T any](value **T, by *T) {
 	if by != nil {
 		*value = by
@@ -167,6 +171,7 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 	return present
 }
 
+// awsChange only allows the requirement of metadata tokens to change.
 func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
 	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
@@ -177,6 +182,7 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	return &spec.Provider{AWSConfig: &config}
 }
 
+// azureChange only allows the NAT gateway to change. Zones may be omitted.
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
@@ -198,6 +204,7 @@ func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	return &spec.Provider{AzureConfig: &config}
 }
 
+// openStackChange refuses every change. Optional names may be omitted.
 func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Registration is the intent to register an ordered runtime in Director. Its row exists before the registration, and until no registration
-// without a runtime can be left in Director.
+// Registration is the intent to register an ordered runtime in Director. Its row exists before the registration, and until no
+// registration without a runtime can be left in Director.
 type Registration struct {
 	Tenant string
 	// Label is the value of the label that all attempts of the order register with.
@@ -32,8 +32,8 @@ type registrationRow struct {
 
 const registrationColumns = `tenant, label, runtime_id, operation_id, held_until`
 
-// IntendRegistration records that the order is about to be registered. It reports false while the registration of an earlier attempt is being
-// cleaned up.
+// IntendRegistration records that the order is about to be registered. It reports false while the registration of an earlier
+// attempt is being cleaned up.
 func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error) {
 	touched, err := storage.Select[string](ctx, s.db.Writer(), `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, '', '', FALSE, ?)
@@ -47,8 +47,8 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 	return len(touched) == 1, nil
 }
 
-// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. A concurrent hold of the
-// registration is void: its SettleRegistration does nothing.
+// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. A concurrent hold
+// of the registration is void: its SettleRegistration does nothing.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -84,8 +84,8 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return nil
 }
 
-// HoldRegistration reserves, until the given time, the oldest registration that was not touched since before and needs no report: its
-// operation has ended, or it has none. It returns storage.ErrNotFound if there is none.
+// HoldRegistration reserves, until the given time, the oldest registration that was not touched since before and needs no report:
+// its operation has ended, or it has none. It returns storage.ErrNotFound if there is none.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	row, err := storage.Get[registrationRow](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

@@ -129,8 +129,8 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedOrderVoidsAHold: the hold of a failed order must not remove the registration of the repeated order, whose failure would
-// then not be reported to Director.
+// TestRepeatedOrderVoidsAHold: the hold of a failed order must not remove the registration of the repeated order, whose failure
+// would then not be reported to Director.
 func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)

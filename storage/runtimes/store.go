@@ -71,8 +71,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if the name of the Shoot is taken by a runtime
-// that is not deleted, or the id by any runtime.
+// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if the name of the Shoot is taken by
+// a runtime that is not deleted, or the id by any runtime.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -152,12 +152,13 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return nil
 }
 
-// Configured records the configuration that an operation has applied. It changes nothing if a later operation, by position, has recorded one:
-// the caller is then a replica that was frozen.
+// Configured records the configuration that an operation has applied. It changes nothing if a later operation, by position, has
+// recorded one: the caller is then a replica that was frozen.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
-	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE runtimes SET configuration = ?, configured_by = ? WHERE id = ? AND configured_by <= ?`,
+	if _, err := storage.Exec(ctx, s.db.Writer(),
+		`UPDATE runtimes SET configuration = ?, configured_by = ? WHERE id = ? AND configured_by <= ?`,
 		sealed, position, id, position); err != nil {
 		return fmt.Errorf("recording the configuration of runtime %s: %w", id, err)
 	}
@@ -206,8 +207,8 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the id of the operation. If the
-// tenant has used the key before, it changes nothing and returns that operation.
+// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the id of the
+// operation. If the tenant has used the key before, it changes nothing and returns that operation.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil

@@ -32,7 +32,7 @@ func Register(mux *http.ServeMux, endpoint string) {
 	serve("GET /playground.css", parts.ServeHTTP)
 	serve("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, endpoint) // a browser that is gone hears nothing
+		_ = page.Execute(w, endpoint) // fails only if the browser has disconnected
 	})
 }
 
