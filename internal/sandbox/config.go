@@ -58,7 +58,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// check rejects invalid settings.
+// check rejects invalid settings. Only loopback addresses are allowed, because the credentials of the sandbox are public.
 func (c Config) check() error {
 	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
 		if auth.BeyondLoopback(address) {
@@ -74,6 +74,7 @@ func (c Config) check() error {
 	return nil
 }
 
+// provisioner returns the configuration of the Provisioner. Without the address of a Director, runtimes are not registered.
 func (c Config) provisioner(keys secret.String, director string) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
@@ -90,6 +91,7 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	return config
 }
 
+// broker returns the configuration of the broker, which calls the Provisioner at the address.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
@@ -103,7 +105,8 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	return config
 }
 
-// keys returns the keys that seal the data. The first start generates them.
+// keys returns the keys that seal the data. The first start generates them. If a database exists without keys, it fails instead: its sealed rows
+// could not be read.
 func (c Config) keys() (secret.String, error) {
 	path := filepath.Join(c.Dir, "secret-keys")
 
@@ -124,5 +127,6 @@ func (c Config) keys() (secret.String, error) {
 	if err := atomicfile.Write(path, []byte(keys.Reveal())); err != nil {
 		return "", fmt.Errorf("writing the keys of the sandbox: %w", err)
 	}
+
 	return keys, nil
 }

@@ -109,7 +109,8 @@ func (a agents) run(ctx context.Context) error {
 	}
 }
 
-// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime.
+// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The Provisioner sets the
+// label with the name of the Shoot.
 func (a agents) wanted() map[string]string {
 	wanted := map[string]string{}
 
@@ -123,7 +124,7 @@ func (a agents) wanted() map[string]string {
 	return wanted
 }
 
-// repeat runs an agent in the cluster, session by session, until the context ends.
+// repeat runs an agent in the cluster, session by session, until the context ends. It tolerates a cluster that is not ready yet.
 func (a agents) repeat(ctx context.Context, shootName string) {
 	for ctx.Err() == nil {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {

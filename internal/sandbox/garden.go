@@ -42,7 +42,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
 }
 
-// localGarden starts the program of the local garden and waits until it is ready. The returned part stops it.
+// localGarden starts the program of the local garden and waits until it is ready. The returned part stops it when its
+// context ends.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
@@ -72,10 +73,12 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 
 // gardenProcess is the running local garden.
 type gardenProcess struct {
-	log   io.Writer
+	log io.Writer
+	// ready delivers the path of the kubeconfig, ended how the program ended. Both are buffered, so that run never blocks.
 	ready chan string
 	ended chan error
-	stop  chan struct{}
+	// stop is closed to stop the program.
+	stop chan struct{}
 }
 
 // run starts the program and waits for it on one thread: Linux stops the program when the thread ends that started it, so the program does

@@ -22,17 +22,18 @@ import (
 )
 
 const (
-	// readyTimeout is how long the services may take to answer.
+	// readyTimeout is how long the services may take to become ready.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
-	// stopLimit is how long two services, each with a limit of its own, and the garden may take to stop.
+	// stopLimit is how long all services and the garden together may take to stop.
 	stopLimit = 90 * time.Second
 	logFile   = "sandbox.log"
 	ownerOnly = 0o700
 )
 
-// Run runs the sandbox until the context ends. The garden is the program, or in memory if that is empty. Once all services are ready, Run
-// writes a line that starts with "sandbox ready" to the output, followed by the first steps.
+// Run runs the sandbox until the context ends, which is not an error. gardenProgram is the executable of the local garden; if it is empty, the
+// fake garden is used. Once all services are ready, Run writes a line that starts with "sandbox ready" to the output, followed by the first
+// steps. It fails if another sandbox uses the folder, and stops everything if one of the services fails.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	if err := config.check(); err != nil {
 		return err

@@ -56,4 +56,5 @@ func inMilliseconds(value time.Duration) string {
 
 func inSeconds(value time.Duration) string { return fmt.Sprintf("%.1f s", value.Seconds()) }
 
+// mebibytes formats a number of bytes.
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/program.MiB) }

@@ -29,6 +29,7 @@ func main() {
 	}
 }
 
+// run measures the chosen figures and writes the page, or serves the floors. The page is written even if some figures fail.
 func run(ctx context.Context, arguments []string, output, log io.Writer) error {
 	if len(arguments) == 1 && arguments[0] == floorCommand {
 		return floor.Run(ctx)

@@ -35,6 +35,8 @@ func measurePickUp(ctx context.Context, s *scope) ([]line, error) {
 	return []line{target("pick-up, accepted to start of the first step: p50", inMilliseconds(half), "≤ 10 ms", half <= pickUpLimit)}, nil
 }
 
+// pickUps creates instances one after the other, with a pause in which the broker becomes idle again, and returns the waits in the order of
+// the database.
 func (s *scope) pickUps(ctx context.Context) ([]time.Duration, error) {
 	e, err := s.newEnv(ctx, simulated.Behaviour{}, false)
 	if err != nil {

@@ -82,6 +82,7 @@ func (s *scope) startFloor(ctx context.Context, database storage.Config, fixedBy
 	})
 }
 
+// start runs a program until the scope ends.
 func (s *scope) start(ctx context.Context, url string, options program.Options) (server, error) {
 	running, err := program.Start(ctx, options)
 	if err != nil {

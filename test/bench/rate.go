@@ -21,6 +21,7 @@ func (s *scope) rate(ctx context.Context, name string, request func(number int) 
 	}}
 }
 
+// perSecond returns the rates in the order of the runs, for ratios to the floor of the same run.
 func perSecond(rates []load.Rate) []float64 {
 	values := make([]float64, 0, len(rates))
 	for _, rate := range rates {

@@ -130,6 +130,7 @@ func (s *scope) background(ctx context.Context, part func(context.Context) error
 	})
 }
 
+// provisionerSettings returns a configuration with free ports and without a delay at shutdown.
 func provisionerSettings(database storage.Config, s *scope) provisioner.Config {
 	settings := provisioner.DefaultConfig()
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
@@ -169,6 +170,7 @@ func orderRuntimes(ctx context.Context, url string) error {
 	return errors.Join(errs...)
 }
 
+// runtimeOrder returns a valid order of a small AWS cluster.
 func runtimeOrder(name string) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{Name: name},

@@ -60,6 +60,7 @@ func measureThroughput(ctx context.Context, s *scope) ([]line, error) {
 
 func createsOf(size int) string { return fmt.Sprintf("%d creates", size) }
 
+// throughputLines returns the figures of one size. The calls by kind are those of the last run.
 func throughputLines(name string, size int, runs []finished) []line {
 	rate := measure.MedianOf(runs, func(run finished) float64 { return run.perSecond })
 	commits := measure.MedianOf(runs, func(run finished) float64 { return run.commits })

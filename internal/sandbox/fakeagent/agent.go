@@ -9,9 +9,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Connector is the Connector of an agent. The agent reports its errors.
+// Connector simulates the Connector service for an agent. The agent reports its errors in the CompassConnection.
 type Connector interface {
-	// Connect exchanges a one-time token.
+	// Connect exchanges a one-time token of the service at the URL. The agent never exchanges a token again after success, nor after an
+	// error while its connection exists.
 	Connect(ctx context.Context, url, token string) error
 	// Synchronize is the periodic call of a connected agent.
 	Synchronize(ctx context.Context) error
@@ -30,14 +31,15 @@ type Options struct {
 type Agent struct {
 	Options
 
-	// spent is the last exchanged token, refused the last rejected one.
+	// spent is the last exchanged token, refused the last rejected one. A restarted agent has neither: it recognizes an exchanged token by
+	// the credentials in the cluster.
 	spent, refused string
 }
 
 // New returns an agent. It does nothing before Run.
 func New(options Options) *Agent { return &Agent{Options: options} }
 
-// Run works until the context ends, which is not an error.
+// Run checks the cluster periodically until the context ends, which is not an error. A failed check is logged and repeated after the interval.
 func (a *Agent) Run(ctx context.Context) error {
 	ticker := time.NewTicker(a.Every)
 	defer ticker.Stop()
@@ -73,7 +75,8 @@ func (a *Agent) check(ctx context.Context) error {
 	}
 }
 
-// connect exchanges the token of the configuration, unless it has done so, and reports the connection.
+// connect exchanges the token of the configuration and reports the connection. The order protects the token, which can be exchanged once: the
+// credentials are stored before the report, so that an agent that dies in between finds them and only repeats the report.
 func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructured) error {
 	found, err := a.configuration(ctx)
 	if err != nil || found.token == "" || connection != nil && found.token == a.refused {

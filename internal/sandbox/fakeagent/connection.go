@@ -47,6 +47,7 @@ func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, err
 	return found, nil
 }
 
+// stateOf returns the reported state, empty without a connection or before the first report.
 func stateOf(connection *unstructured.Unstructured) string {
 	if connection == nil {
 		return ""
@@ -103,6 +104,7 @@ func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructure
 	return nil
 }
 
+// definitionResource is the resource of CustomResourceDefinitions.
 func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }

@@ -23,7 +23,7 @@ const (
 	credentialsToken = "TOKEN_SHA256"
 )
 
-// configuration is the configuration in the agent's Secret, and its namespace. Without a token there is none.
+// configuration is the content of the agent's configuration Secret, and its namespace. An empty token means that there is no configuration.
 type configuration struct {
 	namespace, url, token string
 }
@@ -69,7 +69,7 @@ func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	return configuration{latest.GetNamespace(), data["CONNECTOR_URL"], data["TOKEN"]}, nil
 }
 
-// credentialsFor reports whether the agent has credentials for this token.
+// credentialsFor reports whether the agent has credentials for this token, that is, whether it was exchanged.
 func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (bool, error) {
 	found, err := a.secrets(configured.namespace).Get(ctx, credentialsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -85,6 +85,7 @@ func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (b
 	return data[credentialsToken] == configured.hash(), err
 }
 
+// keepCredentials records that the token was exchanged. It replaces the credentials for an earlier token.
 func (a *Agent) keepCredentials(ctx context.Context, configured configuration) error {
 	hash := base64.StdEncoding.EncodeToString([]byte(configured.hash()))
 	wanted := &unstructured.Unstructured{Object: map[string]any{

@@ -58,7 +58,8 @@ type Runtime struct {
 	OneTimeTokens []OneTimeToken `json:"tokens,omitempty"`
 }
 
-// Director is a simulated Director. It is an http.Handler and safe for concurrent use.
+// Director is a simulated Director. It is an http.Handler and safe for concurrent use. Access tokens and faults are lost when it is created
+// again; registered runtimes and their one-time tokens are kept if Options has a file.
 type Director struct {
 	options Options
 	schema  *ast.Schema
@@ -72,7 +73,7 @@ type Director struct {
 	calls          []string
 }
 
-// New returns a Director with the runtimes of its file.
+// New returns a Director with the runtimes of its file. A missing file is not an error, an unreadable one is.
 func New(options Options) (*Director, error) {
 	if options.ClientID == "" {
 		options.ClientID, options.ClientSecret = DefaultClientID, DefaultClientSecret
@@ -119,7 +120,8 @@ func (d *Director) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Calls returns the called operations in their order.
+// Calls returns the names of all called operations in their order, including failed ones. Requests for access tokens have the name
+// TokenOperation. Requests that the schema rejects are not included.
 func (d *Director) Calls() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -127,7 +129,7 @@ func (d *Director) Calls() []string {
 	return slices.Clone(d.calls)
 }
 
-// Forget makes a tenant unknown.
+// Forget makes a tenant unknown: its requests fail with TenantNotFound. Its runtimes are kept.
 func (d *Director) Forget(tenant string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -135,7 +137,7 @@ func (d *Director) Forget(tenant string) {
 	d.unknownTenants[tenant] = true
 }
 
-// RevokeTokens invalidates all issued access tokens.
+// RevokeTokens invalidates all issued access tokens, so that clients must log in again. One-time tokens stay valid.
 func (d *Director) RevokeTokens() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -29,7 +29,7 @@ type Fault struct {
 	Times int
 }
 
-// Inject makes calls fail. The faults take effect in their order.
+// Inject makes calls fail. A call takes the first fault for its operation, in the order of the injection.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -67,7 +67,8 @@ func (d *Director) faultOf(operation string) Fault {
 	return Fault{}
 }
 
-// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call.
+// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call. A broken connection is a
+// panic with http.ErrAbortHandler, which net/http expects.
 func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
@@ -121,12 +122,13 @@ func (c ErrorCode) String() string {
 	return cmp.Or(names[c], fmt.Sprintf("Error%d", int(c)))
 }
 
-// refusal is an error with a code of Director.
+// refusal is an error with a code of Director, which the response contains.
 type refusal struct {
 	code ErrorCode
 	text string
 }
 
+// refuse returns an error with a code of Director.
 func refuse(code ErrorCode, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }

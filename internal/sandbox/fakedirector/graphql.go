@@ -15,7 +15,8 @@ import (
 // longestRequest limits the body of a request, in bytes.
 const longestRequest = 1 << 20
 
-// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL.
+// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first, then an injected
+// fault, then the access token and the tenant.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	field, arguments, err := d.parse(w, request)
 	if err != nil {
@@ -59,22 +60,22 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 
 // parse returns the one field of a request and its arguments, validated against the schema.
 func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Field, map[string]any, error) {
-	var asked struct {
+	var received struct {
 		Query         string         `json:"query"`
 		OperationName string         `json:"operationName"`
 		Variables     map[string]any `json:"variables"`
 	}
 
-	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, longestRequest)).Decode(&asked); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, longestRequest)).Decode(&received); err != nil {
 		return nil, nil, errors.New("the request is not JSON")
 	}
 
-	document, problems := gqlparser.LoadQueryWithRules(d.schema, asked.Query, rules.NewDefaultRules())
+	document, problems := gqlparser.LoadQueryWithRules(d.schema, received.Query, rules.NewDefaultRules())
 	if len(problems) > 0 {
 		return nil, nil, problems
 	}
 
-	operation := document.Operations.ForName(asked.OperationName)
+	operation := document.Operations.ForName(received.OperationName)
 	if operation == nil || len(operation.SelectionSet) != 1 {
 		return nil, nil, errors.New("the request must have one operation")
 	}
@@ -84,7 +85,7 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Fie
 		return nil, nil, errors.New("the request must select a field")
 	}
 
-	variables, err := validator.VariableValues(d.schema, operation, asked.Variables)
+	variables, err := validator.VariableValues(d.schema, operation, received.Variables)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,6 +141,7 @@ func fields(selection ast.SelectionSet) []*ast.Field {
 	return found
 }
 
+// answerError responds with an error. Only errors of Director's rules have a code; errors of GraphQL itself have none.
 func answerError(w http.ResponseWriter, err error) {
 	problem := map[string]any{"message": err.Error()}
 	if refused, ok := errors.AsType[*refusal](err); ok {

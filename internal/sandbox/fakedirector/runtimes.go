@@ -25,7 +25,8 @@ const (
 	longestDescription = 2000
 )
 
-// execute executes an operation of the schema for a tenant.
+// execute executes an operation of the schema for a tenant. Validation has ensured that the operation exists and its arguments have the types
+// of the schema.
 func (d *Director) execute(tenant, operation string, arguments map[string]any) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -37,22 +38,27 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 	id, _ := arguments["id"].(string)
 	input, _ := arguments["in"].(map[string]any)
 
-	switch operation {
-	case "runtime":
-		return shown(d.find(tenant, id)), nil
-	case "runtimes":
+	runtime := d.find(tenant, id)
+
+	switch {
+	case operation == "runtime":
+		return shown(runtime), nil
+	case operation == "runtimes":
 		return d.list(tenant, arguments["filter"])
-	case "registerRuntime":
+	case operation == "registerRuntime":
 		return d.register(tenant, input)
-	case "updateRuntime":
-		return d.update(d.find(tenant, id), id, input)
-	case "unregisterRuntime":
-		return d.unregister(d.find(tenant, id), id)
+	case runtime == nil:
+		return nil, refuse(NotFound, "there is no runtime %q of this tenant", id)
+	case operation == "updateRuntime":
+		return d.update(runtime, input)
+	case operation == "unregisterRuntime":
+		return d.unregister(runtime)
 	default:
-		return d.oneTimeToken(d.find(tenant, id), id)
+		return d.oneTimeToken(runtime)
 	}
 }
 
+// find returns a runtime of the tenant, nil if there is none. Runtimes of other tenants are invisible.
 func (d *Director) find(tenant, id string) *Runtime {
 	for _, runtime := range d.runtimes {
 		if runtime.Tenant == tenant && runtime.ID == id {
@@ -63,6 +69,7 @@ func (d *Director) find(tenant, id string) *Runtime {
 	return nil
 }
 
+// list returns the tenant's runtimes that match all filters, on one page.
 func (d *Director) list(tenant string, filters any) (any, error) {
 	found := []map[string]any{}
 
@@ -94,17 +101,17 @@ func fits(runtime *Runtime, filters any) (bool, error) {
 		filter, _ := each.(map[string]any)
 		key, _ := filter["key"].(string)
 		value, labeled := runtime.Labels[key]
-		query, asked := filter["query"].(string)
+		query, queried := filter["query"].(string)
 
 		var wanted any
 
-		if asked {
+		if queried {
 			if err := json.Unmarshal([]byte(query), &wanted); err != nil {
 				return false, refuse(InvalidData, "the query of a filter is not JSON")
 			}
 		}
 
-		if !labeled || asked && !reflect.DeepEqual(value, wanted) {
+		if !labeled || queried && !reflect.DeepEqual(value, wanted) {
 			return false, nil
 		}
 	}
@@ -112,6 +119,7 @@ func fits(runtime *Runtime, filters any) (bool, error) {
 	return true, nil
 }
 
+// register adds a runtime with a new ID. The caller holds the mutex, as for all operations.
 func (d *Director) register(tenant string, input map[string]any) (any, error) {
 	runtime := &Runtime{ID: uuid.NewString(), Tenant: tenant, Condition: "INITIAL", CreatedAt: d.options.Now()}
 	if err := d.set(runtime, input); err != nil {
@@ -123,11 +131,8 @@ func (d *Director) register(tenant string, input map[string]any) (any, error) {
 	return shown(runtime), d.store()
 }
 
-func (d *Director) update(runtime *Runtime, id string, input map[string]any) (any, error) {
-	if runtime == nil {
-		return nil, unknown(id)
-	}
-
+// update replaces name, description and labels.
+func (d *Director) update(runtime *Runtime, input map[string]any) (any, error) {
 	if err := d.set(runtime, input); err != nil {
 		return nil, err
 	}
@@ -166,17 +171,12 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	return nil
 }
 
-func (d *Director) unregister(runtime *Runtime, id string) (any, error) {
-	if runtime == nil {
-		return nil, unknown(id)
-	}
-
+// unregister removes a runtime and with it the validity of its one-time tokens.
+func (d *Director) unregister(runtime *Runtime) (any, error) {
 	d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
 
 	return shown(runtime), d.store()
 }
-
-func unknown(id string) error { return refuse(NotFound, "there is no runtime %q of this tenant", id) }
 
 // shown returns a runtime in the form of the schema, nil for nil.
 func shown(runtime *Runtime) map[string]any {
@@ -191,7 +191,7 @@ func shown(runtime *Runtime) map[string]any {
 	}
 }
 
-// store writes the file. The caller holds the mutex.
+// store writes all runtimes to the file, if Options has one. The caller holds the mutex.
 func (d *Director) store() error {
 	if d.options.File == "" {
 		return nil
@@ -205,6 +205,7 @@ func (d *Director) store() error {
 	return atomicfile.Write(d.options.File, text)
 }
 
+// restore reads the file that store has written.
 func (d *Director) restore() error {
 	if d.options.File == "" {
 		return nil
@@ -236,11 +237,8 @@ type OneTimeToken struct {
 	Spent     bool      `json:"spent"`
 }
 
-func (d *Director) oneTimeToken(runtime *Runtime, id string) (any, error) {
-	if runtime == nil {
-		return nil, unknown(id)
-	}
-
+// oneTimeToken issues a token. Earlier tokens of the runtime stay valid.
+func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	given := OneTimeToken{Token: rand.Text() + rand.Text(), ExpiresAt: d.options.Now().Add(oneTimeLifetime)}
 	runtime.OneTimeTokens = append(runtime.OneTimeTokens, given)
 
@@ -249,7 +247,8 @@ func (d *Director) oneTimeToken(runtime *Runtime, id string) (any, error) {
 	}, d.store()
 }
 
-// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour.
+// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour. It stays spent after a
+// restart.
 func (d *Director) Connect(_ context.Context, url, token string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -22,15 +22,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// The limits of Gardener for the validity of an admin kubeconfig.
+// The limits of Gardener for the validity of an admin kubeconfig. A shorter one is an error, a longer one is reduced.
 const (
 	minValidity     = 10 * time.Minute
 	defaultValidity = time.Hour
 	maxValidity     = 24 * time.Hour
 )
 
-// issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, its client certificate is signed
-// for this request, by the runtime's client authority.
+// issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, each request gets a new client
+// certificate from the runtime's client authority. It fails while the runtime has no address, and if the gardenlet has not published the
+// authorities.
 func issueAdminKubeconfig(
 	ctx context.Context, objects client.Reader, key client.ObjectKey, user string, request *authenticationv1alpha1.AdminKubeconfigRequest,
 ) error {

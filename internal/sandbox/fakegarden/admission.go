@@ -15,8 +15,13 @@ import (
 )
 
 // admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have no
-// rules. The errors have the reasons and the texts of Gardener: Invalid (422) for a Shoot that is wrong by itself, Forbidden (403) for one
-// that asks its project or its provider for something that they do not offer. Package conformance tests the rules on both gardens.
+// rules. The errors have the reasons and texts of Gardener:
+//   - Invalid (422): the Shoot or its change is wrong, whatever the garden contains. See validate.
+//   - Forbidden (403): the Shoot refers to a missing object, or its project or provider does not offer what it requests. See allow.
+//   - InternalError (500): the project or the cloud profile is missing.
+//
+// Package conformance tests the rules on both gardens. Gardener has more rules; a missing one shows up as a Shoot that only the local
+// garden rejects.
 type admission struct {
 	objects store.Reader
 }
@@ -57,6 +62,7 @@ func (a admission) ValidateDelete(object client.Object) error {
 }
 
 // previous returns the Shoot before a change, an empty one if it is new.
+// previous returns the stored Shoot, or an empty one if the Shoot is new. Only a stored Shoot has one.
 func previous(old client.Object) *gardencorev1beta1.Shoot {
 	if shoot, ok := old.(*gardencorev1beta1.Shoot); ok && shoot != nil {
 		return shoot
@@ -64,7 +70,7 @@ func previous(old client.Object) *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{}
 }
 
-// confirmed rejects a deletion without the annotation that confirms it.
+// confirmed rejects a deletion without the annotation that confirms it, which protects clusters from accidental deletion.
 func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
 		return nil
@@ -81,7 +87,8 @@ func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	return nil
 }
 
-// deleted rejects the removal of a Shoot that the gardenlet works on and has not reported as deleted.
+// deleted rejects the removal of a Shoot before the gardenlet has reported its deletion as complete. A Shoot that no gardenlet has worked on
+// can be removed.
 func deleted(shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if shoot.Status.TechnicalID == "" || last == nil || last.Type == gardencorev1beta1.LastOperationTypeDelete &&
@@ -104,10 +111,10 @@ func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 	return forbidden(shoot, field.ErrorList(found).ToAggregate())
 }
 
-// problems collects the errors of fields.
+// problems collects the errors of fields, so that one response reports all of them.
 type problems field.ErrorList
 
-// add adds the problem if it is one.
+// add adds the problem if wrong is true. Callers create the problem either way, which keeps a rule on one line.
 func (p *problems) add(wrong bool, problem *field.Error) {
 	if wrong {
 		*p = append(*p, problem)

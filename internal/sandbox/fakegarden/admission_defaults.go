@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// complete sets the defaults of a Shoot and acts on the operation that its annotation asks for.
+// complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the newest patch version
+// of Kubernetes, and architecture and image of the machines. It also performs the operation that the annotation of the Shoot requests. A
+// Shoot that is being deleted does not change.
 func (a admission) complete(old, shoot *gardencorev1beta1.Shoot) error {
 	if shoot.DeletionTimestamp != nil {
 		return nil
@@ -55,7 +57,8 @@ func (a admission) complete(old, shoot *gardencorev1beta1.Shoot) error {
 	return forbid(shoot, found)
 }
 
-// reconcileAgain raises the generation if the annotation of a Shoot asks for a retry or for another reconciliation.
+// reconcileAgain raises the generation if the annotation of a Shoot requests a retry or a reconciliation, and removes the annotation. A retry
+// applies to a failed operation only, a reconciliation to all others.
 func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -71,7 +74,7 @@ func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// cloudProfile returns the offer of the Shoot's provider, nil if the Shoot names no profile.
+// cloudProfile returns the profile that the Shoot refers to, nil if it refers to none. Validation rejects such a Shoot later.
 func (a admission) cloudProfile(shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
 	if shoot.Spec.CloudProfile == nil {
 		return nil, nil
@@ -83,7 +86,8 @@ func (a admission) cloudProfile(shoot *gardencorev1beta1.Shoot) (*gardencorev1be
 	return &profile.Spec, nil
 }
 
-// completeImage keeps the machine image of an existing worker pool. A new one gets the newest image.
+// completeImage completes a machine image without a version. An existing worker pool keeps its image, so that a change of the Shoot does not
+// roll its nodes. A new one gets the newest version of the first image, or of the named one.
 func completeImage(
 	profile *gardencorev1beta1.CloudProfileSpec, old *gardencorev1beta1.Shoot, worker *gardencorev1beta1.Worker, path *field.Path,
 ) *field.Error {
@@ -121,7 +125,7 @@ func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.
 	return gardencorev1beta1.Worker{}
 }
 
-// newest returns the newest of the versions that belong to a major or minor one, such as 1.35; of all of them if that is empty.
+// newest returns the newest version, false if there is none. Unless within is empty, only versions below it count: 1.35.4 is below 1.35.
 func newest(versions []string, within string) (string, bool) {
 	var parsed []*semver.Version
 	for _, text := range versions {

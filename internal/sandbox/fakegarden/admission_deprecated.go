@@ -8,12 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cloudProfileName and secretBindingName are the fields that named the profile and the credentials before Kubernetes 1.34.
+// cloudProfileName and secretBindingName are the fields that named the profile and the credentials before Kubernetes 1.34. All uses of
+// deprecated fields are in this file, so that the linter's exception applies to it alone.
 func cloudProfileName(spec *gardencorev1beta1.ShootSpec) *string  { return spec.CloudProfileName }
 func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.SecretBindingName }
 func secretBinding() client.Object                                { return &gardencorev1beta1.SecretBinding{} }
 
-// validateDeprecated rejects the fields that Gardener accepts for older versions of Kubernetes only.
+// validateDeprecated rejects fields that Gardener accepts for older versions of Kubernetes only. An unreadable version is rejected elsewhere.
 func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	version, err := semver.NewVersion(spec.Kubernetes.Version)
 	if err != nil {

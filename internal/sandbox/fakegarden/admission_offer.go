@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateOffer finds what a Shoot asks for and its provider does not offer. A Shoot may keep what it had before.
+// validateOffer finds values that the cloud profile does not offer. It checks changed values only: a Shoot may keep a value that the profile has
+// dropped since.
 func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
 	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
 	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })
@@ -41,7 +42,11 @@ func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec,
 	}
 }
 
-func validateMachine(found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path) {
+// validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. Gardener sorts the offered values
+// in its messages.
+func validateMachine(
+	found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path,
+) {
 	if worker.Machine.Type != before.Machine.Type {
 		machines := names(profile.MachineTypes, func(machine gardencorev1beta1.MachineType) string { return machine.Name })
 		slices.Sort(machines)
@@ -68,7 +73,7 @@ func validateMachine(found *problems, profile *gardencorev1beta1.CloudProfileSpe
 	found.supported(volumes, *volume.Type, path.Child("volume", "type"))
 }
 
-// validateZones checks zones against those of the region. The region is empty if the provider does not offer the one with the name.
+// validateZones checks zones against those of the region. The region is empty if the provider does not offer it; name is its name then, too.
 func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
 	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
 	for i, zone := range wanted {
@@ -86,6 +91,7 @@ func (p *problems) supported(offered []string, wanted string, path *field.Path) 
 	p.add(!slices.Contains(offered, wanted), field.NotSupported(path, wanted, offered))
 }
 
+// names maps items to their names.
 func names[T any](items []T, name func(T) string) []string {
 	all := make([]string, len(items))
 	for i, item := range items {

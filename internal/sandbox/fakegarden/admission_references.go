@@ -17,7 +17,8 @@ import (
 // maxNames limits the names of a project and of a Shoot together: Gardener derives longer names from them.
 const maxNames = 21
 
-// allow rejects a Shoot that refers to missing objects or asks for something that its project or its provider does not offer.
+// allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An update
+// that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since.
 func (a admission) allow(old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (a admission) allow(old, shoot *gardencorev1beta1.Shoot) error {
 	return forbid(shoot, found)
 }
 
-// findReferences returns an error if an object is missing that the Shoot names.
+// findReferences returns an error if an object that the Shoot refers to is missing.
 func (a admission) findReferences(shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
@@ -89,7 +90,7 @@ func (a admission) findReferences(shoot *gardencorev1beta1.Shoot) error {
 	return a.findExtensions(shoot)
 }
 
-// findExtensions returns an error for each extension that the Shoot needs and that no controller is registered for.
+// findExtensions returns an error for each extension of the Shoot without a registered controller.
 func (a admission) findExtensions(shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := a.objects.LookupAll(registrations); err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate returns the problems of a Shoot by itself and of its change.
+// validate returns the problems of a Shoot and of its change. It needs no other objects.
 func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	var found problems
 	if old.UID != "" {
@@ -64,7 +64,7 @@ func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *fie
 	found.add(worker.Maximum < worker.Minimum, field.Forbidden(maximum, "maximum value must not be less than minimum value"))
 }
 
-// validateUpdate finds the changes of a Shoot that are not possible.
+// validateUpdate finds changes of immutable fields. A Shoot may replace its deprecated SecretBinding by a CredentialsBinding.
 func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 	path := field.NewPath("spec")
 	before, after := &old.Spec, &shoot.Spec
@@ -100,6 +100,7 @@ func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
+// validateVersionUpdate rejects downgrades and skipped minor versions.
 func validateVersionUpdate(found *problems, before, after string, path *field.Path) {
 	old, err := semver.NewVersion(before)
 	if err != nil {
@@ -115,4 +116,5 @@ func validateVersionUpdate(found *problems, before, after string, path *field.Pa
 	found.add(!wanted.LessThan(&skipped), field.Forbidden(path, "kubernetes version upgrade cannot skip a minor version"))
 }
 
+// present reports whether an optional field has a value. Gardener treats an empty string like a missing one.
 func present(value *string) bool { return value != nil && *value != "" }

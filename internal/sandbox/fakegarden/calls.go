@@ -18,7 +18,8 @@ type Calls struct {
 	verbs map[string]int
 }
 
-// Counted wraps a client and counts its calls.
+// Counted returns a client that counts its calls, and the counts. Calls count before they are sent, so failed calls count too. Updates and
+// patches of subresources do not count, because the project sends none.
 func Counted(of client.WithWatch) (client.WithWatch, *Calls) {
 	calls := &Calls{verbs: map[string]int{}}
 
@@ -80,7 +81,7 @@ func (c *Calls) add(verb string) {
 	c.verbs[verb]++
 }
 
-// Counts returns the number of calls so far, by verb.
+// Counts returns a copy of the number of calls so far, by verb.
 func (c *Calls) Counts() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// user is the user of all requests.
+	// user is the user of all requests: it is the creator of Shoots and the subject of admin kubeconfigs.
 	user = "garden"
 
 	subresourceStatus          = "status"
@@ -29,8 +29,8 @@ const (
 	fieldName                  = "metadata.name"
 )
 
-// newClient returns a client of the objects in the store. Beyond a fake client it supports watches that miss nothing, and the
-// subresource adminkubeconfig of Shoots.
+// newClient returns a client of the objects in the store. In addition to a fake client, it supports watches that miss nothing and the
+// subresource adminkubeconfig of Shoots. Of the other subresources, it has status only.
 func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 	fakeClient := fake.NewClientBuilder().
 		WithScheme(scheme).
@@ -40,7 +40,8 @@ func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 		Build()
 	return interceptor.NewClient(fakeClient, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			// A fake client drops the resource version of a list. With the one before, a watch misses nothing.
+			// A fake client drops the resource version of a list. The version before the list may be too old, never too new: a
+			// watch that starts there may repeat a change, but misses none.
 			version := objects.Version()
 			if err := c.List(ctx, list, options...); err != nil {
 				return err
@@ -72,7 +73,7 @@ func newClient(scheme *runtime.Scheme, objects *store.Store) client.WithWatch {
 	})
 }
 
-// watchObjects watches the store until the context ends or the watch is stopped.
+// watchObjects watches the store until the context ends or the watch is stopped. The fake client's own watches know no resource versions.
 func watchObjects(
 	ctx context.Context, c client.WithWatch, objects *store.Store, list client.ObjectList, options []client.ListOption,
 ) (watch.Interface, error) {

@@ -30,13 +30,14 @@ type Options struct {
 	Log             logrus.FieldLogger
 }
 
-// Memory is a garden in memory.
+// Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes.
 type Memory struct {
 	options Options
 	client  client.WithWatch
 }
 
-// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes while Run runs.
+// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes and its gardenlet while Run runs.
+// Shoots that were created before Run are reconciled when it starts. Open fails if a stored object cannot be decoded.
 func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Dir == "" || options.Log == nil {
 		return nil, errors.New("opening the garden: Dir or Log is missing")
@@ -54,6 +55,7 @@ func Open(ctx context.Context, options Options) (*Memory, error) {
 	return &Memory{options: options, client: c}, nil
 }
 
+// openClient opens the store of the garden's objects and returns a client of it. Each change passes the admission rules.
 func openClient(dir string) (client.WithWatch, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -79,7 +81,8 @@ func (m *Memory) Client() client.WithWatch { return m.client }
 // Namespace returns the namespace of the project, which contains its Shoots.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
-// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error.
+// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If either of them fails, Run
+// stops the other and returns the error.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),

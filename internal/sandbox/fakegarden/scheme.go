@@ -30,8 +30,8 @@ func NewScheme() (*runtime.Scheme, error) {
 //go:embed shoot_lists.yaml
 var shootLists string
 
-// shootTypes lists for server-side apply the lists whose items have owners. For everything else, and for other
-// kinds, it deduces the types from the content.
+// shootTypes is the type converter for server-side apply. It knows the lists of a Shoot whose items have their own owners, such as worker
+// pools: two managers can own different items of them. All other types are deduced from the content.
 type shootTypes struct {
 	managedfields.TypeConverter
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. Nothing resolves it.
+// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. No DNS server resolves it: the domain test is reserved.
 const Domain = "runtimes.test"
 
 //go:embed seed.yaml
@@ -47,7 +47,8 @@ func seed(project string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Seed creates the objects of a new garden or brings them up to date, by server-side apply. The API server must know all their kinds.
+// Seed creates the objects of a new garden or updates those of an older one, by server-side apply. It is idempotent and keeps fields that
+// other managers have added. The API server must know all kinds of seed.yaml.
 func Seed(ctx context.Context, garden client.Client, project string) error {
 	objects, err := seed(project)
 	if err != nil {

@@ -47,7 +47,8 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	return release
 }
 
-// takeAll opens all connections of the server.
+// takeAll opens all connections of the server. Other clients connect again after their connections are terminated, so it repeats both until it
+// has them all. It returns the opened connections even if it fails.
 func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	first, err := db.Conn(ctx)
 	if err != nil {

@@ -53,7 +53,8 @@ func Main(m Runner) {
 	os.Exit(code)
 }
 
-// Database creates an empty database for the test and drops it at the end.
+// Database creates an empty database for the test and drops it at the end. The first call in a test binary starts a server, unless
+// TEST_POSTGRES_DSN names one. The test fails if there is no PostgreSQL.
 func Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
@@ -75,6 +76,7 @@ func Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, shared.dsn)
 }
 
+// parse returns the configuration of a server from its DSN, without a database.
 func parse(dsn string) (storage.Config, error) {
 	address, err := url.Parse(dsn)
 	if err != nil {
@@ -118,6 +120,7 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
+// newDatabase creates a database with a random name, so that tests on a shared server do not disturb each other.
 func newDatabase(tb testing.TB, dsn string) storage.Config {
 	tb.Helper()
 
@@ -148,6 +151,7 @@ func create(ctx context.Context, dsn, name string) (storage.Config, error) {
 	return config, err
 }
 
+// drop drops a database, even if connections to it are open.
 func drop(ctx context.Context, dsn, name string) error {
 	if err := administer(ctx, dsn, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
 		return fmt.Errorf("dropping the database: %w", err)

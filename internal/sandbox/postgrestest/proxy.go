@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Proxy forwards connections to a database. Tests break them with Cut and Freeze.
+// Proxy forwards connections to a database. Tests break them with Cut and Freeze. Its methods are safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -97,6 +97,8 @@ func (p *Proxy) Thaw() {
 	}
 }
 
+// accept connects each client to the database, until the listener is closed. It closes the client's connection if the proxy is cut or the
+// database cannot be reached.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -151,6 +153,7 @@ type gate struct {
 	to    net.Conn
 }
 
+// Write implements io.Writer. It blocks while the proxy is frozen.
 func (g gate) Write(bytes []byte) (int, error) {
 	g.proxy.mutex.Lock()
 	open := g.proxy.open

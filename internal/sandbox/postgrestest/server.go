@@ -65,7 +65,7 @@ func (s *Server) Database(tb testing.TB) storage.Config {
 // ID returns the process ID of the server, the parent of its other processes.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
-// Stop stops the server: it closes connections and rolls back open transactions.
+// Stop stops the server: it closes connections and rolls back open transactions. It does nothing if the server is stopped.
 func (s *Server) Stop() error {
 	if s.running == nil {
 		return nil
@@ -163,11 +163,12 @@ func start(settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// Remove stops the server and removes its data.
+// Remove stops the server and removes its data. The server cannot be started again.
 func (s *Server) Remove() error {
 	return errors.Join(s.Stop(), os.RemoveAll(s.folder))
 }
 
+// waitUntilReady waits until the server accepts connections, at most startTimeout.
 func (s *Server) waitUntilReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -27,6 +27,7 @@ type rows struct {
 	insertInstance, insertOperation, selectOperation *sqlx.Stmt
 }
 
+// openRows creates the tables unless they exist, and prepares the statements.
 func openRows(ctx context.Context, dsn string) (rows, error) {
 	db, err := sqlx.Open("postgres", dsn)
 	if err != nil {

@@ -31,6 +31,7 @@ type table struct {
 	place  func(id string) string
 }
 
+// tables returns the tables with rows of an instance. Instances and operations come first: readModel relies on the order.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -55,6 +56,7 @@ type model struct {
 	instance, operation, shoot, runtime, tenant string
 }
 
+// readModel reads the only instance of the database. It fails if there are more, or if its runtime is not ordered yet.
 func readModel(ctx context.Context, db *sqlx.DB, keys *secret.Keyring) (model, error) {
 	var found model
 

@@ -81,6 +81,7 @@ func Start(ctx context.Context, options Options) (*Program, error) {
 	return p, nil
 }
 
+// waitUntilReady polls the URL until it returns 200, and fails early if the program ends.
 func (p *Program) waitUntilReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

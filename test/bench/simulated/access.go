@@ -37,6 +37,7 @@ type access struct {
 	authorityText, certificateText, keyText string
 }
 
+// newAccess prepares one server, one authority and one client certificate for all runtimes.
 func newAccess(listener net.Listener, calls *counters) (*access, error) {
 	key, err := certificate.NewKey()
 	if err != nil {

@@ -45,6 +45,8 @@ func (r *runtimes) Changes(ctx context.Context, after string, wait time.Duration
 	}
 }
 
+// changesAfter returns a page of changes and the cursor after it. Several changes of one operation become one, with its present state. An
+// empty cursor starts at the end.
 func (r *runtimes) changesAfter(after string) (string, []orders.Change, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -207,6 +207,7 @@ func (r *runtimes) OperationStatus(_ context.Context, _ orders.Caller, id string
 	return r.status(id), nil
 }
 
+// status returns the operation of a runtime. The caller holds the mutex.
 func (r *runtimes) status(id string) operation.Status {
 	return operation.Status{
 		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: r.states[id], Message: "Shoot is being created",

@@ -94,7 +94,7 @@ func OpenAuthority(dir, commonName string) (*Authority, error) {
 	return LoadAuthority(certificatePEM, keyPEM)
 }
 
-// createAuthority writes the key first: a key without a certificate is replaced at the next start.
+// createAuthority writes the key first: a process that dies in between leaves a key without a certificate, and the next start replaces it.
 func createAuthority(dir, commonName string) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *Authority) IssueClient(client Client) (Pair, error) {
 	})
 }
 
-// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It is valid as long as the authority.
+// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It expires with the authority.
 func (a *Authority) IssueServer(commonName string, hosts ...string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName},

@@ -40,7 +40,7 @@ type Garden struct {
 	Patience time.Duration
 }
 
-// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have 21 characters together.
+// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have at most 21 characters together.
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -122,7 +122,7 @@ func (g Garden) await(
 	var found *gardencorev1beta1.Shoot
 	g.watch(ctx, t, name, condition, func() {}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
 		if event == watch.Deleted {
-			t.Fatalf("the shoot %s is gone, while waiting until %s", name, condition)
+			t.Fatalf("the shoot %s was deleted while waiting until %s", name, condition)
 		}
 		if observe != nil {
 			observe(shoot)
@@ -159,7 +159,7 @@ func (g Garden) watch(
 			return
 		}
 	}
-	t.Fatalf("waited in vain for the shoot %s until %s; its last operation is %+v", name, condition, last)
+	t.Fatalf("timed out waiting for the shoot %s until %s; its last operation is %+v", name, condition, last)
 }
 
 // succeeded returns whether an operation on the present generation of a Shoot has succeeded.
@@ -185,8 +185,8 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 	}
 }
 
-// KeepPort assigns a port to the runtimes of the server with the folder. Unlike the port that the server would choose, no outgoing connection
-// takes it while the server is down.
+// KeepPort assigns a port to the server of runtimes with the folder, for tests of restarts. Unlike a port that the server chooses, this one is
+// outside the range of outgoing connections, so none takes it while the server is down.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

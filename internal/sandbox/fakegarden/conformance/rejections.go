@@ -47,10 +47,10 @@ func Rejections(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// create returns a request to create a Shoot that spoil makes invalid.
+// create returns a request to create a Shoot, which spoil has made invalid.
 func create(spoil func(shoot *gardencorev1beta1.Shoot, spec *gardencorev1beta1.ShootSpec)) request {
 	return func(ctx context.Context, g Garden, _ *gardencorev1beta1.Shoot) error {
-		shoot := Shoot(g.Namespace, "refused")
+		shoot := Shoot(g.Namespace, "invalid")
 		spoil(shoot, &shoot.Spec)
 		return g.Client.Create(ctx, shoot)
 	}
@@ -65,8 +65,8 @@ func update(spoil func(shoot *gardencorev1beta1.Shoot)) request {
 	}
 }
 
-// newShoots are Shoots that cannot be created: incomplete ones, those with missing references, those that ask for something that the cloud
-// profile does not offer, and those with fields for an older Kubernetes.
+// newShoots returns Shoots that cannot be created, in groups: incomplete, with missing references, with values that the cloud profile does not
+// offer, and with fields for an older Kubernetes.
 func newShoots() []rejection {
 	type (
 		shoot = gardencorev1beta1.Shoot
@@ -135,7 +135,7 @@ func newShoots() []rejection {
 	}
 }
 
-// changes are invalid changes of a Shoot.
+// changes returns invalid changes of a Shoot.
 func changes() []rejection {
 	type shoot = gardencorev1beta1.Shoot
 	const invalid = metav1.StatusReasonInvalid
@@ -162,6 +162,7 @@ func changes() []rejection {
 	}
 }
 
+// requests returns other invalid requests: a duplicate, an unconfirmed deletion, and requests for kubeconfigs.
 func requests() []rejection {
 	type shoot = gardencorev1beta1.Shoot
 	return []rejection{
@@ -171,8 +172,10 @@ func requests() []rejection {
 			}},
 		{"unconfirmed deletion", metav1.StatusReasonForbidden, `must have a "confirmation.gardener.cloud/deletion" annotation to delete`,
 			func(ctx context.Context, g Garden, shoot *shoot) error { return g.Client.Delete(ctx, shoot) }},
-		{"kubeconfig of a runtime without an address", metav1.StatusReasonInvalid, "no suitable advertised address", kubeconfigFor(3600)},
-		{"kubeconfig for less than ten minutes", metav1.StatusReasonInvalid, "may not specify a duration less than 10 minutes", kubeconfigFor(599)},
+		{"kubeconfig of a runtime without an address", metav1.StatusReasonInvalid, "no suitable advertised address",
+			kubeconfigFor(3600)},
+		{"kubeconfig for less than ten minutes", metav1.StatusReasonInvalid, "may not specify a duration less than 10 minutes",
+			kubeconfigFor(599)},
 		{"kubeconfig of an unknown shoot", metav1.StatusReasonNotFound, `"nobody" not found`,
 			func(ctx context.Context, g Garden, _ *shoot) error {
 				return kubeconfigFor(600)(ctx, g, Shoot(g.Namespace, "nobody"))

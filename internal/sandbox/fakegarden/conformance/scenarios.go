@@ -20,10 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Lifecycle creates a runtime, uses it, changes it and deletes it.
+// Lifecycle creates a runtime, uses it, changes it and deletes it. It checks the Shoot after each step. Applying it
+// again must change nothing, and its deletion must leave no objects.
 func Lifecycle(t *testing.T, g Garden) {
 	ctx := t.Context()
-	shoot := Shoot(g.Namespace, "story")
+	shoot := Shoot(g.Namespace, "lifecycle")
 	g.apply(ctx, t, shoot)
 	created := g.checkCreation(ctx, t, shoot.Name)
 	access := g.adminAccess(ctx, t, shoot.Name)
@@ -45,7 +46,7 @@ func Lifecycle(t *testing.T, g Garden) {
 	g.checkDeletion(ctx, t, shoot.Name)
 }
 
-// Faults makes the creation of a runtime fail and retries it.
+// Faults makes the creation of a runtime fail, by a fault of the gardenlet, and retries it with Gardener's annotation.
 func Faults(t *testing.T, g Garden) {
 	ctx := t.Context()
 	const name = "faulty"
@@ -163,7 +164,7 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 		t.Errorf("the change is not in the shoot: %+v", workers)
 	}
 	if now, was := shoot.Spec.Provider.Workers[0].Machine.Image, before.Spec.Provider.Workers[0].Machine.Image; *now.Version != *was.Version {
-		t.Errorf("the machine image changed from %s to %s, though nobody requested it", *was.Version, *now.Version)
+		t.Errorf("the machine image changed unrequested from %s to %s", *was.Version, *now.Version)
 	}
 }
 

@@ -122,7 +122,8 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 	return nil
 }
 
-// informer queues every Shoot that exists, changes or is deleted.
+// informer returns an informer that queues every Shoot that exists, changes or is deleted. A deleted Shoot is queued too: its runtime may still
+// run if the gardenlet was killed during the deletion.
 func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -168,7 +169,7 @@ func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	}
 }
 
-// handle reconciles a Shoot once and queues it again if needed.
+// handle reconciles a Shoot once. After an error it queues the Shoot again with growing pauses, otherwise when the next progress is due.
 func (g *Gardenlet) handle(ctx context.Context, shoots queue, name string) {
 	next, err := g.reconcile(ctx, name)
 	if err != nil {

@@ -30,7 +30,8 @@ type progress struct {
 	next time.Duration
 }
 
-// progressAfter returns the progress of an operation of a duration with a fault, after the elapsed time.
+// progressAfter returns the progress of an operation of a duration with a fault, after the elapsed time. A negative elapsed
+// time, from a clock that was set back, counts as the start.
 func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	switch fault {
 	case "", FaultSpent: // no fault
@@ -62,6 +63,7 @@ func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	return faultless(elapsed, duration)
 }
 
+// faultless returns the progress of an operation that succeeds after its duration, reported in equal steps.
 func faultless(elapsed, duration time.Duration) progress {
 	if elapsed >= duration {
 		return progress{state: gardencorev1beta1.LastOperationStateSucceeded, percent: complete}
@@ -75,6 +77,7 @@ func faultless(elapsed, duration time.Duration) progress {
 	}
 }
 
+// failingHalfway returns the progress of an operation that fails after half its duration.
 func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.ErrorCode, failure string) progress {
 	half := duration / 2
 	if elapsed >= half {

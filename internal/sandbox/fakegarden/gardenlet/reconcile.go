@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change.
+// reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change. Every step can
+// be repeated, because the gardenlet may die after any of them.
 func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, shoot)
@@ -69,8 +70,8 @@ func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 	return nil
 }
 
-// startOperation starts an operation if the Shoot needs one: it is new, or its generation was raised by a change of the spec or by a
-// retry.
+// startOperation starts an operation for a new Shoot, and for a generation that was raised by a change of the spec or by a retry. As in
+// Gardener, an unfinished creation stays a creation. A change during an operation does not restart its time.
 func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last != nil && shoot.Status.ObservedGeneration == shoot.Generation {
@@ -104,7 +105,8 @@ func running(shoot *gardencorev1beta1.Shoot) bool {
 		last.State == gardencorev1beta1.LastOperationStateError
 }
 
-// advance reports the progress of the running operation, and completes it when it is due.
+// advance reports the progress of the running operation, and completes it when it is due. Progress depends on the time since the start only,
+// so a restarted gardenlet reports the same.
 func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	fault, err := g.fault(ctx, shoot.Name)
 	if err != nil {
@@ -135,7 +137,8 @@ func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	return now.next, err
 }
 
-// remove advances the deletion of a Shoot.
+// remove advances the deletion of a Shoot. It removes the finalizer last, after the runtime and its objects: until then, a restarted gardenlet
+// repeats all steps.
 func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
 		return 0, g.stop(ctx, shoot.Name)
@@ -167,6 +170,7 @@ func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) 
 	return 0, nil
 }
 
+// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before.
 func optimisticPatch(before *gardencorev1beta1.Shoot) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -34,7 +34,8 @@ func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (
 	return endpoint, g.publishAuthority(ctx, shoot, endpoint.CA)
 }
 
-// keepRunning starts the runtime of a Shoot again if it ran under an earlier gardenlet, perhaps at another address.
+// keepRunning starts the runtime of a Shoot that has an address, that is, one that an operation has started. After a restart of the gardenlet
+// the address may differ. It is idempotent.
 func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.AdvertisedAddresses) == 0 {
 		return nil
@@ -48,7 +49,8 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 	})
 }
 
-// clientAuthority returns the certificate of the authority of the runtime's client certificates. It is created once for each Shoot.
+// clientAuthority returns the certificate (PEM) of the authority for the runtime's client certificates. It is created once for each Shoot, so
+// that issued kubeconfigs stay valid.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
 	stored := &gardencorev1beta1.InternalSecret{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}, stored)
@@ -80,7 +82,8 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority publishes the authority of the runtime's serving certificate.
+// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of the admin kubeconfigs. It writes only
+// if the authority has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	wanted := map[string]string{authorityCertificate: string(certificatePEM)}
 	stored := &corev1.ConfigMap{}
@@ -100,7 +103,7 @@ func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1bet
 	return nil
 }
 
-// dismantle stops the runtime of a Shoot and deletes its authorities.
+// dismantle stops the runtime of a Shoot and deletes its authorities. It is idempotent.
 func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.stop(ctx, shoot.Name); err != nil {
 		return err

@@ -25,7 +25,7 @@ func (g *Gardenlet) writeStatus(
 	return nil
 }
 
-// report sets the progress of an operation on the present generation of a Shoot.
+// report sets the progress of an operation on the present generation of a Shoot, and its identity: seed, technical ID and UID.
 func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now progress) {
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
@@ -45,6 +45,8 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 	reportOperation(status, operation, now)
 }
 
+// reportOperation sets the last operation and its errors. If nothing but the time would change, it changes nothing, so that an idle Shoot is not
+// written.
 func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now progress) {
 	description := describe(operation, now)
 	last := status.LastOperation
@@ -70,7 +72,7 @@ func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencore
 	status.LastErrors = []gardencorev1beta1.LastError{lastError}
 }
 
-// describe returns the description of an operation, with the texts of Gardener.
+// describe returns the description of an operation, in the words of Gardener.
 func describe(operation gardencorev1beta1.LastOperationType, now progress) string {
 	doing, done := "reconciliation", "reconciled"
 	if operation == gardencorev1beta1.LastOperationTypeCreate {
@@ -109,11 +111,12 @@ func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
 		"NoProblematicWebhooks", "All webhooks are properly configured.")
 }
 
+// advertise returns the address of an API server as Gardener publishes it. Admin kubeconfigs contain this address.
 func advertise(endpoint Endpoint) []gardencorev1beta1.ShootAdvertisedAddress {
 	return []gardencorev1beta1.ShootAdvertisedAddress{{Name: v1beta1constants.AdvertisedAddressExternal, URL: endpoint.URL}}
 }
 
-// withTrue sets a condition to true. If it was true before, it keeps its times.
+// withTrue returns the conditions with one set to true. A condition that is true already keeps its times.
 func withTrue(
 	conditions []gardencorev1beta1.Condition, kind gardencorev1beta1.ConditionType, reason, message string,
 ) []gardencorev1beta1.Condition {

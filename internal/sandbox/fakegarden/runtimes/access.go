@@ -50,7 +50,8 @@ type call struct {
 	roles []string
 }
 
-// authenticate finds the runtime of a request and its user, by a client certificate or a token.
+// authenticate finds the runtime of a request and its user, by a client certificate or a token. Its errors are those of an API server: 404
+// for a runtime that is not started, 401 without valid credentials, 403 for a user without a role.
 func (s *Server) authenticate(r *http.Request) (call, error) {
 	c := call{Request: r, technicalID: r.PathValue("id")}
 	s.mu.RLock()
@@ -71,8 +72,8 @@ func (s *Server) authenticate(r *http.Request) (call, error) {
 	return c, nil
 }
 
-// byCertificate accepts a client certificate of the runtime's authority. The groups for which Gardener issues admin kubeconfigs are
-// administrators.
+// byCertificate accepts a client certificate of the runtime's authority. The TLS handshake cannot verify it, because the authority depends on
+// the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators.
 func (c *call) byCertificate() bool {
 	if c.TLS == nil || len(c.TLS.PeerCertificates) == 0 {
 		return false
@@ -91,7 +92,8 @@ func (c *call) byCertificate() bool {
 	return true
 }
 
-// byToken accepts a token of a ServiceAccount that still exists.
+// byToken accepts an unexpired token for this runtime whose ServiceAccount still exists. The UID must match: tokens of a deleted account stay
+// invalid when an account with its name is created.
 func (c *call) byToken(key []byte) bool {
 	token, given := strings.CutPrefix(c.Header.Get("Authorization"), "Bearer ")
 	if !given {
@@ -112,14 +114,15 @@ func (c *call) byToken(key []byte) bool {
 	}
 	namespace, named := private.Kubernetes.Namespace, private.Kubernetes.Account
 	account := &corev1.ServiceAccount{}
-	if err := c.store.Lookup(client.ObjectKey{Namespace: namespace, Name: named.Name}, account); err != nil || string(account.UID) != named.UID {
+	err = c.store.Lookup(client.ObjectKey{Namespace: namespace, Name: named.Name}, account)
+	if err != nil || string(account.UID) != named.UID {
 		return false
 	}
 	c.user, c.roles = claims.Subject, c.rolesOf(account)
 	return true
 }
 
-// rolesOf returns the ClusterRoles that are bound to an account.
+// rolesOf returns the ClusterRoles that are bound to an account. Bindings of groups are not evaluated.
 func (r *runtime) rolesOf(account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := r.store.LookupAll(bindings); err != nil {
@@ -149,12 +152,14 @@ type accountReference struct {
 	UID  string `json:"uid"`
 }
 
+// addTokenRequest registers TokenRequest, which clients send to the subresource token. Nothing else of its group is served.
 func addTokenRequest(scheme *k8sruntime.Scheme) error {
 	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
 	return nil
 }
 
-// createToken issues a token for an account: a JWT with the claims of Kubernetes, signed with the key of the server.
+// createToken issues a token for an account: a JWT with the claims of Kubernetes, signed with the key of the server. Its audience is the
+// technical ID, so that it is valid in this runtime only.
 func (s *Server) createToken(o objects) (int, any, error) {
 	account := &corev1.ServiceAccount{}
 	if err := o.store.Lookup(client.ObjectKey{Namespace: o.namespace, Name: o.name}, account); err != nil {
@@ -194,7 +199,7 @@ func (s *Server) createToken(o objects) (int, any, error) {
 	return http.StatusCreated, request, nil
 }
 
-// read decodes the body of a request.
+// read decodes the body of a request, which must be of the wanted kind and at most maxBody long.
 func (c call) read(wanted schema.GroupVersionKind, into k8sruntime.Object) error {
 	body, err := io.ReadAll(io.LimitReader(c.Body, maxBody))
 	if err != nil {
@@ -206,7 +211,7 @@ func (c call) read(wanted schema.GroupVersionKind, into k8sruntime.Object) error
 	return nil
 }
 
-// loadTokenKey reads the key that signs tokens. The first time it creates it.
+// loadTokenKey reads the key that signs tokens, or creates it. Tokens stay valid over restarts.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

@@ -26,7 +26,8 @@ import (
 // maxBody limits the body of a request, in bytes.
 const maxBody = 3 << 20
 
-// handler serves all runtimes, each under its path.
+// handler serves all runtimes, each under its path. A request is authenticated first, then authorized for the kind of its objects; version,
+// health and discovery need any role.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(method, path string, answer func(call) (int, any, error)) {
@@ -88,7 +89,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// objects is a request for the objects of a kind, or for the one with the name.
+// objects is a request for the objects of a kind. With a name it is for one object, with a namespace for those of the namespace. Its methods
+// return the status code and the body of the response.
 type objects struct {
 	call
 	kind
@@ -96,6 +98,7 @@ type objects struct {
 	namespace, name string
 }
 
+// list returns the objects of the namespace, of all namespaces if it is empty.
 func (o objects) list() (int, any, error) {
 	found, err := o.store.List(o.resource(), o.GroupVersionKind, o.namespace)
 	if err == nil {
@@ -112,6 +115,7 @@ func (o objects) get() (int, any, error) {
 	return o.answer(http.StatusOK, found)
 }
 
+// create stores a new object. Its namespace must exist.
 func (o objects) create() (int, any, error) {
 	object, err := o.body()
 	if err != nil {
@@ -126,7 +130,8 @@ func (o objects) create() (int, any, error) {
 	return o.answer(http.StatusCreated, object)
 }
 
-// update replaces an object. A binding keeps its role, as in every cluster.
+// update replaces an object. As on a real API server, the role of a binding is immutable. The resource version is not compared: the last
+// update wins.
 func (o objects) update() (int, any, error) {
 	object, err := o.body()
 	if err != nil {
@@ -156,12 +161,13 @@ func (o objects) update() (int, any, error) {
 // apply is server-side apply, the only patch that is supported.
 func (o objects) apply() (int, any, error) {
 	if o.Header.Get("Content-Type") != string(types.ApplyPatchType) {
-		return 0, nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", o.resource().GroupResource(), o.name,
-			"the simulated runtime supports "+string(types.ApplyPatchType)+" only", 0, true)
+		return 0, nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", o.resource().GroupResource(),
+			o.name, "the simulated runtime supports "+string(types.ApplyPatchType)+" only", 0, true)
 	}
 	wanted := &unstructured.Unstructured{}
 	body, err := io.ReadAll(io.LimitReader(o.Body, maxBody))
-	if err != nil || yaml.Unmarshal(body, &wanted.Object) != nil || wanted.GroupVersionKind() != o.GroupVersionKind || wanted.GetName() != o.name {
+	if err != nil || yaml.Unmarshal(body, &wanted.Object) != nil ||
+		wanted.GroupVersionKind() != o.GroupVersionKind || wanted.GetName() != o.name {
 		return 0, nil, apierrors.NewBadRequest("the body is not a " + o.Kind + " with the name of the path")
 	}
 	if err := o.place(wanted); err != nil {
@@ -181,6 +187,7 @@ func (o objects) apply() (int, any, error) {
 	return o.answer(code, applied)
 }
 
+// remove deletes an object. The body may have preconditions. An object with finalizers stays until they are removed.
 func (o objects) remove() (int, any, error) {
 	var options metav1.DeleteOptions
 	body, err := io.ReadAll(io.LimitReader(o.Body, maxBody))
@@ -202,7 +209,7 @@ func (o objects) answer(code int, object k8sruntime.Object) (int, any, error) {
 	return code, object, nil
 }
 
-// body decodes the object in the body of the request: JSON or, as typed clients send it, protocol buffers.
+// body decodes the object in the body of the request: JSON, or the protocol buffers of typed clients.
 func (o objects) body() (client.Object, error) {
 	empty, err := o.scheme.New(o.GroupVersionKind)
 	if err != nil {
@@ -225,6 +232,7 @@ func (o objects) place(object client.Object) error {
 	return o.store.Lookup(client.ObjectKey{Name: o.namespace}, &corev1.Namespace{})
 }
 
+// versionInfo returns the response of /version. An unknown version leaves the numbers empty.
 func versionInfo(kubernetes string) version.Info {
 	number := strings.TrimPrefix(kubernetes, "v")
 	info := version.Info{
@@ -237,13 +245,14 @@ func versionInfo(kubernetes string) version.Info {
 	return info
 }
 
+// notServed returns a NotFound for a path, which unlike that of apierrors names no kind.
 func notServed(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: message, Code: http.StatusNotFound,
 	}}
 }
 
-// refuse answers with an error, as an API server does.
+// refuse responds with a Status, as an API server does. Errors without a status are internal errors.
 func refuse(w http.ResponseWriter, err error) {
 	known := apierrors.APIStatus(nil)
 	if !errors.As(err, &known) {
@@ -254,6 +263,7 @@ func refuse(w http.ResponseWriter, err error) {
 	reply(w, int(status.Code), status)
 }
 
+// reply writes a response: a string as text, anything else as JSON.
 func reply(w http.ResponseWriter, code int, body any) {
 	if text, ok := body.(string); ok {
 		_, _ = io.WriteString(w, text)

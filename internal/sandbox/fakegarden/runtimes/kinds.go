@@ -22,8 +22,8 @@ type kind struct {
 
 func (k kind) resource() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.plural) }
 
-// kinds returns the kinds that access to a runtime is made of, those of Compass and of the service catalog, which Kyma installs, and
-// some for workloads.
+// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma installs, and
+// some for workloads. A real cluster serves more: requests for other kinds fail with 404.
 func kinds() []kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
@@ -43,7 +43,7 @@ func kinds() []kind {
 	}
 }
 
-// newScheme returns a scheme with the kinds. Those that are not Kubernetes' own have no Go type.
+// newScheme returns a scheme with the kinds. Custom resources have no Go type and are unstructured.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, addTokenRequest)
@@ -100,7 +100,8 @@ func discovery() map[string]any {
 	return documents
 }
 
-// allows reports whether a ClusterRole, one of those that every cluster has, allows a request for the kind.
+// allows reports whether a ClusterRole allows a request for the kind. It knows the default roles of every cluster, simplified to reading and
+// writing; other roles allow nothing.
 func (k kind) allows(role, method string) bool {
 	reads := method == http.MethodGet
 	switch role {

@@ -62,7 +62,8 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 	}
 }
 
-// Server simulates the API servers. The objects of the runtimes survive the process; the runtimes have to be started again.
+// Server simulates the API servers. The objects of the runtimes survive the process, but the gardenlet has to start the runtimes again. It is
+// safe for concurrent use.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
@@ -73,7 +74,7 @@ type Server struct {
 	log       logrus.FieldLogger
 
 	mu sync.RWMutex
-	// runtimes are the started ones, by technical ID.
+	// runtimes has the started runtimes by technical ID. A runtime is replaced, never modified: requests read it without the lock.
 	runtimes map[string]*runtime
 }
 
@@ -88,8 +89,8 @@ type runtime struct {
 
 var _ gardenlet.Runtimes = (*Server)(nil)
 
-// Listen opens the listener. It keeps its address and the authority of its serving certificate over restarts, so kubeconfigs stay valid;
-// only if another process has taken the address, it uses a new one.
+// Listen opens the listener. Its address and the authority of its serving certificate are the same after a restart, so kubeconfigs stay
+// valid. If another process has taken the address, Listen chooses a new one.
 func Listen(ctx context.Context, options Options) (*Server, error) {
 	authority, err := certificate.OpenAuthority(options.Dir, "runtimes of the local garden")
 	if err != nil {
@@ -124,7 +125,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	}, nil
 }
 
-// listen opens the address in the file. If there is none or it is in use, it opens a free one and writes that.
+// listen opens the address in the file. If there is no file or the address is in use, it opens a free one and writes it to the file.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	var config net.ListenConfig
 	last, err := os.ReadFile(path)
@@ -146,7 +147,8 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start implements gardenlet.Runtimes.
+// Start implements gardenlet.Runtimes. A running runtime keeps its objects and accepts certificates of the given
+// authority from then on.
 func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
@@ -167,6 +169,7 @@ func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (
 	}, nil
 }
 
+// objectsDir returns the folder of the objects of a runtime. Stop removes it.
 func (s *Server) objectsDir(technicalID string) string {
 	return filepath.Join(s.dir, "objects", technicalID)
 }
@@ -237,6 +240,7 @@ func (s *Server) Alone(technicalID string) *http.Server {
 	}))
 }
 
+// httpServer returns a server with the TLS settings of all runtimes. Its errors are logged at level debug.
 func (s *Server) httpServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -246,7 +250,7 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// Close closes the listener of a server that does not serve.
+// Close closes the listener of a server whose Serve was never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
 // debugWriter logs what net/http reports, mostly aborted handshakes.

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admit completes and checks an object before it is stored: metadata, the defaults of its kind, and the rules.
+// admit completes and checks an object before it is stored: metadata, the defaults of its kind, and the rules. The
+// rules validate the object as it will be stored, with its generation.
 func (s *Store) admit(old, object client.Object) error {
 	if secret, ok := object.(*corev1.Secret); ok {
 		mergeStringData(secret)
@@ -34,7 +35,8 @@ func (s *Store) admit(old, object client.Object) error {
 	return s.rules.Validate(old, object)
 }
 
-// setMetadata sets the fields that clients cannot choose: the identity, the times and the generation.
+// setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names, which also keeps
+// files inside the folder of the store.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())
@@ -61,7 +63,8 @@ func setMetadata(old, object client.Object) error {
 	return nil
 }
 
-// raiseGeneration counts a change of the spec and the start of a deletion, unless the rules have counted this change already.
+// raiseGeneration raises the generation for a change of the spec or the start of a deletion, unless the rules have raised it already. Kinds
+// without a spec have no generation.
 func raiseGeneration(old, object client.Object) {
 	if old == nil || spec(object) == nil || object.GetGeneration() != old.GetGeneration() {
 		return

@@ -39,6 +39,7 @@ func (s *Store) Patch(resource schema.GroupVersionResource, object runtime.Objec
 	return s.replace(resource, object, namespace, only(options).FieldManager)
 }
 
+// replace stores an object in place of the one with its name, which must exist. owner becomes the manager of the changed fields.
 func (s *Store) replace(resource schema.GroupVersionResource, object runtime.Object, namespace, owner string) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -52,7 +53,8 @@ func (s *Store) replace(resource schema.GroupVersionResource, object runtime.Obj
 	})
 }
 
-// update makes a change and brings given up to date with the stored object.
+// update performs a change and updates given from the stored object, so that the caller sees its resource version and its defaults. An object
+// of another Go type, such as an unstructured one, stays unchanged.
 func (s *Store) update(resource schema.GroupVersionResource, given runtime.Object, namespace string, merge merge) error {
 	stored, err := s.change(resource, given, namespace, false, merge)
 	if err != nil || reflect.TypeOf(stored) != reflect.TypeOf(given) {
@@ -96,8 +98,8 @@ func (s *Store) Delete(resource schema.GroupVersionResource, namespace, name str
 	return s.remove(resource, old)
 }
 
-// DeleteObject deletes an object as an API server does: only the one with the UID of the preconditions, if they have one. An object with
-// finalizers gets a deletion timestamp and is removed with its last finalizer.
+// DeleteObject deletes an object as an API server does. If the preconditions have a UID, another UID is a conflict. An object with finalizers
+// gets a deletion timestamp and is removed with its last finalizer.
 func (s *Store) DeleteObject(resource schema.GroupVersionResource, namespace, name string, options metav1.DeleteOptions) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -120,6 +122,7 @@ func (s *Store) DeleteObject(resource schema.GroupVersionResource, namespace, na
 	return err
 }
 
+// existing returns a stored object, or an error that is apierrors.IsNotFound.
 func (s *Store) existing(resource schema.GroupVersionResource, namespace, name string) (client.Object, error) {
 	found, err := s.find(resource, namespace, name)
 	if err == nil && found == nil {
@@ -128,10 +131,11 @@ func (s *Store) existing(resource schema.GroupVersionResource, namespace, name s
 	return found, err
 }
 
-// merge returns the object that a change makes of the old one, which is nil if there is none.
+// merge returns the result of a change of the old object, which is nil if there is none. It must not modify old.
 type merge func(fields fieldManager, old client.Object) (runtime.Object, error)
 
-// change merges given into the object of its name, has the rules complete and check the result, and stores it.
+// change merges given into the object of its name, admits the result and stores it. It returns the stored object, which the caller must not
+// modify.
 func (s *Store) change(
 	resource schema.GroupVersionResource, given runtime.Object, namespace string, dryRun bool, merge merge,
 ) (client.Object, error) {
@@ -161,13 +165,15 @@ func (s *Store) change(
 		object.SetNamespace(namespace)
 	}
 	if object.GetNamespace() != namespace {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the namespace of the object is %q, that of the request %q", object.GetNamespace(), namespace))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("the namespace of the object is %q, that of the request %q", object.GetNamespace(), namespace))
 	}
 	return s.write(resource, old, object, dryRun)
 }
 
-// write has the rules complete and check an object, and stores it, unless it is a dry run or nothing has changed. An object that was
-// deleted and has lost its last finalizer is removed.
+// write admits an object and stores it, unless it is a dry run or nothing has changed. A deleted object without finalizers is removed. The
+// file is written before the object becomes visible: if the process dies in between, the restarted store has the change, as
+// if the process had died right after it.
 func (s *Store) write(resource schema.GroupVersionResource, old, object client.Object, dryRun bool) (client.Object, error) {
 	if err := s.admit(old, object); err != nil || dryRun {
 		return object, err
@@ -205,7 +211,7 @@ func (s *Store) write(resource schema.GroupVersionResource, old, object client.O
 	return stored, nil
 }
 
-// remove removes an object that has no finalizers.
+// remove removes an object without finalizers, first its file.
 func (s *Store) remove(resource schema.GroupVersionResource, old client.Object) error {
 	if s.rules != nil {
 		if err := s.rules.ValidateDelete(old); err != nil {
@@ -239,7 +245,7 @@ func withoutVersion(object client.Object) runtime.Object {
 	return bare
 }
 
-// fieldManager merges changes into objects of one kind and records who owns which field.
+// fieldManager merges changes into objects of one kind and records the owner of each field, for server-side apply.
 type fieldManager struct {
 	*managedfields.FieldManager
 

@@ -29,7 +29,8 @@ func (s *Store) path(resource schema.GroupVersionResource, namespace, name strin
 	return filepath.Join(s.dir, resource.GroupResource().String(), namespace, name+extension)
 }
 
-// load restores the objects of all files, and removes the files that a killed process left unfinished.
+// load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows the highest
+// of the objects: versions of deleted objects may recur, but no watch outlives the process.
 func (s *Store) load() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -59,6 +60,7 @@ func (s *Store) load() error {
 	})
 }
 
+// restore adds a stored object without the rules, which it has passed before, and raises the version of the store to its version.
 func (s *Store) restore(content []byte) error {
 	object, err := s.decoded(content)
 	if err != nil {
@@ -72,6 +74,7 @@ func (s *Store) restore(content []byte) error {
 	return s.ObjectTracker.Add(object)
 }
 
+// encoded returns the content of the file of an object: JSON with its kind.
 func (s *Store) encoded(object client.Object) ([]byte, error) {
 	kind, err := apiutil.GVKForObject(object, s.scheme)
 	if err != nil {

@@ -45,8 +45,8 @@ type Options struct {
 	Dir string
 	// Rules returns the rules of the store. Without it every change is accepted.
 	Rules func(objects Reader) Rules
-	// Types defines which parts of an object have an owner in server-side apply. By default this is deduced from the object:
-	// each field of a map has an owner, a list has one as a whole.
+	// Types defines which parts of an object have an owner in server-side apply. By default they are deduced from the object: each field
+	// of a map has an owner, a list has one as a whole.
 	Types managedfields.TypeConverter
 }
 
@@ -61,12 +61,12 @@ type Store struct {
 	types  managedfields.TypeConverter
 	dir    string
 
-	// writing is held while a change is prepared and stored: there is one at a time.
+	// writing serializes changes, from reading the old object to storing the new one. Readers do not need it. It is locked before mu.
 	writing sync.Mutex
-	// fields has a field manager for each resource that was changed. Creating one takes as long as a change.
+	// fields caches the field manager of each changed resource: creating one takes as long as a change. writing guards it.
 	fields map[schema.GroupVersionResource]fieldManager
 
-	// mu guards what follows, and makes a change of the objects and its entry in the history one.
+	// mu guards version and history. It is held while the objects change, so that a watch sees a list and its version in a consistent state.
 	mu      sync.RWMutex
 	version uint64
 	history history
@@ -74,7 +74,8 @@ type Store struct {
 
 var _ testing.ObjectTracker = (*Store)(nil)
 
-// Open reads the objects of a store from its folder. A file that cannot be decoded is an error.
+// Open reads the objects of a store from its folder. A file that cannot be decoded is an error, or its object would be lost silently. One
+// process may use a folder at a time; the store does not lock it.
 func Open(options Options) (*Store, error) {
 	codecs := serializer.NewCodecFactory(options.Scheme)
 	s := &Store{
@@ -101,7 +102,7 @@ func Open(options Options) (*Store, error) {
 // Add always fails, because it would bypass the rules and the files. Objects are added by Create.
 func (s *Store) Add(runtime.Object) error { return errors.New("objects are added by Create") }
 
-// Version returns the resource version of the last change. A watch that starts there shows the changes after it.
+// Version returns the resource version of the last change. A watch that starts there receives all later changes.
 func (s *Store) Version() string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -147,6 +148,7 @@ func (s *Store) find(resource schema.GroupVersionResource, namespace, name strin
 	return asObject(found)
 }
 
+// resourceOf guesses the resource of a kind, as the fake client does: both must agree.
 func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(kind)
 	return resource
@@ -162,6 +164,7 @@ func (s *Store) kindOf(resource schema.GroupVersionResource) (schema.GroupVersio
 	return schema.GroupVersionKind{}, fmt.Errorf("no kind is known for %s", resource)
 }
 
+// asObject returns the object with its metadata. Only lists and options have none.
 func asObject(object runtime.Object) (client.Object, error) {
 	if object, ok := object.(client.Object); ok {
 		return object, nil

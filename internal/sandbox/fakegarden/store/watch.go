@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// historyLength is the number of changes that are kept, at least, for watches that start at an earlier resource version.
+// historyLength is the minimal number of changes that are kept for watches that start at an earlier resource version. Up to twice as many are
+// kept, so that dropping the older half costs little for each change.
 const historyLength = 4096
 
 // change is one change of an object: old is nil if it was created, object if it was removed.
@@ -31,8 +32,8 @@ type history struct {
 	// since is the version before the first change.
 	since   uint64
 	changes []change
-	// waiting has the channels of the watches that wait for the next change, which closes them. Each watch makes its own, so that one in a
-	// synctest bubble blocks durably, also where the store was made outside.
+	// waiting has the channels of the watches that wait for the next change, which closes them. Each watch creates its own: a watch in a
+	// synctest bubble blocks durably only on a channel of the bubble, even if the store was created outside.
 	waiting map[chan struct{}]bool
 }
 
@@ -40,7 +41,7 @@ func newHistory(since uint64) history {
 	return history{since: since, waiting: map[chan struct{}]bool{}}
 }
 
-// publish makes a change the last one. The caller holds mu.
+// publish appends a change to the history and wakes the waiting watches. The caller holds mu.
 func (s *Store) publish(change change) {
 	s.version++
 	h := &s.history
@@ -55,13 +56,13 @@ func (s *Store) publish(change change) {
 	clear(h.waiting)
 }
 
-// after returns the changes after a version. It fails with 410 Gone if the history does not reach back to the version, or if the version is
-// none of this store. Without a change it registers the channel, which the next change closes.
+// after returns the changes after a version. It fails with 410 Gone if the history no longer contains the version, or if the version is not
+// from this store. If there are no changes, it registers the channel, which the next change closes.
 func (s *Store) after(version uint64, extended chan struct{}) ([]change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version < s.history.since || version > s.version {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %d are not known any more", version))
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("the changes since resource version %d are no longer available", version))
 	}
 	if version == s.version && extended != nil {
 		s.history.waiting[extended] = true
@@ -69,7 +70,7 @@ func (s *Store) after(version uint64, extended chan struct{}) ([]change, error) 
 	return s.history.changes[version-s.history.since:], nil
 }
 
-// forget removes the channel of a watch that waits no more.
+// forget removes the channel of a watch that was stopped while it waited.
 func (s *Store) forget(extended chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +78,8 @@ func (s *Store) forget(extended chan struct{}) {
 }
 
 // Watch implements testing.ObjectTracker. As on an API server, a watch starts after the resource version of the options or, without one,
-// with all objects. Where changes are forgotten, it fails with 410 Gone. A slow reader delays nobody and misses nothing, unless it
-// falls back by more than the history: its watch then ends with 410 Gone.
+// with all objects. It fails with 410 Gone if the changes since the version are no longer available. A slow reader delays nobody and misses
+// nothing, unless it falls behind by more than the history: its watch then ends with 410 Gone.
 func (s *Store) Watch(resource schema.GroupVersionResource, namespace string, options ...metav1.ListOptions) (watch.Interface, error) {
 	wanted := only(options)
 	selects, err := selector(namespace, wanted)
@@ -88,7 +89,8 @@ func (s *Store) Watch(resource schema.GroupVersionResource, namespace string, op
 	w := watcher{store: s, resource: resource, selects: selects, events: make(chan watch.Event)}
 	w.ProxyWatcher = watch.NewProxyWatcher(w.events)
 	var present []watch.Event
-	if bookmark := wanted.SendInitialEvents != nil && *wanted.SendInitialEvents; wanted.ResourceVersion == "" || wanted.ResourceVersion == "0" || bookmark {
+	bookmark := wanted.SendInitialEvents != nil && *wanted.SendInitialEvents
+	if bookmark || wanted.ResourceVersion == "" || wanted.ResourceVersion == "0" {
 		present, w.seen, err = s.present(w, namespace, bookmark)
 	} else if w.seen, err = strconv.ParseUint(wanted.ResourceVersion, 10, 64); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q", wanted.ResourceVersion))
@@ -102,7 +104,8 @@ func (s *Store) Watch(resource schema.GroupVersionResource, namespace string, op
 	return w, nil
 }
 
-// present returns an event for each object that a watch selects, followed by a bookmark if one is wanted, and the version of this state.
+// present returns an event for each object that a watch selects, and the version of this state. A requested bookmark follows: it marks the end
+// of the initial events for informers.
 func (s *Store) present(w watcher, namespace string, bookmark bool) ([]watch.Event, uint64, error) {
 	kind, err := s.kindOf(w.resource)
 	if err != nil {
@@ -153,7 +156,7 @@ type watcher struct {
 	seen uint64
 }
 
-// run sends the events, then those of the changes, until the watch is stopped.
+// run sends the initial events and then those of the changes, until the watch is stopped. It closes the channel at its end.
 func (w watcher) run(events []watch.Event) {
 	defer close(w.events)
 	for {
@@ -189,7 +192,7 @@ func (w watcher) run(events []watch.Event) {
 	}
 }
 
-// fail sends the error, as the last event.
+// fail sends the error as the last event.
 func (w watcher) fail(err error) {
 	if expired, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		select {
@@ -199,7 +202,8 @@ func (w watcher) fail(err error) {
 	}
 }
 
-// event returns what the last change means to somebody who sees the selected objects only.
+// event returns the event of a change for the selection: an object that starts to match is added, one that no longer matches is deleted. It
+// returns false if the change does not concern the selection.
 func (w watcher) event(change change) (watch.Event, bool) {
 	if change.resource != w.resource {
 		return watch.Event{}, false
@@ -224,8 +228,8 @@ func (w watcher) event(change change) (watch.Event, bool) {
 	return watch.Event{Type: kind, Object: copied}, true
 }
 
-// selector returns the selection by the namespace, empty for all of them, and the selectors of the options. The fields are
-// metadata.name and metadata.namespace.
+// selector returns the selection by the namespace, all if it is empty, and by the selectors of the options. It supports the
+// fields metadata.name and metadata.namespace only.
 func selector(namespace string, options metav1.ListOptions) (func(client.Object) bool, error) {
 	byLabel, err := labels.Parse(options.LabelSelector)
 	if err != nil {

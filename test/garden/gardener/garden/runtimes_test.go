@@ -35,9 +35,9 @@ func TestRuntimes(t *testing.T) {
 			}
 
 			deleteShoot(t, garden, shoot)
-			eventually(t, "the runtime of the deleted shoot refuses its administrator", func(ctx context.Context) error {
+			eventually(t, "the runtime of the deleted shoot rejects its administrator", func(ctx context.Context) error {
 				if err := getNamespace(ctx, one, "hello"); err == nil {
-					return errors.New("it answers")
+					return errors.New("it responds")
 				}
 				return nil
 			})
@@ -67,7 +67,7 @@ func TestNamespacesAreEmptied(t *testing.T) {
 	}
 	eventually(t, "the namespace is gone", func(ctx context.Context) error {
 		if err := getNamespace(ctx, runtime, "hello"); !apierrors.IsNotFound(err) {
-			return errors.Join(errors.New("it is still there"), err)
+			return errors.Join(errors.New("it still exists"), err)
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// createShoot creates a Shoot and waits until its runtime is there.
+// createShoot creates a Shoot and waits until its runtime is ready.
 func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	if err := c.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), name)); err != nil {
@@ -28,7 +28,7 @@ func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.
 	return awaitShoot(t, c, name)
 }
 
-// awaitShoot waits until the runtime of a Shoot is there.
+// awaitShoot waits until the runtime of a Shoot is ready.
 func awaitShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := conformance.Shoot(gardenlet.Namespace(project), name)
@@ -60,7 +60,7 @@ func deleteShoot(t *testing.T, c client.Client, shoot *gardencorev1beta1.Shoot) 
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %+v (%w)", shoot.Status.LastOperation, err)
+		return fmt.Errorf("it still exists: %+v (%w)", shoot.Status.LastOperation, err)
 	})
 }
 

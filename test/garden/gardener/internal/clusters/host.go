@@ -52,6 +52,7 @@ type host struct {
 	clientCAs map[string][]byte
 }
 
+// openHost opens the certificates of an API server, which it does not start.
 func openHost(config Config, name string) (*host, error) {
 	certificates, err := apiserver.OpenCertificates(config.hostDir(name), name)
 	if err != nil {
@@ -122,6 +123,7 @@ func (h *host) writeClientCAs() error {
 
 func (h *host) clientCAFile() string { return h.certificates.Path("clients.crt") }
 
+// start starts the API server at its port, which must be free, with the objects under its prefix in etcd.
 func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	number, err := h.config.Ports.Port(h.name)
 	if err != nil {

@@ -35,6 +35,7 @@ type registration struct {
 	ca     []byte
 }
 
+// newRegistration prepares the registration of the server that listens on the port with a certificate of the authority (PEM).
 func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiregistrationv1.AddToScheme} {

@@ -59,10 +59,10 @@ func TestParseRefuses(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"no folder":     {"the data must not go just anywhere", nil, "--dir is missing"},
+		"no folder":     {"the folder is required", nil, "--dir is missing"},
 		"unknown mode":  {"a typo must not start another mode", []string{"--dir=/data", "--runtimes=none"}, `"none" is not own, shared or simulated`},
-		"a lost word":   {"it may belong to a flag before it", []string{"--dir=/data", "shared"}, `unexpected argument "shared"`},
-		"unknown flags": {"a typing error must not be overlooked", []string{"--dir=/data", "--speed=9"}, "flag provided but not defined"},
+		"extra word":    {"it may belong to the flag before it", []string{"--dir=/data", "shared"}, `unexpected argument "shared"`},
+		"unknown flags": {"a typo must be reported", []string{"--dir=/data", "--speed=9"}, "flag provided but not defined"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

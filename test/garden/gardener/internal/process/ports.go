@@ -79,6 +79,7 @@ func (p *Ports) Release(server string) error {
 	return p.save()
 }
 
+// save writes the ports to the file. The caller holds the lock.
 func (p *Ports) save() error {
 	content, err := json.MarshalIndent(p.ports, "", "  ")
 	if err != nil {

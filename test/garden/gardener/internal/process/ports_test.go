@@ -52,7 +52,7 @@ func TestWaitFreeNamesTheAddress(t *testing.T) {
 	taken := listener.Addr().(*net.TCPAddr).Port
 	err = process.WaitFree(ctx, taken)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), freeport.Address(taken)) {
-		t.Errorf("waiting for a port that is taken ended with %v, want the cancelled context and the address", err)
+		t.Errorf("waiting for a port in use ended with %v, want the canceled context and the address", err)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestStopSendsSIGTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content := read(t, log); !strings.Contains(content, "asked") {
-		t.Errorf("the process was not asked to end; its log is %q", content)
+		t.Errorf("the process got no SIGTERM; its log is %q", content)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestStopKillsAfterTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := process.Err(); !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("the process ended with %v, want it killed", err)
+		t.Errorf("the process ended with %v, want a kill", err)
 	}
 }
 
