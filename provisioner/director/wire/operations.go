@@ -10,7 +10,7 @@ import (
 
 // FindRuntimesResponse is returned by FindRuntimes on success.
 type FindRuntimesResponse struct {
-	// The tenant's runtimes to which every filter applies.
+	// The runtimes of the tenant that match all filters.
 	Result *FindRuntimesResultRuntimePage `json:"result"`
 }
 
@@ -27,7 +27,7 @@ func (v *FindRuntimesResultRuntimePage) GetData() []*RuntimeFields { return v.Da
 
 // GetRuntimeResponse is returned by GetRuntime on success.
 type GetRuntimeResponse struct {
-	// The runtime, or null when the tenant has none of that id.
+	// The runtime, or null if the tenant has no runtime with this ID.
 	Result *RuntimeFields `json:"result"`
 }
 
@@ -36,7 +36,7 @@ func (v *GetRuntimeResponse) GetResult() *RuntimeFields { return v.Result }
 
 type LabelFilter struct {
 	Key string `json:"key"`
-	// The value as JSON, a string in its quotes. Without it any runtime that has the label is meant.
+	// The value as JSON, with quotes around a string. Without it, all runtimes with the label match.
 	Query *string `json:"query"`
 }
 
@@ -48,7 +48,7 @@ func (v *LabelFilter) GetQuery() *string { return v.Query }
 
 // OneTimeTokenResponse is returned by OneTimeToken on success.
 type OneTimeTokenResponse struct {
-	// A token with which an agent in the runtime fetches its certificate, once.
+	// Issues a token with which the agent in the runtime requests its certificate, once.
 	Result *OneTimeTokenResultOneTimeTokenForRuntime `json:"result"`
 }
 
@@ -175,7 +175,7 @@ func (v *UnregisterRuntimeResultRuntime) GetId() string { return v.Id }
 
 // UpdateRuntimeResponse is returned by UpdateRuntime on success.
 type UpdateRuntimeResponse struct {
-	// Replaces name, description and labels; a condition that is left out stays.
+	// Replaces name, description and labels. An omitted condition does not change.
 	Result *UpdateRuntimeResultRuntime `json:"result"`
 }
 
