@@ -82,11 +82,11 @@ func TestAuditLogRecordsActions(t *testing.T) {
 			"deprovision " + instanceID + " by platform//: 202",
 		}
 		if diff := cmp.Diff(want, b.trail()); diff != "" {
-			b.Errorf("trail: -want +got\n%s", diff)
+			b.Errorf("audit log: -want +got\n%s", diff)
 		}
 
 		if got := b.carried(instanceID); got[1].OrderedBy != "bert" || got[0].OrderedBy != user {
-			b.Errorf("the operations lack their requesters: %q and %q", got[1].OrderedBy, got[0].OrderedBy)
+			b.Errorf("operations %q and %q have no requester", got[1].OrderedBy, got[0].OrderedBy)
 		}
 	})
 }
@@ -95,12 +95,12 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	const marked = "m4rk3d-s3cr3t"
 
 	b := newFixture(t)
-	b.want("an order with a secret", b.put(instanceID, order(with("context", map[string]any{
+	b.want("an order with secrets", b.put(instanceID, order(with("context", map[string]any{
 		"platform": "sapcp", "globalaccount_id": "ga", "subaccount_id": "sa", "user_id": "alice", "instance_name": "mine",
 		"sm_operator_credentials": map[string]any{"clientid": marked, "clientsecret": marked},
 	}))), 202)
 	b.later()
-	b.want("a refused one", b.put("other", order(with("parameters", map[string]any{"kubeconfig": marked, "machineType": marked}))), 400)
+	b.want("a rejected order", b.put("other", order(with("parameters", map[string]any{"kubeconfig": marked, "machineType": marked}))), 400)
 	b.later()
 	b.want("a deletion", b.remove(instanceID), 202)
 
@@ -111,7 +111,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 
 	deletion, creation := entries[0], entries[1]
 	if deletion.After != nil || creation.Before != nil {
-		t.Errorf("there is something before the creation, or after the deletion: %v, %v", creation.Before, deletion.After)
+		t.Errorf("a creation has a state before it, or a deletion a state after it: %v, %v", creation.Before, deletion.After)
 	}
 
 	for name, want := range map[string]any{"plan": "aws", "region": "eu-west-1", "autoScalerMin": 4.0, "globalAccountID": "ga", "name": "mine"} {
@@ -121,7 +121,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 
 	if by := creation.By; by.RequestID != identity || by.Address != "127.0.0.1" || by.Means != string(auth.ByPassword) {
-		t.Errorf("the actor is missing: %+v", by)
+		t.Errorf("the actor is incomplete: %+v", by)
 	}
 
 	for _, query := range []string{`SELECT entry FROM audit`, `SELECT audit || ordered_by FROM operations`} {
@@ -163,13 +163,13 @@ func TestAuditLogSamplesRefusals(t *testing.T) {
 	b := newFixture(t)
 
 	for range 150 {
-		b.want("a stranger tries", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
+		b.want("unauthenticated request", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
 	}
 
-	b.want("who is known is not crowded out", b.put(instanceID, "{"), 400)
+	b.want("authenticated refusals are always recorded", b.put(instanceID, "{"), 400)
 
 	if got := len(b.trail()); got != 101 {
-		t.Errorf("want 100 of the refusals and one more, got %d", got)
+		t.Errorf("got %d entries, want 100 sampled refusals and one more", got)
 	}
 
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
@@ -177,7 +177,7 @@ func TestAuditLogSamplesRefusals(t *testing.T) {
 
 	entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 1})
 	if err != nil || entries[0].Missed != 50 {
-		t.Errorf("those that were left out are not counted: %+v, %v", entries, err)
+		t.Errorf("the skipped refusals are not counted: %+v, %v", entries, err)
 	}
 }
 
@@ -189,10 +189,10 @@ func TestRefusalWithoutAuditLogIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.want("the trail is out of order", b.put(instanceID, "{"), 400)
+	b.want("the audit log fails", b.put(instanceID, "{"), 400)
 
 	if got := b.trail(); len(got) > 0 {
-		t.Errorf("it was written down, so nothing is shown: %v", got)
+		t.Errorf("the entry was stored, so the test proves nothing: %v", got)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(away{}) })
 	b.faulty = true
 
-	got := b.want("that is not the client's fault", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)
+	got := b.want("credentials cannot be checked", b.do(call{method: "GET", path: "/v2/catalog"}), http.StatusServiceUnavailable)
 	if got.Header.Get("Retry-After") == "" || got.text("description") == "" {
 		t.Errorf("Retry-After is missing: %v", got)
 	}
@@ -210,7 +210,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {
-	return auth.Identity{}, errors.New("the issuer is away")
+	return auth.Identity{}, errors.New("the issuer does not answer")
 }
 
 func (away) Challenge() string { return "" }

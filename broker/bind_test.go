@@ -22,7 +22,7 @@ import (
 
 func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
-		made := b.want("G4: made at once", b.bind("one", role), 201)
+		made := b.want("G4: created synchronously", b.bind("one", role), 201)
 
 		if kubeconfig, _ := made.Body["credentials"].(map[string]any)["kubeconfig"].(string); !strings.HasPrefix(kubeconfig, "kubeconfig 1") {
 			b.Errorf("G10: credentials %v", made.Body["credentials"])
@@ -53,20 +53,20 @@ func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 		delete(fetched.Body, "parameters")
 
 		if diff := cmp.Diff(map[string]any{"role": "view", "expiration_seconds": 1200.0}, parameters); diff != "" {
-			b.Errorf("I4: the parameters, which only a fetch returns: -want +got\n%s", diff)
+			b.Errorf("I4: only a fetch returns the parameters: -want +got\n%s", diff)
 		}
 
 		if again.Raw != made.Raw || !cmp.Equal(fetched.Body, made.Body) {
-			b.Errorf("G4: made %s\nagain %s\nfetched %s", made.Raw, again.Raw, fetched.Raw)
+			b.Errorf("G4: created %s\nagain %s\nfetched %s", made.Raw, again.Raw, fetched.Raw)
 		}
 
-		other := b.want("G11: another binding", b.bind("two", role), 201)
+		other := b.want("G11: a second binding", b.bind("two", role), 201)
 		if cmp.Equal(other.Body["credentials"], made.Body["credentials"]) {
 			b.Error("G11: two bindings share credentials")
 		}
 
 		b.want("H3: removed", b.unbind("one", ""), 200)
-		b.want("G11: the other one stays", b.getBinding("two"), 200)
+		b.want("G11: the other binding still exists", b.getBinding("two"), 200)
 
 		if len(b.accounts.roles) != 1 {
 			b.Errorf("H2: accounts %v", b.accounts.roles)
@@ -78,7 +78,7 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		made := b.want("C2: later", b.bindLater("one", role), 202)
 		if len(made.Body) != 1 || made.text("operation") == "" {
-			b.Errorf("G5: the answer is %s", made.Raw)
+			b.Errorf("G5: the response is %s", made.Raw)
 		}
 
 		if again := b.want("G5: repeated", b.bindLater("one", role), 202); again.Raw != made.Raw {
@@ -89,7 +89,7 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 
 		polled := b.want("C14: polled", b.pollBinding("one", made.text("operation")), 200)
 		if polled.text("state") != "in progress" || polled.Header.Get("Retry-After") == "" {
-			b.Errorf("C11, C14: %s, %v", polled.Raw, polled.Header)
+			b.Errorf("C11, C14: response %s, header %v", polled.Raw, polled.Header)
 		}
 
 		b.carries()
@@ -100,9 +100,9 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 			}
 		}
 
-		b.want("C17: at once", b.getBinding("one"), 200)
+		b.want("C17: available immediately", b.getBinding("one"), 200)
 		b.want("G4: ready", b.bindLater("one", role), 200)
-		b.want("C6: an operation of nothing", b.pollBinding("one", "provision"), 400)
+		b.want("C6: a kind without an operation", b.pollBinding("one", "provision"), 400)
 		b.want("C7: an unknown binding", b.pollBinding("two", ""), 404)
 
 		removed := b.want("H4: later", b.unbind("one", "&accepts_incomplete=true"), 202)
@@ -110,13 +110,13 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 			b.Errorf("H4: another operation: %s", again.Raw)
 		}
 
-		b.want("C15: created again before it is gone", b.bindLater("one", role), 422, "ConcurrencyError")
-		b.want("I2: being removed", b.getBinding("one"), 404)
+		b.want("C15: bind during the removal", b.bindLater("one", role), 422, "ConcurrencyError")
+		b.want("I2: fetch during the removal", b.getBinding("one"), 404)
 		b.carries()
 		b.want("C14: gone", b.pollBinding("one", removed.text("operation")), 410)
 		b.want("C10: the bind can still be polled", b.pollBinding("one", made.text("operation")), 200)
 		b.want("H5: already removed", b.unbind("one", ""), 410)
-		b.want("the id may be used again", b.bind("one", ""), 201)
+		b.want("the id can be reused", b.bind("one", ""), 201)
 	})
 }
 
@@ -129,30 +129,30 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 		query   string
 		want    int
 	}{
-		"NoService":      {"G2: service_id is needed", "", `{"plan_id":"` + planAWS + `"}`, "", "", 400},
-		"NoPlan":         {"G2: plan_id is needed", "", `{"service_id":"` + serviceID + `"}`, "", "", 400},
-		"UnknownService": {"G2: that of the instance", "", `{"service_id":"x","plan_id":"` + planAWS + `"}`, "", "", 400},
-		"OtherPlan":      {"G2: that of the instance", "", `{"service_id":"` + serviceID + `","plan_id":"` + planGCP + `"}`, "", "", 400},
-		"NoObject":       {"G3: the body is an object", "", `[]`, "", "", 400},
-		"Resource":       {"G3: bind_resource is an object", "", bindOf(`,"bind_resource":5`), "", "", 400},
-		"Context":        {"G3: context is an object", "", bindOf(`,"context":"x"`), "", "", 400},
-		"Predecessor":    {"G3: predecessor_binding_id is a string", "", bindOf(`,"predecessor_binding_id":{}`), "", "", 400},
-		"Role":           {"G19: a role that there is", "", bindOf(`,"parameters":{"role":"owner"}`), "", "", 400},
-		"RoleNumber":     {"G19: role is a string", "", bindOf(`,"parameters":{"role":5}`), "", "", 400},
-		"Short":          {"G19: not shorter", "", bindOf(`,"parameters":{"expiration_seconds":599}`), "", "", 400},
-		"Long":           {"G19: not longer", "", bindOf(`,"parameters":{"expiration_seconds":7201}`), "", "", 400},
-		"Huge":           {"G19: nor than any number", "", bindOf(`,"parameters":{"expiration_seconds":1e300}`), "", "", 400},
-		"Part":           {"G19: whole seconds", "", bindOf(`,"parameters":{"expiration_seconds":700.5}`), "", "", 400},
-		"Unknown":        {"G19: nothing else", "", bindOf(`,"parameters":{"verbs":["*"]}`), "", "", 400},
+		"NoService":      {"G2: service_id is required", "", `{"plan_id":"` + planAWS + `"}`, "", "", 400},
+		"NoPlan":         {"G2: plan_id is required", "", `{"service_id":"` + serviceID + `"}`, "", "", 400},
+		"UnknownService": {"G2: service_id is not the instance's", "", `{"service_id":"x","plan_id":"` + planAWS + `"}`, "", "", 400},
+		"OtherPlan":      {"G2: plan_id is not the instance's", "", `{"service_id":"` + serviceID + `","plan_id":"` + planGCP + `"}`, "", "", 400},
+		"NoObject":       {"G3: the body must be an object", "", `[]`, "", "", 400},
+		"Resource":       {"G3: bind_resource must be an object", "", bindOf(`,"bind_resource":5`), "", "", 400},
+		"Context":        {"G3: context must be an object", "", bindOf(`,"context":"x"`), "", "", 400},
+		"Predecessor":    {"G3: predecessor_binding_id must be a string", "", bindOf(`,"predecessor_binding_id":{}`), "", "", 400},
+		"Role":           {"G19: the role must exist", "", bindOf(`,"parameters":{"role":"owner"}`), "", "", 400},
+		"RoleNumber":     {"G19: role must be a string", "", bindOf(`,"parameters":{"role":5}`), "", "", 400},
+		"Short":          {"G19: the lifetime has a minimum", "", bindOf(`,"parameters":{"expiration_seconds":599}`), "", "", 400},
+		"Long":           {"G19: the lifetime has a maximum", "", bindOf(`,"parameters":{"expiration_seconds":7201}`), "", "", 400},
+		"Huge":           {"G19: the number overflows an integer", "", bindOf(`,"parameters":{"expiration_seconds":1e300}`), "", "", 400},
+		"Part":           {"G19: the lifetime has whole seconds", "", bindOf(`,"parameters":{"expiration_seconds":700.5}`), "", "", 400},
+		"Unknown":        {"G19: unknown parameters are rejected", "", bindOf(`,"parameters":{"verbs":["*"]}`), "", "", 400},
 		"UnknownFormer":  {"G15: an unknown predecessor", "", `{"predecessor_binding_id":"nobody"}`, "", "", 400},
 		"NoInstance":     {"G20: an unknown instance", "unknown", bindOf(""), "", "", 404},
-		"LongID":         {"ids have bounds", strings.Repeat("x", 300), bindOf(""), "", "", 400},
-		"ServiceKey":     {"M2: as Cloud Foundry makes service keys", "", bindOf(`,"app_guid":"","bind_resource":{"app_guid":""}`), "", "", 201},
+		"LongID":         {"ids have a maximum length", strings.Repeat("x", 300), bindOf(""), "", "", 400},
+		"ServiceKey":     {"M2: Cloud Foundry creates service keys like this", "", bindOf(`,"app_guid":"","bind_resource":{"app_guid":""}`), "", "", 201},
 		"Null":           {"M1: no parameters", "", bindOf(`,"parameters":null,"bind_resource":null,"context":null`), "", "", 201},
 		"Empty":          {"M5: empty objects", "", bindOf(`,"parameters":{},"bind_resource":{}`), "", "", 201},
-		"More":           {"A9: unknown fields do not matter", "", bindOf(`,"x":1,"bind_resource":{"y":2},"context":{"z":3}`), "", "", 201},
-		"Old":            {"M4: Service Manager cannot poll, whatever it says", "", bindOf(""), "2.13", "?accepts_incomplete=true", 201},
-		"New":            {"C2: others can", "", bindOf(""), "2.14", "?accepts_incomplete=true", 202},
+		"More":           {"A9: unknown fields are ignored", "", bindOf(`,"x":1,"bind_resource":{"y":2},"context":{"z":3}`), "", "", 201},
+		"Old":            {"M4: Service Manager cannot poll at version 2.13, although it claims so", "", bindOf(""), "2.13", "?accepts_incomplete=true", 201},
+		"New":            {"C2: asynchronous binding since version 2.14", "", bindOf(""), "2.14", "?accepts_incomplete=true", 202},
 	}
 
 	for name, test := range cases {
@@ -176,9 +176,9 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 			}), test.want)
 
 			if test.want >= 400 {
-				b.want("A15: nothing is there", b.getBinding("one"), 404)
-				b.want("A15: nor under way", b.pollBinding("one", ""), 404)
-				b.want("A15: and the id is free", b.bind("one", ""), 201)
+				b.want("A15: no binding was stored", b.getBinding("one"), 404)
+				b.want("A15: no operation was stored", b.pollBinding("one", ""), 404)
+				b.want("A15: the id is free", b.bind("one", ""), 201)
 			}
 		})
 	}
@@ -212,20 +212,20 @@ func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
 
 		b.ranOn(instanceID, "")
 
-		b.want("without a runtime", b.bind("two", ""), 422, "")
-		b.want("I2: a binding without a runtime is of no use", b.getBinding("one"), 404)
+		b.want("an instance without a runtime", b.bind("two", ""), 422, "")
+		b.want("I2: the runtime of the binding is gone", b.getBinding("one"), 404)
 
 		b.ranOn(instanceID, "another")
 
-		b.want("I2: nor is one of a former runtime", b.getBinding("one"), 404)
-		b.want("it makes room for one of the new runtime", b.bind("one", ""), 201)
+		b.want("I2: the binding belongs to a former runtime", b.getBinding("one"), 404)
+		b.want("the useless binding is replaced", b.bind("one", ""), 201)
 
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
 		b.want("being deleted", b.bind("two", ""), 422, "ConcurrencyError")
 		b.want("being deleted", b.getBinding("one"), 404)
 		b.forget(instanceID)
 		b.move(deletion, process.Succeeded)
-		b.want("J10: bindings go with their instance", b.getBinding("one"), 404)
+		b.want("J10: deleting the instance deletes its bindings", b.getBinding("one"), 404)
 		b.want("H5: nothing to remove", b.unbind("one", ""), 410)
 		b.want("G20: gone", b.bind("two", ""), 404)
 	})
@@ -244,7 +244,7 @@ func TestTheNumberOfBindingsIsLimited(t *testing.T) {
 			if got.Status == 202 {
 				made++
 			} else {
-				b.want("one too many", got, 422, "")
+				b.want("beyond the limit", got, 422, "")
 			}
 		}
 
@@ -257,7 +257,7 @@ func TestTheNumberOfBindingsIsLimited(t *testing.T) {
 		b.want("one comes", b.bind("more", ""), 201)
 		b.want("full again", b.bind("too many", ""), 422, "")
 		b.clock.SetTime(b.clock.Now().Add(11 * time.Minute))
-		b.want("what has expired does not count", b.bind("too many", ""), 201)
+		b.want("expired bindings do not count", b.bind("too many", ""), 201)
 	})
 }
 
@@ -278,7 +278,7 @@ func TestConcurrentBindings(t *testing.T) {
 
 		for _, got := range b.together(6, call{method: "PUT", path: bindingOf(instanceID, "b0") + "?accepts_incomplete=true", body: bindOf("")}) {
 			if got.Status != 202 && got.Status != 422 {
-				b.Errorf("equal requests are answered with %d %s", got.Status, got.Raw)
+				b.Errorf("equal requests got %d %s", got.Status, got.Raw)
 			}
 		}
 	})
@@ -288,30 +288,30 @@ func TestG15Rotation(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.runs("other")
 		b.want("a binding", b.bind("one", role), 201)
-		b.want("one of another instance", b.do(call{method: "PUT", path: bindingOf("other", "foreign"), body: bindOf("")}), 201)
+		b.want("a binding of another instance", b.do(call{method: "PUT", path: bindingOf("other", "foreign"), body: bindOf("")}), 201)
 
 		rotate := func(binding, body string) reply {
 			return b.do(call{method: "PUT", path: bindingOf(instanceID, binding), body: body})
 		}
 
-		b.want("the predecessor is enough", rotate("two", `{"predecessor_binding_id":"one"}`), 201)
+		b.want("the predecessor alone suffices", rotate("two", `{"predecessor_binding_id":"one"}`), 201)
 
 		successor := b.want("the successor", b.getBinding("two"), 200)
 		if diff := cmp.Diff(map[string]any{"role": "view", "expiration_seconds": 1200.0}, successor.Body["parameters"]); diff != "" {
-			b.Errorf("parameters are the predecessor's: -want +got\n%s", diff)
+			b.Errorf("parameters differ from the predecessor's: -want +got\n%s", diff)
 		}
 
-		b.want("with the ids", rotate("three", bindOf(`,"predecessor_binding_id":"two"`)), 201)
-		b.want("with the same parameters", rotate("four", bindOf(role+`,"predecessor_binding_id":"two"`)), 201)
+		b.want("with matching ids", rotate("three", bindOf(`,"predecessor_binding_id":"two"`)), 201)
+		b.want("with equal parameters", rotate("four", bindOf(role+`,"predecessor_binding_id":"two"`)), 201)
 		b.want("with others", rotate("five", bindOf(`,"parameters":{"role":"admin"},"predecessor_binding_id":"two"`)), 400)
-		b.want("of another plan", rotate("five", `{"plan_id":"`+planGCP+`","predecessor_binding_id":"two"}`), 400)
+		b.want("with another plan", rotate("five", `{"plan_id":"`+planGCP+`","predecessor_binding_id":"two"}`), 400)
 		b.want("unknown", rotate("five", `{"predecessor_binding_id":"nobody"}`), 400)
 		b.want("foreign", rotate("five", `{"predecessor_binding_id":"foreign"}`), 400)
-		b.want("the former one still works", b.getBinding("one"), 200)
+		b.want("the predecessor stays valid", b.getBinding("one"), 200)
 
-		b.want("the former one goes", b.unbind("one", ""), 200)
-		b.want("the successor stays", b.getBinding("two"), 200)
-		b.want("a repeated request is not about the predecessor any more", rotate("two", `{"predecessor_binding_id":"one"}`), 200)
+		b.want("the predecessor is removed", b.unbind("one", ""), 200)
+		b.want("the successor stays valid", b.getBinding("two"), 200)
+		b.want("a repeated request does not need the predecessor", rotate("two", `{"predecessor_binding_id":"one"}`), 200)
 		b.want("removed", rotate("five", `{"predecessor_binding_id":"one"}`), 400)
 
 		b.clock.SetTime(b.clock.Now().Add(21 * time.Minute))
@@ -322,15 +322,15 @@ func TestG15Rotation(t *testing.T) {
 func TestG22ExpiredBindingsGo(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		first := b.want("a binding", b.bind("one", ""), 201)
-		b.want("a longer one", b.bind("two", role), 201)
+		b.want("a binding with a longer lifetime", b.bind("two", role), 201)
 
 		b.expires()
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
 		b.want("I2: expired", b.getBinding("one"), 404)
 
-		again := b.want("the same request makes a new one", b.bind("one", ""), 201)
+		again := b.want("the same request creates a new binding", b.bind("one", ""), 201)
 		if cmp.Equal(again.Body["credentials"], first.Body["credentials"]) {
-			b.Error("the credentials are those that have expired")
+			b.Error("the expired credentials were reused")
 		}
 
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
@@ -342,7 +342,7 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 		b.carries()
 
 		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 0 || len(b.accounts.roles) != 0 {
-			b.Errorf("left are %v, accounts %v, %v", left, b.accounts.roles, err)
+			b.Errorf("remaining bindings %v, accounts %v, %v", left, b.accounts.roles, err)
 		}
 
 		if removals := b.carried(environment.BindingKey(instanceID, "two")); len(removals) != 2 {
@@ -354,7 +354,7 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 func TestFailedRemovalIsRetriedLater(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
 
 		var got []int
@@ -374,7 +374,7 @@ func TestFailedRemovalIsRetriedLater(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]int{1, 1, 1, 2}, got); diff != "" {
-			b.Errorf("removals that were begun: -want +got\n%s", diff)
+			b.Errorf("removals started: -want +got\n%s", diff)
 		}
 	})
 }
@@ -387,11 +387,11 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 	b.options.Pause = func(ctx context.Context) error {
 		unfinished, err := b.operations.List(ctx, operations.Filter{State: process.Pending, Limit: 1})
 		if err != nil || len(unfinished) == 0 {
-			return errors.Join(errors.New("nothing is under way"), err)
+			return errors.Join(errors.New("no operation is pending"), err)
 		}
 
 		return b.options.DB.InTx(ctx, func(tx storage.Tx) error {
-			_, err := b.operations.CancelOne(ctx, tx, unfinished[0].ID, "an operator wants it", b.clock.Now())
+			_, err := b.operations.CancelOne(ctx, tx, unfinished[0].ID, "canceled by an operator", b.clock.Now())
 
 			return err
 		})
@@ -402,60 +402,60 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 		"The removal of the binding was canceled. Send the request again.":            b.unbind("one", ""),
 		"The binding was removed, or its creation was canceled, before it was ready.": b.bind("two", ""),
 	} {
-		if b.want("it is not done", got, 409); got.text("description") != text {
+		if b.want("the operation was canceled", got, 409); got.text("description") != text {
 			b.Errorf("want %q, got %q", text, got.text("description"))
 		}
 	}
 
 	b.options.Pause = b.carry
 	b.restart()
-	b.want("H4: the same request removes it", b.unbind("one", ""), 200)
-	b.want("the same request makes it", b.bind("two", ""), 201)
+	b.want("H4: a repeated request removes the binding", b.unbind("one", ""), 200)
+	b.want("a repeated request creates the binding", b.bind("two", ""), 201)
 }
 
 func TestJ12J15H7BindingsThatFail(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.faulty = true
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
-		b.want("a failure is reported", b.bind("one", ""), 502)
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
+		b.want("the failure is reported", b.bind("one", ""), 502)
 
-		later := b.want("one that polls", b.bindLater("two", ""), 202).text("operation")
+		later := b.want("a platform that polls", b.bindLater("two", ""), 202).text("operation")
 		b.carries()
 
 		if polled := b.want("C10: the failure is reported", b.pollBinding("two", later), 200); polled.text("state") != "failed" ||
-			!strings.Contains(polled.text("description"), "the runtime refuses it") {
+			!strings.Contains(polled.text("description"), "the runtime rejects the call") {
 			b.Errorf("polled %s", polled.Raw)
 		}
 
-		b.want("I2: there is none", b.getBinding("two"), 404)
+		b.want("I2: the binding does not exist", b.getBinding("two"), 404)
 
 		b.accounts.fault = failure.New(failure.Transient, "the runtime does not answer")
-		slow := b.want("a platform that waits gives up", b.bind("three", ""), 503)
+		slow := b.want("a synchronous request times out", b.bind("three", ""), 503)
 
 		if !regexp.MustCompile(`same request`).MatchString(slow.text("description")) || slow.Header.Get("Retry-After") == "" {
-			b.Errorf("the answer is %s, %v", slow.Raw, slow.Header)
+			b.Errorf("the response is %s, %v", slow.Raw, slow.Header)
 		}
 
 		b.accounts.fault = nil
-		b.want("the same request continues", b.bind("three", ""), 201)
-		b.want("the id of one that failed is free", b.bind("one", ""), 201)
-		b.want("J12: one that failed can be removed", b.unbind("two", ""), 200)
+		b.want("a repeated request finds the operation", b.bind("three", ""), 201)
+		b.want("a failed bind frees the id", b.bind("one", ""), 201)
+		b.want("J12: a failed binding can be removed", b.unbind("two", ""), 200)
 		b.want("H5: once", b.unbind("two", ""), 410)
 
 		failing := b.want("made", b.bindLater("four", ""), 202).text("operation")
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime refuses it")
+		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
 		b.carries()
 		b.accounts.fault = nil
 		b.expires()
 		b.carries()
 
-		polled := b.want("C10: still reported", b.pollBinding("four", failing), 200)
+		polled := b.want("C10: the failure is still reported", b.pollBinding("four", failing), 200)
 		if _, usable := polled.Body["instance_usable"]; usable || polled.text("state") != "failed" {
-			b.Errorf("C13: the answer is %s", polled.Raw)
+			b.Errorf("C13: the response is %s", polled.Raw)
 		}
 
 		if left, err := b.bindings.OfInstance(b.Context(), instanceID); err != nil || len(left) != 2 || len(b.accounts.roles) != 2 {
-			b.Errorf("left are %v, accounts %v, %v", left, b.accounts.roles, err)
+			b.Errorf("remaining bindings %v, accounts %v, %v", left, b.accounts.roles, err)
 		}
 	})
 }
@@ -472,15 +472,15 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 		b.want("H1: no ids", remove(instanceID, ""), 400)
 		b.want("H1: no plan", remove(instanceID, "?service_id="+serviceID), 400)
 		b.want("H1: another plan", remove(instanceID, "?service_id="+serviceID+"&plan_id="+planGCP), 400)
-		b.want("H5: of another instance", remove("other", "?"+ids[1:]), 410)
-		b.want("H5: of none", remove("unknown", "?"+ids[1:]), 410)
+		b.want("H5: a binding of another instance", remove("other", "?"+ids[1:]), 410)
+		b.want("H5: an unknown instance", remove("unknown", "?"+ids[1:]), 410)
 
-		removal := b.want("H7: while it is made", remove(instanceID, "?accepts_incomplete=true"+ids), 202).text("operation")
+		removal := b.want("H7: unbind during the creation", remove(instanceID, "?accepts_incomplete=true"+ids), 202).text("operation")
 		b.carries()
-		b.want("H7: it is gone", b.pollBinding("one", removal), 410)
+		b.want("H7: the binding is removed", b.pollBinding("one", removal), 410)
 
 		if len(b.accounts.roles) != 0 {
-			b.Errorf("H7: accounts %v are left", b.accounts.roles)
+			b.Errorf("H7: accounts %v remain", b.accounts.roles)
 		}
 	})
 }
@@ -495,14 +495,14 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 		storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 1, Now: b.clock.Now(), Until: b.clock.Now()}, environment.KindUnbind)
 		b.cancelOne(first)
 
-		second := b.want("it is accepted again", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
+		second := b.want("a repeated request", b.unbind("one", "&accepts_incomplete=true"), 202).text("operation")
 		if second == first {
-			b.Errorf("the removal %s, which is canceled, is given out again", first)
+			b.Errorf("the response names the canceled removal %s again", first)
 		}
 
 		b.carries() // the one that ends as canceled
 		b.carries()
-		b.want("it is carried out", b.pollBinding("one", second), 410)
+		b.want("the second removal is done", b.pollBinding("one", second), 410)
 	})
 }
 
@@ -515,11 +515,11 @@ func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
 
 		suspension := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
 		b.want("being suspended", b.bind("two", ""), 422, "ConcurrencyError")
-		b.want("I2: its cluster goes", b.getBinding("one"), 404)
+		b.want("I2: the cluster is being removed", b.getBinding("one"), 404)
 		b.succeed(suspension)
 		b.want("suspended", b.bind("two", ""), 422, "")
-		b.want("I2: its cluster is gone", b.getBinding("one"), 404)
-		b.want("the rest of it can be removed", b.unbind("one", ""), 200)
+		b.want("I2: the cluster is removed", b.getBinding("one"), 404)
+		b.want("the binding can be removed", b.unbind("one", ""), 200)
 
 		resumption := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
 		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")

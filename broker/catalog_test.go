@@ -9,17 +9,17 @@ func TestB1B26Catalog(t *testing.T) {
 	b := newFixture(t)
 
 	for _, form := range []string{"/v2", "/oauth/v2", "/oauth/cf-us10/v2"} {
-		got := b.want("every path form has the catalog", b.do(call{method: "GET", path: form + "/catalog"}), 200)
+		got := b.want("each path form serves the catalog", b.do(call{method: "GET", path: form + "/catalog"}), 200)
 		if services, ok := got.Body["services"].([]any); !ok || len(services) != 1 {
 			b.Errorf("B1: services is %T", got.Body["services"])
 		}
 
 		if strings.Contains(got.Raw, "null") {
-			b.Error("B1, B21: something in the catalog is null")
+			b.Error("B1, B21: the catalog contains null")
 		}
 
 		if got.Raw != string(b.options.Catalog.Published().Body) {
-			b.Errorf("%s shows another catalog", form)
+			b.Errorf("%s serves another catalog", form)
 		}
 	}
 }
@@ -33,11 +33,11 @@ func TestB26ConditionalCatalog(t *testing.T) {
 		header string
 		status int
 	}{
-		"Same":  {"who has it already gets nothing", tag, 304},
-		"Weak":  {"comparing is weak", "W/" + tag, 304},
-		"Among": {"several may be named", `"x", ` + tag, 304},
-		"Any":   {"whatever there is", "*", 304},
-		"Other": {"another one is not this one", `"x"`, 200},
+		"Same":  {"a matching tag", tag, 304},
+		"Weak":  {"the comparison is weak", "W/" + tag, 304},
+		"Among": {"several tags", `"x", ` + tag, 304},
+		"Any":   {"any tag", "*", 304},
+		"Other": {"another tag", `"x"`, 200},
 	}
 
 	for name, test := range cases {

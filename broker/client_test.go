@@ -88,7 +88,7 @@ func (b *fixture) send(call call) reply {
 	got := reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
 	if len(content) > 0 {
 		if err := json.Unmarshal(content, &got.Body); err != nil {
-			b.Fatalf("%s %s: the body is no JSON object: %v\n%s", call.method, call.path, err, content)
+			b.Fatalf("%s %s: the body is not a JSON object: %v\n%s", call.method, call.path, err, content)
 		}
 	}
 
@@ -102,7 +102,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	place := call.method + " " + call.path
 
 	if sent, given := call.header["X-Broker-API-Request-Identity"]; !given && got.Header.Get("X-Broker-API-Request-Identity") != identity {
-		b.Errorf("A7: %s: the request identity is not repeated", place)
+		b.Errorf("A7: %s: the request identity is not echoed", place)
 	} else if given && got.Header.Get("X-Broker-API-Request-Identity") != sent {
 		b.Errorf("A7: %s: the request identity is %q, not %q", place, got.Header.Get("X-Broker-API-Request-Identity"), sent)
 	}
@@ -135,7 +135,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 
 	for field := range got.Body {
 		if !slices.Contains(known, field) {
-			b.Errorf("A10, A20: %s: the field %s is not one of the protocol", place, field)
+			b.Errorf("A10, A20: %s: the protocol has no field %s", place, field)
 		}
 	}
 
@@ -144,7 +144,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	}
 
 	if got.Status >= 500 && !b.faulty {
-		b.Errorf("J18: %s: status %d without a fault: %s", place, got.Status, got.Raw)
+		b.Errorf("J18: %s: status %d without an injected fault: %s", place, got.Status, got.Raw)
 	}
 }
 

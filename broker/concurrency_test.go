@@ -64,22 +64,22 @@ func TestD10C4ConcurrentEqualRequests(t *testing.T) {
 		replies := b.together(times, creation)
 
 		if got := results(replies); len(got) != 1 || replies[0].Status != 202 {
-			b.Fatalf("D10: equal orders have different answers: %v", got)
+			b.Fatalf("D10: equal orders have different responses: %v", got)
 		}
 
 		if len(b.carried(instanceID)) != 1 || b.wakes.Load() != 1 {
-			b.Errorf("D10: equal orders began %d operations", len(b.carried(instanceID)))
+			b.Errorf("D10: equal orders started %d operations", len(b.carried(instanceID)))
 		}
 
 		deletion := call{method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true" + ids}
 		replies = b.together(times, deletion)
 
 		if got := results(replies); len(got) != 1 || replies[0].Status != 202 {
-			b.Fatalf("J4: equal deletions have different answers: %v", got)
+			b.Fatalf("J4: equal deletions have different responses: %v", got)
 		}
 
 		if len(b.carried(instanceID)) != 2 {
-			b.Errorf("J4: equal deletions began %d operations", len(b.carried(instanceID))-1)
+			b.Errorf("J4: equal deletions started %d operations", len(b.carried(instanceID))-1)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestD13ConcurrentDifferentOrders(t *testing.T) {
 		slices.Sort(statuses)
 
 		if diff := cmp.Diff([]int{202, 409, 409, 409, 409, 409}, statuses); diff != "" {
-			b.Errorf("one wins: -want +got\n%s", diff)
+			b.Errorf("one request wins: -want +got\n%s", diff)
 		}
 	})
 }

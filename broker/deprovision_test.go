@@ -37,26 +37,26 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 
 		b.move(first.text("operation"), process.InProgress)
 
-		again := b.want("J4: the same while it runs", b.remove(instanceID), 202)
+		again := b.want("J4: repeated while it runs", b.remove(instanceID), 202)
 		if again.text("operation") != first.text("operation") {
 			b.Errorf("J4: another operation: %s", again.Raw)
 		}
 
-		b.want("J6: a synchronous deletion is impossible", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
+		b.want("J6: a synchronous deletion", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
 
 		b.forget(instanceID)
 
-		last := b.want("J4: its row is gone, its operation not ended", b.remove(instanceID), 202)
+		last := b.want("J4: the row is deleted, the operation unfinished", b.remove(instanceID), 202)
 		if last.text("operation") != first.text("operation") {
 			b.Errorf("J4: another operation: %s", last.Raw)
 		}
 
 		b.move(first.text("operation"), process.Succeeded)
-		b.want("J5, J14: gone", b.remove(instanceID), 410)
-		b.want("J5: gone for those who cannot wait too", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 410)
+		b.want("J5, J14: already deleted", b.remove(instanceID), 410)
+		b.want("J5: already deleted, for a synchronous request", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 410)
 
 		if b.wakes.Load() != 2 || len(b.carried(instanceID)) != 2 {
-			b.Errorf("repeated deletions began something: %d wake-ups", b.wakes.Load())
+			b.Errorf("repeated deletions started an operation: %d wake-ups", b.wakes.Load())
 		}
 	})
 }
@@ -68,15 +68,15 @@ func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
 		status int
 		code   string
 	}{
-		"NoService":     {"service_id is needed", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS, 400, ""},
-		"NoPlan":        {"plan_id is needed", path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID, 400, ""},
-		"EmptyPlan":     {"plan_id may not be empty", path(instanceID) + "?accepts_incomplete=true&plan_id=&service_id=" + serviceID, 400, ""},
-		"OtherPlan":     {"the plan is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
-		"OtherService":  {"the service is the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
+		"NoService":     {"service_id is required", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS, 400, ""},
+		"NoPlan":        {"plan_id is required", path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID, 400, ""},
+		"EmptyPlan":     {"plan_id must not be empty", path(instanceID) + "?accepts_incomplete=true&plan_id=&service_id=" + serviceID, 400, ""},
+		"OtherPlan":     {"plan_id is not the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
+		"OtherService":  {"service_id is not the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
 		"BadQuery":      {"the query must be well-formed", path(instanceID) + "?accepts_incomplete=true&%zz", 400, ""},
-		"Unknown":       {"what does not exist is gone", path("other") + "?accepts_incomplete=true" + ids, 410, ""},
-		"UnknownSync":   {"also for those who cannot wait", path("other") + "?" + ids[1:], 410, ""},
-		"AsyncRequired": {"a deletion takes its time", path(instanceID) + "?" + ids[1:], 422, "AsyncRequired"},
+		"Unknown":       {"an unknown instance", path("other") + "?accepts_incomplete=true" + ids, 410, ""},
+		"UnknownSync":   {"an unknown instance, with a synchronous request", path("other") + "?" + ids[1:], 410, ""},
+		"AsyncRequired": {"deletions are asynchronous", path(instanceID) + "?" + ids[1:], 422, "AsyncRequired"},
 	}
 
 	b := newFixture(t)
@@ -84,39 +84,39 @@ func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
 
 	for name, test := range cases {
 		b.want(name+": "+test.reason, b.do(call{method: "DELETE", path: test.path}), test.status, test.code)
-		b.want("A15: the instance is as it was", b.get(instanceID), 200)
+		b.want("A15: the instance is unchanged", b.get(instanceID), 200)
 	}
 }
 
 func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		pending := b.want("a creation", b.put("pending", order()), 202).text("operation")
-		deletion := b.want("J8: it is accepted before anything was begun", b.remove("pending"), 202).text("operation")
+		deletion := b.want("J8: deleted before the creation starts", b.remove("pending"), 202).text("operation")
 
 		got := b.want("J8: the creation has failed", b.poll("pending", pending), 200)
 		if got.text("state") != "failed" {
 			b.Errorf("state of a canceled creation: %s", got.Raw)
 		}
 
-		got = b.want("J8: the newest is the deletion", b.poll("pending", ""), 200)
+		got = b.want("J8: the newest operation is the deletion", b.poll("pending", ""), 200)
 		if got.text("state") != "in progress" {
 			b.Errorf("state of the deletion: %s", got.Raw)
 		}
 
 		b.forget("pending")
 		b.move(deletion, process.Succeeded)
-		b.want("J13: nothing is left", b.remove("pending"), 410)
+		b.want("J13: the instance is gone", b.remove("pending"), 410)
 
 		running := b.want("another creation", b.put("running", order()), 202).text("operation")
 		b.move(running, process.InProgress)
-		deletion = b.want("J8: it is accepted while that runs", b.remove("running"), 202).text("operation")
+		deletion = b.want("J8: deleted while the creation runs", b.remove("running"), 202).text("operation")
 
 		got = b.want("J8: the creation ends at its next safe point", b.poll("running", running), 200)
 		if got.text("state") != "in progress" {
 			b.Errorf("state of a creation that is being canceled: %s", got.Raw)
 		}
 
-		again := b.want("J4: repeated, it cancels no deletion", b.remove("running"), 202)
+		again := b.want("J4: a repeated deletion does not cancel the deletion", b.remove("running"), 202)
 		if again.text("operation") != deletion {
 			b.Errorf("J4: another operation: %s", again.Raw)
 		}
@@ -124,7 +124,7 @@ func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 		b.move(running, process.Canceled)
 		b.forget("running")
 		b.move(deletion, process.Succeeded)
-		b.want("nothing is left", b.remove("running"), 410)
+		b.want("the instance is gone", b.remove("running"), 410)
 	})
 }
 
@@ -135,15 +135,15 @@ func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
 	first := b.want("a deletion", b.remove(instanceID), 202).text("operation")
 	b.move(first, process.Failed)
 
-	second := b.want("J12: a new try is a new operation", b.remove(instanceID), 202).text("operation")
+	second := b.want("J12: a retry is a new operation", b.remove(instanceID), 202).text("operation")
 	if first == second {
-		b.Error("the failed operation was given out again")
+		b.Error("the response names the failed operation again")
 	}
 
 	b.want("C10: the failure is still reported", b.poll(instanceID, first), 200)
 	b.forget(instanceID)
 	b.move(second, process.Succeeded)
-	b.want("it is gone", b.remove(instanceID), 410)
+	b.want("the instance is gone", b.remove(instanceID), 410)
 }
 
 // TestDeletionAfterCanceledDeletion repeats a deletion that an operator has canceled but that has not yet reached
@@ -156,8 +156,8 @@ func TestDeletionAfterCanceledDeletion(t *testing.T) {
 		b.move(first, process.InProgress)
 		b.cancelOne(first)
 
-		second := b.want("it is accepted again", b.remove(instanceID), 202).text("operation")
-		again := b.want("J4: the same while it waits for its turn", b.remove(instanceID), 202).text("operation")
+		second := b.want("a repeated deletion", b.remove(instanceID), 202).text("operation")
+		again := b.want("J4: repeated while it is pending", b.remove(instanceID), 202).text("operation")
 
 		if second == first || again != second {
 			b.Errorf("the deletions are %s, which is canceled, %s and %s", first, second, again)
@@ -167,6 +167,6 @@ func TestDeletionAfterCanceledDeletion(t *testing.T) {
 		b.move(second, process.InProgress)
 		b.cancelOne(second)
 		b.forget(instanceID)
-		b.want("J5: nothing is left that a deletion could remove", b.remove(instanceID), 410)
+		b.want("J5: the instance is already deleted", b.remove(instanceID), 410)
 	})
 }

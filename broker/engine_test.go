@@ -232,7 +232,7 @@ func (b *fixture) change(operation string) environment.Update {
 
 	var data environment.Data
 	if err := json.Unmarshal(b.payload(operation), &data); err != nil || data.Update == nil {
-		b.Fatalf("the operation has no change: %v", err)
+		b.Fatalf("the operation has no update: %v", err)
 	}
 
 	return *data.Update
@@ -248,7 +248,7 @@ func (b *fixture) waiting(operation, message string) {
 		Owner: "test", Limit: 1, Now: now, Until: now.Add(time.Minute),
 	}, environment.KindProvision)
 	if len(claimed) != 1 || claimed[0].Record.ID != operation {
-		b.Fatalf("operation %s is not the one that is due: %v", operation, claimed)
+		b.Fatalf("operation %s is not the due one: %v", operation, claimed)
 	}
 
 	progress := process.Progress{Record: claimed[0].Record, Release: true, Now: b.clock.Now(), Timeline: []process.Entry{{
@@ -277,7 +277,7 @@ func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
 	err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
-		_, err := b.operations.CancelOne(b.Context(), tx, operation, "an operator wants it", b.clock.Now())
+		_, err := b.operations.CancelOne(b.Context(), tx, operation, "canceled by an operator", b.clock.Now())
 
 		return err
 	})

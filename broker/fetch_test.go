@@ -16,19 +16,19 @@ func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
 		b.want("E4: pending", b.get(instanceID), 404)
 		b.move(creation, process.InProgress)
-		b.want("E4: under way", b.get(instanceID), 404)
+		b.want("E4: during the creation", b.get(instanceID), 404)
 		b.move(creation, process.Succeeded)
 		b.want("the result is reported", b.poll(instanceID, creation), 200)
-		b.want("E2, C16: at once", b.get(instanceID), 200)
+		b.want("E2, C16: available immediately", b.get(instanceID), 200)
 
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
-		b.want("E10: being deleted", b.get(instanceID), 422, "ConcurrencyError")
+		b.want("E10: during the deletion", b.get(instanceID), 422, "ConcurrencyError")
 		b.move(deletion, process.Failed)
 		b.want("still there", b.get(instanceID), 200)
 
 		deletion = b.want("another deletion", b.remove(instanceID), 202).text("operation")
 		b.forget(instanceID)
-		b.want("E10: until it is recorded", b.get(instanceID), 422, "ConcurrencyError")
+		b.want("E10: until the deletion is recorded", b.get(instanceID), 422, "ConcurrencyError")
 		b.move(deletion, process.Succeeded)
 		b.want("E9: gone", b.get(instanceID), 404)
 	})
@@ -37,7 +37,7 @@ func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
 func TestE4AFailedCreationCannotBeFetched(t *testing.T) {
 	b := newFixture(t)
 	b.move(b.put(instanceID, order()).text("operation"), process.Failed)
-	b.want("E4: there is no instance", b.get(instanceID), 404)
+	b.want("E4: an unknown instance", b.get(instanceID), 404)
 }
 
 func TestE6E7FetchedFields(t *testing.T) {
@@ -62,7 +62,7 @@ func TestE6E7FetchedFields(t *testing.T) {
 	}
 
 	if strings.Contains(got.Raw, "hunter2") {
-		b.Error("E7: a secret is shown")
+		b.Error("E7: the response contains a secret")
 	}
 }
 

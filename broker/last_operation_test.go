@@ -28,14 +28,14 @@ func TestC5C10C12States(t *testing.T) {
 		changes []func(*process.Record)
 		want    map[string]any
 	}{
-		"Pending":   {"a queued operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
-		"Running":   {"stage and step are named", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
-		"Retrying":  {"the obstacle is named", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
-		"Succeeded": {"the result is reported", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
+		"Pending":   {"a pending operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
+		"Running":   {"stage and step are shown", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
+		"Retrying":  {"the current error is shown", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
+		"Succeeded": {"the result is shown", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
 		"Silent":    {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
-		"Failed":    {"the reason of a failure is reported", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
+		"Failed":    {"the reason of a failure is shown", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
 		"Long":      {"A26: descriptions have at most 255 characters", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": strings.Repeat("é", 254) + "…"}},
-		"Canceled":  {"canceled is failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
+		"Canceled":  {"canceled is reported as failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
 	}
 
 	b := newFixture(t)
@@ -82,7 +82,7 @@ func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
 		b.clock.SetTime(began.Add(age))
 
 		if got := b.poll(instanceID, operation).Header.Get("Retry-After"); got != want {
-			b.Errorf("after %s: want %s, got %q", age, want, got)
+			b.Errorf("%s: want %s, got %q", age, want, got)
 		}
 	}
 }
@@ -98,15 +98,15 @@ func TestC6C7WhichOperation(t *testing.T) {
 		query  string
 		status int
 	}{
-		"Own":        {"C9: the value that was given out", instanceID, "?operation=" + own, 200},
-		"Encoded":    {"C9: it comes back percent-encoded", instanceID, "?operation=" + strings.ReplaceAll(own, "-", "%2D"), 200},
-		"WithIDs":    {"C9: service and plan may come along", instanceID, "?operation=" + own + ids, 200},
-		"OtherIDs":   {"C9: they are hints", instanceID, "?service_id=x&plan_id=y", 200},
-		"Kind":       {"M5: osb-checker asks by the kind", instanceID, "?operation=provision", 200},
-		"NoSuchKind": {"M5: there was none of this kind", instanceID, "?operation=deprovision", 400},
-		"Foreign":    {"C6: another instance's operation", instanceID, "?operation=" + other, 400},
-		"Unknown":    {"C6: an operation that never was", instanceID, "?operation=" + identity, 400},
-		"Malformed":  {"C6: a value that was never given out", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
+		"Own":        {"C9: the returned id", instanceID, "?operation=" + own, 200},
+		"Encoded":    {"C9: the id is percent-encoded", instanceID, "?operation=" + strings.ReplaceAll(own, "-", "%2D"), 200},
+		"WithIDs":    {"C9: with service_id and plan_id", instanceID, "?operation=" + own + ids, 200},
+		"OtherIDs":   {"C9: service_id and plan_id are hints", instanceID, "?service_id=x&plan_id=y", 200},
+		"Kind":       {"M5: osb-checker passes the kind", instanceID, "?operation=provision", 200},
+		"NoSuchKind": {"M5: the instance has no operation of this kind", instanceID, "?operation=deprovision", 400},
+		"Foreign":    {"C6: an operation of another instance", instanceID, "?operation=" + other, 400},
+		"Unknown":    {"C6: an unknown operation", instanceID, "?operation=" + identity, 400},
+		"Malformed":  {"C6: not an id", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
 		"BadQuery":   {"C6: the query must be well-formed", instanceID, "?operation=%zz", 400},
 		"NoInstance": {"C7: an unknown instance", "unknown", "", 404},
 		"NoOwner":    {"C7: an unknown instance with a known operation", "unknown", "?operation=" + own, 404},
@@ -122,19 +122,19 @@ func TestC8OnlyAFinishedDeletionIsGone(t *testing.T) {
 		creation := b.provisioned(instanceID)
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
 
-		b.want("while it runs", b.poll(instanceID, deletion), 200)
+		b.want("while the deletion runs", b.poll(instanceID, deletion), 200)
 		b.forget(instanceID)
 
-		if got := b.want("until it is recorded", b.poll(instanceID, ""), 200); got.text("state") != "in progress" {
+		if got := b.want("until the deletion is recorded", b.poll(instanceID, ""), 200); got.text("state") != "in progress" {
 			b.Errorf("state: %s", got.Raw)
 		}
 
 		b.move(deletion, process.Succeeded)
 
 		for _, asked := range []string{deletion, "", "deprovision"} {
-			b.want("C8, C10: gone, however often it is asked", b.poll(instanceID, asked), 410)
+			b.want("C8, C10: already deleted, at each poll", b.poll(instanceID, asked), 410)
 		}
 
-		b.want("the creation is no deletion", b.poll(instanceID, creation), 200)
+		b.want("the creation is still reported", b.poll(instanceID, creation), 200)
 	})
 }

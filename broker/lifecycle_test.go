@@ -80,14 +80,14 @@ func TestLifecycleWithEngine(t *testing.T) {
 		})
 
 		operation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
-		b.want("a repeated one", b.put(instanceID, order()), 202)
+		b.want("a repeated request", b.put(instanceID, order()), 202)
 		close(made.open)
 		b.until("succeeded", operation, 200)
-		b.want("C16: at once", b.get(instanceID), 200)
+		b.want("C16: available immediately", b.get(instanceID), 200)
 		b.want("D12: ready", b.put(instanceID, order()), 200)
 
 		operation = b.want("a deletion", b.remove(instanceID), 202).text("operation")
-		b.want("a repeated one", b.remove(instanceID), 202)
+		b.want("a repeated request", b.remove(instanceID), 202)
 		close(gone.open)
 		b.until("", operation, 410)
 		b.want("J5: gone", b.remove(instanceID), 410)

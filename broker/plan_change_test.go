@@ -52,32 +52,32 @@ func TestF6F12PlanChange(t *testing.T) {
 	b := newFixture(t, withLargePlan(t))
 	b.provisioned(instanceID)
 
-	b.want("F12: the version is that of the new plan", b.patch(instanceID, map[string]any{
+	b.want("F12: the version of the new plan", b.patch(instanceID, map[string]any{
 		"plan_id": planLarge, "maintenance_info": with("version", "1.0.0"),
 	}), 422, "MaintenanceInfoConflict")
 
 	fields := map[string]any{"plan_id": planLarge, "maintenance_info": with("version", "2.0.0")}
-	operation := b.want("F6: the catalog allows it", b.patch(instanceID, fields), 202).text("operation")
+	operation := b.want("F6: a plan change that the catalog allows", b.patch(instanceID, fields), 202).text("operation")
 
-	if again := b.want("F10: the same", b.patch(instanceID, fields), 202); again.text("operation") != operation {
+	if again := b.want("F10: a repeated request", b.patch(instanceID, fields), 202); again.text("operation") != operation {
 		b.Errorf("F10: another operation: %s", again.Raw)
 	}
 
 	if got := b.get(instanceID); got.text("plan_id") != planAWS {
-		b.Errorf("GET returns the current plan: %s", got.Raw)
+		b.Errorf("a fetch returns the current plan: %s", got.Raw)
 	}
 
 	b.succeed(operation)
 
 	if got := b.get(instanceID); got.text("plan_id") != planLarge {
-		b.Errorf("E6: the plan afterwards: %s", got.Raw)
+		b.Errorf("E6: the plan after the update: %s", got.Raw)
 	}
 
 	if cluster := b.stored(instanceID).Request.Cluster; cluster.AutoScalerMin != 5 {
-		b.Errorf("the cluster keeps to the bounds of its plan, it has at least %d nodes", cluster.AutoScalerMin)
+		b.Errorf("the cluster respects the bounds of its plan: at least %d nodes", cluster.AutoScalerMin)
 	}
 
-	b.want("F6: there is no way back", b.patch(instanceID, with("plan_id", planAWS)), 422, "PlanChangeNotSupported")
-	b.want("D12: the first order is still known", b.put(instanceID, order()), 200)
-	b.want("J1: it is deleted as what it is", b.remove(instanceID), 400)
+	b.want("F6: the opposite change is not allowed", b.patch(instanceID, with("plan_id", planAWS)), 422, "PlanChangeNotSupported")
+	b.want("D12: the initial order still matches", b.put(instanceID, order()), 200)
+	b.want("J1: deletion with the current plan", b.remove(instanceID), 400)
 }

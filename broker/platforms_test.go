@@ -10,7 +10,7 @@ func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		// No context, no parameters, and PUT again and again until it is ready; then DELETE again and again until it is gone.
 		body := order(with("context", nil), with("parameters", nil))
-		operation := b.want("the first turn", b.put(instanceID, body), 202).text("operation")
+		operation := b.want("the first request", b.put(instanceID, body), 202).text("operation")
 
 		for range 3 {
 			if got := b.want("another turn", b.put(instanceID, body), 202).text("operation"); got != operation {
@@ -24,7 +24,7 @@ func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
 		b.move(operation, process.Succeeded)
 		b.want("ready", b.put(instanceID, body), 200)
 
-		operation = b.want("the first turn", b.remove(instanceID), 202).text("operation")
+		operation = b.want("the first request", b.remove(instanceID), 202).text("operation")
 
 		for range 3 {
 			if got := b.want("another turn", b.remove(instanceID), 202).text("operation"); got != operation {

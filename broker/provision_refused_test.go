@@ -15,30 +15,30 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"D2Missing":          {"service_id is needed", order(with("service_id", nil)), "service_id is missing."},
-		"D2Empty":            {"service_id may not be empty", order(with("service_id", "")), "service_id is missing."},
-		"D2Null":             {"null is nothing", strings.Replace(order(), `"`+serviceID+`"`, "null", 1), "service_id is missing."},
-		"D2Number":           {"service_id is a string", order(with("service_id", 5)), "service_id must be a string."},
-		"D2Unknown":          {"service_id is of the catalog", order(with("service_id", "x")), `service_id "x" is not in the catalog`},
-		"D3Missing":          {"plan_id is needed", order(with("plan_id", nil)), "plan_id is missing."},
-		"D3Empty":            {"plan_id may not be empty", order(with("plan_id", "")), "plan_id is missing."},
-		"D3Unknown":          {"plan_id is of the offering", order(with("plan_id", serviceID)), "is not a plan of service kymaruntime"},
-		"D3Long":             {"an id may be long, its refusal not", order(with("plan_id", long)), "plan_id"},
-		"D4NoOrganization":   {"an organization is required", order(with("organization_guid", nil)), "organization_guid is missing."},
-		"D4EmptySpace":       {"an empty GUID names nobody", order(with("space_guid", "")), "space_guid is missing."},
-		"D4Number":           {"a GUID is a string", order(with("organization_guid", 1)), "organization_guid must be a string."},
-		"D5ParametersArray":  {"parameters are an object", order(with("parameters", []int{1})), "parameters must be an object."},
-		"D5ParametersText":   {"parameters are an object", order(with("parameters", "x")), "parameters must be an object."},
-		"D5ContextText":      {"context is an object", order(with("context", "x")), "context must be an object."},
-		"D5ContextField":     {"fields of the context are strings", order(with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id must be a string."},
+		"D2Missing":          {"service_id is required", order(with("service_id", nil)), "service_id is missing."},
+		"D2Empty":            {"service_id must not be empty", order(with("service_id", "")), "service_id is missing."},
+		"D2Null":             {"null equals an absent value", strings.Replace(order(), `"`+serviceID+`"`, "null", 1), "service_id is missing."},
+		"D2Number":           {"service_id must be a string", order(with("service_id", 5)), "service_id must be a string."},
+		"D2Unknown":          {"service_id must be in the catalog", order(with("service_id", "x")), `service_id "x" is not in the catalog`},
+		"D3Missing":          {"plan_id is required", order(with("plan_id", nil)), "plan_id is missing."},
+		"D3Empty":            {"plan_id must not be empty", order(with("plan_id", "")), "plan_id is missing."},
+		"D3Unknown":          {"plan_id must belong to the service", order(with("plan_id", serviceID)), "is not a plan of service kymaruntime"},
+		"D3Long":             {"a long id is not quoted in full", order(with("plan_id", long)), "plan_id"},
+		"D4NoOrganization":   {"organization_guid is required", order(with("organization_guid", nil)), "organization_guid is missing."},
+		"D4EmptySpace":       {"space_guid must not be empty", order(with("space_guid", "")), "space_guid is missing."},
+		"D4Number":           {"organization_guid must be a string", order(with("organization_guid", 1)), "organization_guid must be a string."},
+		"D5ParametersArray":  {"parameters must be an object", order(with("parameters", []int{1})), "parameters must be an object."},
+		"D5ParametersText":   {"parameters must be an object", order(with("parameters", "x")), "parameters must be an object."},
+		"D5ContextText":      {"context must be an object", order(with("context", "x")), "context must be an object."},
+		"D5ContextField":     {"fields of the context must be strings", order(with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id must be a string."},
 		"D5ContextAlone":     {"the invalid field is reported, not the missing one", order(with("organization_guid", nil), with("context", map[string]any{"globalaccount_id": 5})), "context.globalaccount_id must be a string."},
-		"D5Maintenance":      {"maintenance_info is an object", order(with("maintenance_info", 5)), "maintenance_info must be an object."},
-		"D5MaintenanceField": {"its version is a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version must be a string."},
-		"D6Unknown":          {"unknown parameters are no parameters", order(with("parameters", map[string]any{"targetSecret": "x"})), "targetSecret: the plan has no such parameter"},
-		"D6Type":             {"types are those of the schema", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: got string, want integer"},
-		"D6Range":            {"so are ranges", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: minimum: got 1, want 3"},
-		"D6Together":         {"and what belongs together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin: 9 is greater than autoScalerMax 3"},
-		"ControlCharacter":   {"an account is stored in the clear", order(with("organization_guid", "a\x00b")), "control characters"},
+		"D5Maintenance":      {"maintenance_info must be an object", order(with("maintenance_info", 5)), "maintenance_info must be an object."},
+		"D5MaintenanceField": {"its version must be a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version must be a string."},
+		"D6Unknown":          {"unknown parameters are rejected", order(with("parameters", map[string]any{"targetSecret": "x"})), "targetSecret: the plan has no such parameter"},
+		"D6Type":             {"the schema's types apply", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: got string, want integer"},
+		"D6Range":            {"the schema's bounds apply", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: minimum: got 1, want 3"},
+		"D6Together":         {"related parameters are checked together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin: 9 is greater than autoScalerMax 3"},
+		"ControlCharacter":   {"accounts must be printable", order(with("organization_guid", "a\x00b")), "control characters"},
 	}
 
 	b := newFixture(t)
@@ -49,7 +49,7 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 			b.Errorf("%s\n%s\nwant a description with %q, got %q", name, test.reason, test.want, got.text("description"))
 		}
 
-		b.want("A15: nothing was made: "+name, b.poll(name, ""), 404)
+		b.want("A15: no operation was stored: "+name, b.poll(name, ""), 404)
 		b.want("A15: the id is free: "+name, b.put(name, order()), 202)
 	}
 }
@@ -58,15 +58,15 @@ func TestC1D9ProvisionNeedsAnAsynchronousPlatform(t *testing.T) {
 	for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete=TRUE"} {
 		b := newFixture(t)
 
-		got := b.want("the runtime is not made while the platform waits",
+		got := b.want("synchronous creation is not supported",
 			b.do(call{method: "PUT", path: path(instanceID) + query, body: order()}), 422, "AsyncRequired")
 
 		want := "This service plan requires client support for asynchronous service operations."
 		if got.text("description") != want {
-			b.Errorf("clients compare the sentence: want %q, got %q", want, got.text("description"))
+			b.Errorf("clients match the description: want %q, got %q", want, got.text("description"))
 		}
 
-		b.want("A15: nothing was made", b.poll(instanceID, ""), 404)
+		b.want("A15: nothing was stored", b.poll(instanceID, ""), 404)
 	}
 }
 
@@ -77,11 +77,11 @@ func TestD11MaintenanceInfo(t *testing.T) {
 		status int
 		code   string
 	}{
-		"Right":   {reason: "the version of the catalog passes", info: map[string]any{"version": "1.0.0", "description": "x"}, status: 202},
-		"Wrong":   {reason: "another version is a conflict", info: map[string]any{"version": "0.0.0"}, status: 422, code: "MaintenanceInfoConflict"},
-		"Empty":   {reason: "M5: an object without a version is none", info: map[string]any{}, status: 202},
-		"Without": {reason: "other fields do not matter", info: map[string]any{"description": "x"}, status: 202},
-		"Null":    {reason: "null is none", info: json.RawMessage("null"), status: 202},
+		"Right":   {reason: "the catalog's version", info: map[string]any{"version": "1.0.0", "description": "x"}, status: 202},
+		"Wrong":   {reason: "another version", info: map[string]any{"version": "0.0.0"}, status: 422, code: "MaintenanceInfoConflict"},
+		"Empty":   {reason: "M5: an object without a version", info: map[string]any{}, status: 202},
+		"Without": {reason: "unknown fields are ignored", info: map[string]any{"description": "x"}, status: 202},
+		"Null":    {reason: "null equals an absent value", info: json.RawMessage("null"), status: 202},
 	}
 
 	for name, test := range cases {

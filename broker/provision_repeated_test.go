@@ -16,34 +16,34 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 		again := order(with("context", map[string]any{"instance_name": "renamed", "platform": "cloudfoundry"}))
 		again = strings.Replace(again, `"autoScalerMin":4,"region":"eu-west-1"`, `"region":"eu-west-1", "autoScalerMin": 4.0`, 1)
 
-		second := b.want("D10: the same request while it is pending", b.put(instanceID, again), 202)
+		second := b.want("D10: repeated while it is pending", b.put(instanceID, again), 202)
 		if diff := cmp.Diff(first.Body, second.Body); diff != "" {
-			b.Errorf("D10: the same request has another answer: -first +second\n%s", diff)
+			b.Errorf("D10: a repeated request got another response: -first +second\n%s", diff)
 		}
 
 		b.move(first.text("operation"), process.InProgress)
 
-		third := b.want("D10: the same request while it runs", b.put(instanceID, again), 202)
+		third := b.want("D10: repeated while it runs", b.put(instanceID, again), 202)
 		if third.text("operation") != first.text("operation") {
 			b.Errorf("D10: another operation: %s", third.Raw)
 		}
 
-		b.want("C1: it cannot be answered at once", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 422, "AsyncRequired")
+		b.want("C1: repeated synchronously while it runs", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 422, "AsyncRequired")
 
 		b.move(first.text("operation"), process.Succeeded)
 
-		ready := b.want("D12: the same request once it is ready", b.put(instanceID, again), 200)
+		ready := b.want("D12: repeated when it is ready", b.put(instanceID, again), 200)
 
 		delete(first.Body, "operation")
 
 		if diff := cmp.Diff(first.Body, ready.Body); diff != "" {
-			b.Errorf("D12: the body is the same, without an operation: -want +got\n%s", diff)
+			b.Errorf("D12: equal body without an operation: -want +got\n%s", diff)
 		}
 
-		b.want("D12: it can be answered at once", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
+		b.want("D12: repeated synchronously when it is ready", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
 
 		if b.wakes.Load() != 1 || len(b.carried(instanceID)) != 1 {
-			b.Errorf("repeated requests began something: %d wake-ups, operations %+v", b.wakes.Load(), b.carried(instanceID))
+			b.Errorf("repeated requests started an operation: %d wake-ups, operations %+v", b.wakes.Load(), b.carried(instanceID))
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestD13AnotherOrderForTheSameID(t *testing.T) {
 		"NoParameters": {reason: "no parameters", body: order(with("parameters", nil))},
 		"Organization": {reason: "another organization", body: order(with("organization_guid", "other"))},
 		"Space":        {reason: "another space", body: order(with("space_guid", "other"))},
-		"Region":       {reason: "another region of the platform", path: "/oauth/cf-us10", body: order()},
+		"Region":       {reason: "another platform region", path: "/oauth/cf-us10", body: order()},
 	}
 
 	for name, test := range cases {
@@ -71,7 +71,7 @@ func TestD13AnotherOrderForTheSameID(t *testing.T) {
 			b.want(test.reason+" while it runs", b.do(other), 409)
 			b.move(operation, process.Succeeded)
 			b.want(test.reason+" once it is ready", b.do(other), 409)
-			b.want("A15: the instance is as it was", b.put(instanceID, order()), 200)
+			b.want("A15: the instance is unchanged", b.put(instanceID, order()), 200)
 		})
 	}
 }
@@ -83,15 +83,15 @@ func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
 			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
 			b.move(operation, state)
 
-			got := b.want("it is neither ready nor created again", b.put(instanceID, order()), 409)
+			got := b.want("a failed creation is neither reported as ready nor repeated", b.put(instanceID, order()), 409)
 			if !strings.Contains(got.text("description"), "Delete it") {
-				b.Errorf("the remedy is missing: %s", got.Raw)
+				b.Errorf("the description lacks the remedy: %s", got.Raw)
 			}
 
-			b.want("another order is another matter", b.put(instanceID, order(with("parameters", nil))), 409)
+			b.want("another order with the same id", b.put(instanceID, order(with("parameters", nil))), 409)
 
 			b.deleted(instanceID)
-			b.want("J12, D18: after its deletion it can be created again", b.put(instanceID, order()), 202)
+			b.want("J12, D18: after the deletion the id is free", b.put(instanceID, order()), 202)
 		})
 	}
 }
@@ -102,20 +102,20 @@ func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
 		shoot := b.stored(instanceID).ShootName
 
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
-		b.want("C4: not while it is deleted", b.put(instanceID, order()), 422, "ConcurrencyError")
+		b.want("C4: during the deletion", b.put(instanceID, order()), 422, "ConcurrencyError")
 		b.forget(instanceID)
-		b.want("C4: not while its deletion is not recorded", b.put(instanceID, order()), 422, "ConcurrencyError")
+		b.want("C4: until the deletion is recorded", b.put(instanceID, order()), 422, "ConcurrencyError")
 		b.move(deletion, process.Succeeded)
 
-		second := b.want("again, with other values", b.put(instanceID, order(with("parameters", nil))), 202).text("operation")
+		second := b.want("a new order with other values", b.put(instanceID, order(with("parameters", nil))), 202).text("operation")
 		if first == second || b.stored(instanceID).ShootName == shoot {
-			b.Error("the new instance took over something of the old one")
+			b.Error("the new instance reused values of the old one")
 		}
 
 		b.want("C8: the new creation is reported", b.poll(instanceID, second), 200)
-		b.want("C8: the old deletion is gone", b.poll(instanceID, deletion), 410)
+		b.want("C8: the old deletion is reported as gone", b.poll(instanceID, deletion), 410)
 		b.move(second, process.Succeeded)
-		b.want("it is ready", b.get(instanceID), 200)
+		b.want("the instance is ready", b.get(instanceID), 200)
 	})
 }
 
@@ -124,8 +124,8 @@ func TestNoInstanceAfterFailedDeletion(t *testing.T) {
 	b.provisioned(instanceID)
 	b.move(b.remove(instanceID).text("operation"), process.Failed)
 
-	got := b.want("half of it may be gone", b.put(instanceID, order()), 409)
+	got := b.want("a failed deletion may have removed a part", b.put(instanceID, order()), 409)
 	if !strings.Contains(got.text("description"), "Delete it again") {
-		b.Errorf("the remedy is missing: %s", got.Raw)
+		b.Errorf("the description lacks the remedy: %s", got.Raw)
 	}
 }

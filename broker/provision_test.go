@@ -13,7 +13,7 @@ import (
 
 func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 	onEach(t, func(b *fixture) {
-		got := b.want("a new instance is made in the background", b.put(instanceID, order()), 202)
+		got := b.want("creation is asynchronous", b.put(instanceID, order()), 202)
 
 		want := map[string]any{
 			"operation":     got.text("operation"),
@@ -28,7 +28,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 
 		instance := b.stored(instanceID)
 		if !regexp.MustCompile(`^c-[0-9a-hjkmnp-tv-z]{7}$`).MatchString(instance.ShootName) {
-			b.Errorf("the cluster's name is %q", instance.ShootName)
+			b.Errorf("the Shoot is named %q", instance.ShootName)
 		}
 
 		records := b.carried(instanceID)
@@ -57,7 +57,7 @@ func TestD8EveryPlanNeedsNoParameter(t *testing.T) {
 			b := newFixture(t)
 			body := `{"service_id":"` + serviceID + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s","parameters":null}`
 
-			b.want("a plain create succeeds on each plan", b.put(instanceID, body), 202)
+			b.want("an order without parameters", b.put(instanceID, body), 202)
 
 			instance := b.stored(instanceID)
 			got := []string{instance.GlobalAccountID, instance.SubAccountID, instance.Name, instance.PlatformRegion, instance.PlanName}
@@ -76,11 +76,11 @@ func TestD17EachIDIsAResource(t *testing.T) {
 	second := b.want("another", b.put("another", order()), 202)
 
 	if first.text("operation") == second.text("operation") || first.text("dashboard_url") == second.text("dashboard_url") {
-		b.Errorf("two instances share something: %s, %s", first.Raw, second.Raw)
+		b.Errorf("two instances share a value: %s, %s", first.Raw, second.Raw)
 	}
 
 	if b.stored("one").ShootName == b.stored("another").ShootName {
-		b.Error("two instances share a cluster")
+		b.Error("two instances share a Shoot name")
 	}
 }
 
@@ -97,16 +97,16 @@ func TestD4TenantOfTheInstance(t *testing.T) {
 		status  int
 		want    tenancy
 	}{
-		"Account":         {reason: "BTP names the account in the context", context: map[string]any{"globalaccount_id": "ga", "subaccount_id": "sa"}, change: without, status: 202, want: tenancy{"ga", "sa"}},
-		"AccountOnly":     {reason: "the account is enough", context: map[string]any{"globalaccount_id": "ga"}, change: without, status: 202, want: tenancy{"ga", ""}},
-		"AccountFirst":    {reason: "the context counts before the deprecated fields", context: map[string]any{"globalaccount_id": "ga", "subaccount_id": "sa"}, status: 202, want: tenancy{"ga", "sa"}},
-		"Mixed":           {reason: "each half has its own fallback", context: map[string]any{"globalaccount_id": "ga"}, status: 202, want: tenancy{"ga", "space-1"}},
+		"Account":         {reason: "BTP sends the account in the context", context: map[string]any{"globalaccount_id": "ga", "subaccount_id": "sa"}, change: without, status: 202, want: tenancy{"ga", "sa"}},
+		"AccountOnly":     {reason: "the account alone suffices", context: map[string]any{"globalaccount_id": "ga"}, change: without, status: 202, want: tenancy{"ga", ""}},
+		"AccountFirst":    {reason: "the context overrides the deprecated fields", context: map[string]any{"globalaccount_id": "ga", "subaccount_id": "sa"}, status: 202, want: tenancy{"ga", "sa"}},
+		"Mixed":           {reason: "account and subaccount fall back separately", context: map[string]any{"globalaccount_id": "ga"}, status: 202, want: tenancy{"ga", "space-1"}},
 		"Organization":    {reason: "Cloud Foundry sends the GUIDs", context: nil, status: 202, want: tenancy{"org-1", "space-1"}},
-		"Cluster":         {reason: "Kubernetes names cluster and namespace", context: map[string]any{"platform": "kubernetes", "clusterid": "c", "namespace": "n"}, change: without, status: 202, want: tenancy{"c", "n"}},
-		"GUIDsAndCluster": {reason: "the organization counts before the cluster", context: map[string]any{"clusterid": "c", "namespace": "n"}, status: 202, want: tenancy{"org-1", "space-1"}},
+		"Cluster":         {reason: "Kubernetes sends cluster and namespace", context: map[string]any{"platform": "kubernetes", "clusterid": "c", "namespace": "n"}, change: without, status: 202, want: tenancy{"c", "n"}},
+		"GUIDsAndCluster": {reason: "the organization overrides the cluster", context: map[string]any{"clusterid": "c", "namespace": "n"}, status: 202, want: tenancy{"org-1", "space-1"}},
 		"Nobody":          {reason: "a tenant is required", context: map[string]any{"platform": "x"}, change: without, status: 400},
-		"Strict":          {reason: "strict insists on the GUIDs", strict: true, context: map[string]any{"globalaccount_id": "ga"}, change: without, status: 400},
-		"StrictGiven":     {reason: "strict takes both", strict: true, context: map[string]any{"globalaccount_id": "ga"}, status: 202, want: tenancy{"ga", "space-1"}},
+		"Strict":          {reason: "strict mode requires the GUIDs", strict: true, context: map[string]any{"globalaccount_id": "ga"}, change: without, status: 400},
+		"StrictGiven":     {reason: "strict mode accepts both", strict: true, context: map[string]any{"globalaccount_id": "ga"}, status: 202, want: tenancy{"ga", "space-1"}},
 	}
 
 	for name, test := range cases {
@@ -132,7 +132,7 @@ func TestRegionOfThePath(t *testing.T) {
 		"/v2": "cf-eu10", "/oauth/v2": "cf-eu10", "/oauth/cf-us10/v2": "cf-us10", "/oauth/cf%2Dap21/v2": "cf-ap21",
 	} {
 		b := newFixture(t)
-		b.want("every path form orders", b.do(call{
+		b.want("each path form accepts orders", b.do(call{
 			method: "PUT", path: form + "/service_instances/" + instanceID + "?accepts_incomplete=true",
 			body: order(with("plan_id", planTrial), with("parameters", nil)),
 		}), 202)
@@ -150,10 +150,10 @@ func TestAdministrator(t *testing.T) {
 		header  string
 		want    []string
 	}{
-		"Context":    {reason: "BTP names the user", context: map[string]any{"user_id": "anna@example.com"}, header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"anna@example.com"}},
-		"Case":       {reason: "BTP writes it as it was typed, tokens have it in lower case", context: map[string]any{"user_id": "Anna@Example.com"}, want: []string{"anna@example.com"}},
-		"Originator": {reason: "others name the user in the header", header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"bert"}},
-		"Nobody":     {reason: "nobody is nobody", want: []string{}},
+		"Context":    {reason: "BTP sends the user in the context", context: map[string]any{"user_id": "anna@example.com"}, header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"anna@example.com"}},
+		"Case":       {reason: "user ids are lower case, as in tokens", context: map[string]any{"user_id": "Anna@Example.com"}, want: []string{"anna@example.com"}},
+		"Originator": {reason: "other platforms send the user in the header", header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"bert"}},
+		"Nobody":     {reason: "without a user", want: []string{}},
 	}
 
 	for name, test := range cases {

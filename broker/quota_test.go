@@ -42,23 +42,23 @@ func TestOneTrialForEachAccount(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newFixtureOn(t, db, offering(t, oneTrial))
 
-		first := b.want("the first one is accepted", b.put("one", trialOf("ga-1")), 202)
+		first := b.want("the first order", b.put("one", trialOf("ga-1")), 202)
 
-		if again := b.want("its own first attempt does not stand in its way", b.put("one", trialOf("ga-1")), 202); again.text("operation") != first.text("operation") {
+		if again := b.want("a repeated order does not count twice", b.put("one", trialOf("ga-1")), 202); again.text("operation") != first.text("operation") {
 			b.Errorf("D10: the same order has another operation: %s", again.Raw)
 		}
 
 		const text = "An account may have one instance of plan trial, and this account has one. Delete that one first."
-		if got := b.want("a second one is refused", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
-			b.Errorf("the refusal says %q, want %q", got.text("description"), text)
+		if got := b.want("a second order", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
+			b.Errorf("the description is %q, want %q", got.text("description"), text)
 		}
 
-		b.want("A15: a rejected instance does not exist", b.get("two"), 404)
-		b.want("other plans are not concerned", b.put("three", order(with("context", map[string]any{"globalaccount_id": "ga-1"}))), 202)
-		b.want("other accounts are not concerned", b.put("four", trialOf("ga-2")), 202)
+		b.want("A15: the rejected instance does not exist", b.get("two"), 404)
+		b.want("other plans have their own quota", b.put("three", order(with("context", map[string]any{"globalaccount_id": "ga-1"}))), 202)
+		b.want("other accounts have their own quota", b.put("four", trialOf("ga-2")), 202)
 
 		b.move(first.text("operation"), process.Succeeded)
-		b.want("D12: it is the same after its end", b.put("one", trialOf("ga-1")), 200)
+		b.want("D12: repeated when it is ready", b.put("one", trialOf("ga-1")), 200)
 		b.forget("one")
 		b.want("deleted instances do not count", b.put("two", trialOf("ga-1")), 202)
 	})
@@ -90,7 +90,7 @@ func TestConcurrentTrials(t *testing.T) {
 		}
 
 		if got[202] != 1 || got[422] != times-1 {
-			b.Errorf("of %d trials at the same moment one is accepted and the others are refused; statuses: %v", times, got)
+			b.Errorf("of %d concurrent orders one is accepted, the others are rejected; statuses: %v", times, got)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestConcurrentMoves(t *testing.T) {
 		return call{method: "PATCH", path: path(id(n)), body: patching(with("context", with("globalaccount_id", "other-"+id(n))))}
 	}) {
 		if got.Status != 200 {
-			t.Fatalf("each moves to an account of its own: %d %s", got.Status, got.Raw)
+			t.Fatalf("each move to its own account succeeds: %d %s", got.Status, got.Raw)
 		}
 	}
 }
@@ -129,26 +129,26 @@ func TestConcurrentMoves(t *testing.T) {
 func TestTrialsWithoutTheRule(t *testing.T) {
 	b := newFixture(t)
 
-	b.want("it is a matter of configuration", b.put("one", trialOf("ga-1")), 202)
-	b.want("it is a matter of configuration", b.put("two", trialOf("ga-1")), 202)
+	b.want("with the limit", b.put("one", trialOf("ga-1")), 202)
+	b.want("without the limit", b.put("two", trialOf("ga-1")), 202)
 }
 
 func TestPlansThatAreNotOffered(t *testing.T) {
 	b := newFixture(t)
-	b.want("while it is offered it can be ordered", b.put("one", order()), 202)
+	b.want("the plan is offered", b.put("one", order()), 202)
 
 	offering(t, func(options *catalog.Options) { options.EnablePlans = []string{"trial", "azure"} })(&b.options)
 	b.restart()
 
-	if got := b.want("new instances need a plan that is offered", b.put("two", order()), 400); got.text("description") != "This plan is not available for new instances. Choose another one." {
-		b.Errorf("the refusal says %s", got.Raw)
+	if got := b.want("the plan is no longer offered", b.put("two", order()), 400); got.text("description") != "This plan is not available for new instances. Choose another one." {
+		b.Errorf("the description is %s", got.Raw)
 	}
 
-	b.want("D10: the order of an instance that exists may be repeated", b.put("one", order()), 202)
-	b.want("and the instance may be deleted", b.remove("one"), 202)
+	b.want("D10: repeated orders of existing instances are accepted", b.put("one", order()), 202)
+	b.want("existing instances can be deleted", b.remove("one"), 202)
 
 	plans := b.do(call{method: "GET", path: "/v2/catalog"}).Body["services"].([]any)[0].(map[string]any)["plans"].([]any)
 	if len(plans) != 2 {
-		b.Errorf("the catalog has %d plans, want the two that are offered", len(plans))
+		b.Errorf("the catalog has %d plans, want two", len(plans))
 	}
 }

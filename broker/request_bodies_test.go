@@ -24,7 +24,7 @@ func TestA9UnknownFieldsDoNotMatter(t *testing.T) {
 func TestA18A19Bodies(t *testing.T) {
 	bodies := map[string]string{
 		"broken": "{bad", "empty": "", "array": "[]", "text": `"x"`, "number": "5", "null": "null",
-		"rubbish behind": order() + "x", "two objects": order() + order(), "not UTF-8 outside": "\xff{}",
+		"rubbish behind": order() + "x", "two objects": order() + order(), "invalid UTF-8 outside of strings": "\xff{}",
 	}
 	targets := map[string]string{"PUT": path("new"), "PATCH": path(instanceID)}
 
@@ -56,7 +56,7 @@ func TestLimitOfBodies(t *testing.T) {
 	b := newFixture(t)
 	filled := strings.Replace(order(), "{", `{"filler":"`+strings.Repeat("x", 1<<20)+`",`, 1)
 
-	b.want("a declared length is rejected at once", b.put(instanceID, filled), 413)
+	b.want("a declared length is checked at once", b.put(instanceID, filled), 413)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.address+path(instanceID),
 		struct{ *strings.Reader }{strings.NewReader(filled)}) // of undeclared length
@@ -74,8 +74,8 @@ func TestLimitOfBodies(t *testing.T) {
 	defer response.Body.Close()
 
 	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("a length that shows itself: want 413, got %d", response.StatusCode)
+		t.Errorf("an undeclared length: want 413, got %d", response.StatusCode)
 	}
 
-	b.want("less is fine", b.put(instanceID, strings.Replace(filled, strings.Repeat("x", 1<<10), "", 1)), 202)
+	b.want("a shorter body", b.put(instanceID, strings.Replace(filled, strings.Repeat("x", 1<<10), "", 1)), 202)
 }

@@ -43,25 +43,25 @@ func TestA1A2A3Authentication(t *testing.T) {
 				for _, form := range []string{"", "/oauth", "/oauth/cf-eu10"} {
 					stranger.method, stranger.path, stranger.body = method, form+route+"?accepts_incomplete=true"+ids, order()
 
-					got := b.want("A2: "+who+" gets in nowhere", b.do(stranger), 401)
+					got := b.want("A2: "+who+" is unauthenticated", b.do(stranger), 401)
 					if got.Header.Get("WWW-Authenticate") == "" {
-						b.Errorf("A2: %s %s does not say how to log in", method, stranger.path)
+						b.Errorf("A2: %s %s has no challenge", method, stranger.path)
 					}
 				}
 			}
 		}
 
 		stranger.method, stranger.path = "GET", "/v2/unknown"
-		b.want("A2: unknown paths need authentication too", b.do(stranger), 401)
+		b.want("A2: unknown paths require authentication, too", b.do(stranger), 401)
 	}
 
-	b.want("A3: nothing was made", b.poll(instanceID, ""), 404)
-	b.want("a user needs the role", b.do(call{method: "GET", path: "/v2/catalog", user: "watcher", password: password}), 403)
+	b.want("A3: no instance was created", b.poll(instanceID, ""), 404)
+	b.want("users need a role", b.do(call{method: "GET", path: "/v2/catalog", user: "watcher", password: password}), 403)
 }
 
 func TestNoAuthenticationWithoutUsers(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
-	b.want("a service on the loopback may do without", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
+	b.want("authentication can be disabled", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
 }
 
 func TestA4A5A6Version(t *testing.T) {
@@ -72,23 +72,23 @@ func TestA4A5A6Version(t *testing.T) {
 
 	for _, version := range served {
 		for _, route := range []string{"/v2/catalog", path(instanceID)} {
-			b.want("A5, A6: minor versions only add: "+version, b.do(call{
+			b.want("A5, A6: compatible versions: "+version, b.do(call{
 				method: "GET", path: route, header: map[string]string{"X-Broker-API-Version": version},
 			}), 200)
 		}
 	}
 
 	for _, version := range refused {
-		got := b.want("A4, A5: refused: "+version, b.do(call{
+		got := b.want("A4, A5: incompatible versions: "+version, b.do(call{
 			method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true" + ids,
 			header: map[string]string{"X-Broker-API-Version": version},
 		}), 412)
 		if !strings.Contains(got.text("description"), "2.17") {
-			b.Errorf("A5: the version to use is not named: %s", got.Raw)
+			b.Errorf("A5: the description lacks the supported version: %s", got.Raw)
 		}
 	}
 
-	b.want("nothing was deleted", b.get(instanceID), 200)
+	b.want("the instance still exists", b.get(instanceID), 200)
 }
 
 func TestM5AnEmptyVersionHeaderIsAMissingOne(t *testing.T) {
@@ -119,10 +119,10 @@ func TestA7RequestIdentity(t *testing.T) {
 	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
 	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
 	b.want("413", b.do(call{method: "PUT", path: path("x"), body: strings.Repeat(" ", 2<<20)}), 413)
-	b.want("outside of the protocol", b.do(call{method: "GET", path: "/"}), 404)
+	b.want("an unknown path", b.do(call{method: "GET", path: "/"}), 404)
 
 	got := b.do(call{method: "GET", path: "/v2/catalog", header: map[string]string{"X-Broker-API-Request-Identity": ""}})
-	b.want("without one there is nothing to repeat", got, 200)
+	b.want("no identity to echo", got, 200)
 }
 
 func TestA8A24LogLine(t *testing.T) {
@@ -149,7 +149,7 @@ func TestA8A24LogLine(t *testing.T) {
 
 	for _, entry := range b.log.AllEntries() {
 		if text, _ := entry.String(); strings.Contains(text, "organization_guid") || strings.Contains(text, password) {
-			b.Errorf("a log line holds a body or a password: %s", text)
+			b.Errorf("a log line contains a body or a password: %s", text)
 		}
 	}
 }
@@ -162,24 +162,24 @@ func TestA22IDs(t *testing.T) {
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}
 	for first, then := range same {
-		operation := b.want("an id of any characters", b.put(first, order()), 202).text("operation")
+		operation := b.want("an id with any printable characters", b.put(first, order()), 202).text("operation")
 
-		if got := b.want("percent-encoding makes no difference: "+then, b.poll(then, operation), 200); got.text("state") != "in progress" {
+		if got := b.want("percent-encoding does not matter: "+then, b.poll(then, operation), 200); got.text("state") != "in progress" {
 			b.Errorf("%s: %s", then, got.Raw)
 		}
 	}
 
 	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b"} {
 		for _, method := range []string{"PUT", "GET", "PATCH", "DELETE"} {
-			b.want("ids hold no control characters and at most 255 others: "+bad,
+			b.want("ids have at most 255 bytes and no control characters: "+bad,
 				b.do(call{method: method, path: path(bad) + "?accepts_incomplete=true" + ids, body: order()}), 400)
 		}
 
-		b.want("nor do regions", b.do(call{method: "PUT", path: "/oauth/" + bad + path("y") + "?accepts_incomplete=true", body: order()}), 400)
+		b.want("the same applies to regions", b.do(call{method: "PUT", path: "/oauth/" + bad + path("y") + "?accepts_incomplete=true", body: order()}), 400)
 	}
 
 	for _, nothing := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/v2/catalog/", "/oauth//v2/catalog"} {
-		b.want("D1: there is no such path: "+nothing, b.do(call{method: "PUT", path: nothing, body: order()}), 404)
+		b.want("D1: an unknown path: "+nothing, b.do(call{method: "PUT", path: nothing, body: order()}), 404)
 	}
 }
 
@@ -200,19 +200,19 @@ func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
 		"x  " + encode(`{"username":"space"}`): "space",
 	}
 	for header, want := range users {
-		b.want("the header is no reason to refuse: "+header, b.do(call{
+		b.want("an invalid header is ignored: "+header, b.do(call{
 			method: "GET", path: "/v2/catalog", header: map[string]string{"X-Broker-API-Originating-Identity": header},
 		}), 200)
 
 		if got, _ := b.log.LastEntry().Data["originator"].(string); got != want {
-			b.Errorf("%s: want user %q in the log, got %q", header, want, got)
+			b.Errorf("%s: want originator %q in the log, got %q", header, want, got)
 		}
 	}
 }
 
 func TestA25PlatformsMayDisagree(t *testing.T) {
 	b := newFixture(t)
-	b.want("K3: a platform is taken by its word", b.do(call{
+	b.want("K3: the platform of the header is not checked", b.do(call{
 		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
 		header: map[string]string{"X-Broker-API-Originating-Identity": "kubernetes e30="},
 	}), 202)
@@ -221,7 +221,7 @@ func TestA25PlatformsMayDisagree(t *testing.T) {
 func TestMethodsAreNamed(t *testing.T) {
 	b := newFixture(t)
 
-	got := b.want("405 names the allowed methods", b.do(call{method: "POST", path: path(instanceID)}), 405)
+	got := b.want("a 405 lists the allowed methods", b.do(call{method: "POST", path: path(instanceID)}), 405)
 	if diff := cmp.Diff("DELETE, GET, PATCH, PUT", got.Header.Get("Allow")); diff != "" {
 		b.Errorf("Allow: -want +got\n%s", diff)
 	}
@@ -237,16 +237,16 @@ func TestPathsOutsideOfTheProtocol(t *testing.T) {
 		options.Otherwise = httpserver.EchoRequestIdentity(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
 	})
 
-	b.want("another handler answers them", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)
-	b.want("but not those of the protocol", b.do(call{method: "GET", path: "/oauth/x", user: "nobody"}), 401)
+	b.want("the handler of other paths", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)
+	b.want("paths of the protocol keep their handler", b.do(call{method: "GET", path: "/oauth/x", user: "nobody"}), 401)
 }
 
 func TestAPanicIsAnAnswer(t *testing.T) {
-	b := newFixture(t, func(options *broker.Options) { options.Wake = func() { panic("secret of the inside") } })
+	b := newFixture(t, func(options *broker.Options) { options.Wake = func() { panic("internal secret") } })
 	b.faulty = true
 
-	got := b.want("the platform gets an error without the cause", b.put(instanceID, order()), 500)
+	got := b.want("the response does not contain the cause", b.put(instanceID, order()), 500)
 	if strings.Contains(got.Raw, "secret") {
-		b.Errorf("internals are shown: %s", got.Raw)
+		b.Errorf("the response contains internals: %s", got.Raw)
 	}
 }

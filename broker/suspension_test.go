@@ -45,37 +45,37 @@ func TestSuspensionAndResumption(t *testing.T) {
 		b.trial(instanceID)
 
 		got := b.do(call{method: "PATCH", path: path(instanceID), body: patching(active(false))})
-		b.want("C1: a suspension takes its time", got, 422, "AsyncRequired")
+		b.want("C1: suspensions are asynchronous", got, 422, "AsyncRequired")
 
 		first := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
 		if again := b.want("the same", b.patch(instanceID, active(false)), 202); again.text("operation") != first {
 			b.Errorf("another operation: %s", again.Raw)
 		}
 
-		b.want("C4: the opposite must wait", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
+		b.want("C4: the opposite request conflicts", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
 		b.succeed(first)
-		b.want("it is fetched as before", b.get(instanceID), 200)
+		b.want("fetched during the suspension", b.get(instanceID), 200)
 
 		if labels := b.get(instanceID).Body["metadata"].(map[string]any)["labels"].(map[string]any); labels["KubeconfigURL"] != nil {
-			b.Errorf("a kubeconfig is offered: %v", labels)
+			b.Errorf("the response has a link to the kubeconfig: %v", labels)
 		}
 
-		b.want("it is suspended already", b.patch(instanceID, active(false)), 200)
+		b.want("already suspended", b.patch(instanceID, active(false)), 200)
 
 		administrators := with("parameters", with("administrators", []any{"jane@example.com"}))
-		b.want("a change waits for the resumption", b.patch(instanceID, administrators), 200)
+		b.want("an update is applied by the resumption", b.patch(instanceID, administrators), 200)
 
 		second := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
 		if again := b.want("the same", b.patch(instanceID, active(true)), 202); again.text("operation") != second {
 			b.Errorf("another operation: %s", again.Raw)
 		}
 
-		b.want("C4: the opposite must wait", b.patch(instanceID, active(false)), 422, "ConcurrencyError")
+		b.want("C4: the opposite request conflicts", b.patch(instanceID, active(false)), 422, "ConcurrencyError")
 		b.succeed(second)
 
 		instance := b.stored(instanceID)
 		if diff := cmp.Diff([]string{"jane@example.com"}, instance.Request.Cluster.Administrators); diff != "" || instance.Suspended {
-			b.Errorf("the cluster is made with the change: -want +got\n%s", diff)
+			b.Errorf("the cluster is created with the update: -want +got\n%s", diff)
 		}
 
 		if diff := cmp.Diff([]string{"resume", "suspend", "provision"}, b.kinds(instanceID)); diff != "" {
@@ -97,13 +97,13 @@ func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 
 	suspension := b.want("both", b.patch(instanceID, with(false, "jane@example.com")), 202).text("operation")
 	if during := b.get(instanceID); during.Raw != before.Raw {
-		b.Errorf("GET returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
+		b.Errorf("a fetch returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
 	}
 
 	b.succeed(suspension)
 
 	if got := b.stored(instanceID).Request.Cluster.Administrators; cmp.Diff([]string{"jane@example.com"}, got) != "" {
-		b.Errorf("nothing is lost by the suspension: %v", got)
+		b.Errorf("the suspension lost data: %v", got)
 	}
 
 	resumption := b.want("both", b.patch(instanceID, with(true, "joe@example.com")), 202).text("operation")
@@ -114,7 +114,7 @@ func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 	b.succeed(resumption)
 
 	if got := b.stored(instanceID).Request.Cluster.Administrators; cmp.Diff([]string{"joe@example.com"}, got) != "" {
-		b.Errorf("nor by the resumption: %v", got)
+		b.Errorf("the resumption lost data: %v", got)
 	}
 }
 
@@ -135,17 +135,17 @@ func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
 	}
 
 	failed(b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation"))
-	b.want("a half removed runtime is not resumed", b.patch(instanceID, active(true)), 422, "")
+	b.want("a partly removed runtime cannot be resumed", b.patch(instanceID, active(true)), 422, "")
 	b.want("nor changed", b.patch(instanceID, administrators), 422, "")
-	b.want("F8: a context is", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
-	b.succeed(b.want("it can be repeated", b.patch(instanceID, active(false)), 202).text("operation"))
+	b.want("F8: updates of the context are allowed", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
+	b.succeed(b.want("the suspension can be repeated", b.patch(instanceID, active(false)), 202).text("operation"))
 
 	failed(b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation"))
-	b.want("a half created runtime is not changed", b.patch(instanceID, administrators), 422, "")
-	failed(b.want("it can be repeated", b.patch(instanceID, active(true)), 202).text("operation"))
+	b.want("a partly created runtime cannot be updated", b.patch(instanceID, administrators), 422, "")
+	failed(b.want("the resumption can be repeated", b.patch(instanceID, active(true)), 202).text("operation"))
 	b.succeed(b.want("and undone", b.patch(instanceID, active(false)), 202).text("operation"))
-	b.succeed(b.want("and begun again", b.patch(instanceID, active(true)), 202).text("operation"))
-	b.want("it is active", b.patch(instanceID, active(true)), 200)
+	b.succeed(b.want("and resumed again", b.patch(instanceID, active(true)), 202).text("operation"))
+	b.want("already active", b.patch(instanceID, active(true)), 200)
 }
 
 func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
@@ -157,8 +157,8 @@ func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.want("it is active", b.patch(instanceID, active(true)), 200)
-	b.want("and is changed as before", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 202)
+	b.want("still active", b.patch(instanceID, active(true)), 200)
+	b.want("updates are still allowed", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 202)
 }
 
 func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {
@@ -166,15 +166,15 @@ func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {
 	b.suspended(instanceID)
 	b.rewrite(instanceID, func(instance *environment.Instance) { instance.ExpiredAt = b.clock.Now() })
 
-	b.want("it is not resumed", b.patch(instanceID, active(true)), 422, "")
+	b.want("an expired instance cannot be resumed", b.patch(instanceID, active(true)), 422, "")
 	b.want("nor changed", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 422, "")
-	b.want("F8: its context is", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
-	b.want("it is suspended already", b.patch(instanceID, active(false)), 200)
+	b.want("F8: updates of the context are allowed", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
+	b.want("already suspended", b.patch(instanceID, active(false)), 200)
 
-	deletion := b.want("it is deleted", b.do(call{
+	deletion := b.want("it can be deleted", b.do(call{
 		method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID + "&plan_id=" + planTrial,
 	}), 202)
-	b.want("C4: that is under way", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
+	b.want("C4: the deletion conflicts", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
 	b.forget(instanceID)
 	b.move(deletion.text("operation"), process.Succeeded)
 }
@@ -212,7 +212,7 @@ func TestLabelsShowRemainingDays(t *testing.T) {
 	}
 
 	if labels := b.get("lasts").Body["metadata"].(map[string]any)["labels"].(map[string]any); len(labels) != 2 {
-		b.Errorf("a plan without a limit shows no end: %v", labels)
+		b.Errorf("an instance without an end has an expiration label: %v", labels)
 	}
 }
 
@@ -223,18 +223,18 @@ func TestAccountMovement(t *testing.T) {
 	first := b.stored(instanceID)
 
 	b.want("it moves", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
-	b.want("and is there", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
-	b.want("and moves on", b.patch(instanceID, with("context", with("globalaccount_id", "third"))), 200)
+	b.want("a repeated request", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
+	b.want("it moves again", b.patch(instanceID, with("context", with("globalaccount_id", "third"))), 200)
 
 	moved := b.stored(instanceID)
 	got := []string{moved.GlobalAccountID, moved.SubscriptionAccountID, moved.RuntimeTenant(), moved.SubAccountID}
 
 	if diff := cmp.Diff([]string{"third", first.GlobalAccountID, first.GlobalAccountID, first.SubAccountID}, got); diff != "" {
-		b.Errorf("the account, the first one, the Provisioner's tenant, the subaccount: -want +got\n%s", diff)
+		b.Errorf("account, first account, Provisioner tenant, subaccount: -want +got\n%s", diff)
 	}
 
 	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
 	if record := b.carried(instanceID)[0]; record.ID != update || record.Tenant != "third" {
-		b.Errorf("later operations take the turns of the new account: %s", record.Tenant)
+		b.Errorf("later operations belong to tenant %s, want the new account", record.Tenant)
 	}
 }

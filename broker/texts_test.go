@@ -36,16 +36,16 @@ func TestA18TextsThatPostgreSQLRejects(t *testing.T) {
 		reason                    string
 		method, id, binding, body string
 	}{
-		"Application":   {reason: "app_guid is kept", method: "PUT", binding: "one", body: bindOf(`,"app_guid":"a\u0000b"`)},
-		"Resource":      {reason: "and this is the same field", method: "PUT", binding: "one", body: bindOf(`,"bind_resource":{"app_guid":"a\u0000b"}`)},
-		"Predecessor":   {reason: "it is looked for", method: "PUT", binding: "one", body: bindOf(`,"predecessor_binding_id":"a\u0000b"`)},
-		"Email":         {reason: "who made a binding is kept", method: "PUT", binding: "one", body: bindOf(`,"context":{"email":"a\u0000b"}`)},
-		"LongAccount":   {reason: "accounts are in an index", method: "PUT", id: "new", body: order(with("context", with("globalaccount_id", unlike(3000))))},
-		"LongSpace":     {reason: "and so are their parts", method: "PUT", id: "new", body: order(with("space_guid", unlike(3000)))},
-		"LongNewOwner":  {reason: "instances move to accounts", method: "PATCH", id: instanceID, body: `{"service_id":"` + serviceID + `","context":{"globalaccount_id":` + quoted(unlike(3000)) + `}}`},
+		"Application":   {reason: "app_guid is stored", method: "PUT", binding: "one", body: bindOf(`,"app_guid":"a\u0000b"`)},
+		"Resource":      {reason: "bind_resource.app_guid is the same field", method: "PUT", binding: "one", body: bindOf(`,"bind_resource":{"app_guid":"a\u0000b"}`)},
+		"Predecessor":   {reason: "the predecessor is part of a query", method: "PUT", binding: "one", body: bindOf(`,"predecessor_binding_id":"a\u0000b"`)},
+		"Email":         {reason: "the creator is stored", method: "PUT", binding: "one", body: bindOf(`,"context":{"email":"a\u0000b"}`)},
+		"LongAccount":   {reason: "accounts are indexed", method: "PUT", id: "new", body: order(with("context", with("globalaccount_id", unlike(3000))))},
+		"LongSpace":     {reason: "subaccounts are indexed", method: "PUT", id: "new", body: order(with("space_guid", unlike(3000)))},
+		"LongNewOwner":  {reason: "updates can change the account", method: "PATCH", id: instanceID, body: `{"service_id":"` + serviceID + `","context":{"globalaccount_id":` + quoted(unlike(3000)) + `}}`},
 		"LongInstance":  {reason: "ids are keys", method: "PUT", id: unlike(255), body: order()},
 		"LongBinding":   {reason: "ids are keys", method: "PUT", binding: unlike(255), body: bindOf("")},
-		"AppsOfAnyKind": {reason: "nobody needs a megabyte for an application", method: "PUT", binding: "one", body: bindOf(fmt.Sprintf(`,"app_guid":%q`, strings.Repeat("x", 1000)))},
+		"AppsOfAnyKind": {reason: "labels have a limit", method: "PUT", binding: "one", body: bindOf(fmt.Sprintf(`,"app_guid":%q`, strings.Repeat("x", 1000)))},
 	}
 
 	onRunning(t, func(b *fixture) {

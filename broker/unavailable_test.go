@@ -54,11 +54,11 @@ func TestA16A21DatabaseIsDown(t *testing.T) {
 	b.faulty = true
 
 	line.Cut()
-	b.patient("the database is away", 9*time.Second) // and not only when the time of a request is over
+	b.patient("the database does not answer", 9*time.Second) // and not only when the time of a request is over
 	b.want("the catalog needs no database", b.do(call{method: "GET", path: "/v2/catalog"}), 200)
 
 	line.Mend()
-	b.want("it recovers by itself", b.do(troubledCalls()[0]), 202)
+	b.want("the broker recovers", b.do(troubledCalls()[0]), 202)
 }
 
 func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
@@ -72,8 +72,8 @@ func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
 	line.Freeze()
 	b.patient("the database is frozen", 40*time.Second)
 	line.Thaw()
-	b.want("it recovers by itself", b.do(troubledCalls()[1]), 200)
-	b.want("the same request goes through", b.do(troubledCalls()[0]), 202)
+	b.want("the broker recovers", b.do(troubledCalls()[1]), 200)
+	b.want("the rejected request succeeds", b.do(troubledCalls()[0]), 202)
 }
 
 func TestFullDatabaseRejectsOrders(t *testing.T) {
@@ -92,7 +92,7 @@ func TestFullDatabaseRejectsOrders(t *testing.T) {
 		got := b.do(call{method: "PUT", path: path(id) + "?accepts_incomplete=true", body: order()})
 
 		if got.Status != http.StatusAccepted {
-			b.want("nothing more can be stored", got, 503)
+			b.want("the disk is full", got, 503)
 
 			if got.Header.Get("Retry-After") == "" {
 				b.Error("Retry-After is missing")
@@ -105,7 +105,7 @@ func TestFullDatabaseRejectsOrders(t *testing.T) {
 	}
 
 	if len(accepted) == most {
-		t.Fatal("the database does not become full")
+		t.Fatal("the disk did not fill up")
 	}
 
 	for _, id := range accepted {
@@ -113,5 +113,5 @@ func TestFullDatabaseRejectsOrders(t *testing.T) {
 	}
 
 	storagetest.Empty(t, db)
-	b.want("there is room again", b.do(call{method: "PUT", path: path("later") + "?accepts_incomplete=true", body: order()}), 202)
+	b.want("requests succeed again", b.do(call{method: "PUT", path: path("later") + "?accepts_incomplete=true", body: order()}), 202)
 }

@@ -15,22 +15,22 @@ func TestF1ToF7F11F12F13F15F17F19UpdatesThatAreRefused(t *testing.T) {
 		code       string
 		repeatable bool
 	}{
-		"NoService":         {"F1: service_id is needed", instanceID, with("service_id", ""), 400, "", false},
-		"UnknownService":    {"F1: of the catalog", instanceID, with("service_id", "x"), 400, "", false},
-		"UnknownPlan":       {"F2: a plan of the offering", instanceID, with("plan_id", "x"), 400, "", false},
-		"PlanNumber":        {"F5: plan_id is a string", instanceID, with("plan_id", 5), 400, "", false},
-		"ContextText":       {"F5: context is an object", instanceID, with("context", "x"), 400, "", false},
-		"ParametersList":    {"F5: parameters are an object", instanceID, with("parameters", []any{}), 400, "", false},
-		"ActiveText":        {"F5: active is true or false", instanceID, with("context", with("active", "no")), 400, "", false},
-		"AccountControl":    {"an account can be shown", instanceID, with("context", with("globalaccount_id", "a\nb")), 400, "", false},
-		"OtherPlan":         {"F6, F7: the catalog says which plans can be changed", instanceID, with("plan_id", planGCP), 422, "PlanChangeNotSupported", false},
-		"Maintenance":       {"F12: the version is that of the catalog", instanceID, with("maintenance_info", with("version", "9.9.9")), 422, "MaintenanceInfoConflict", false},
-		"UnknownParameter":  {"F17: unknown parameters are none", instanceID, with("parameters", with("targetSecret", "x")), 400, "", false},
-		"Region":            {"F17: a region cannot be changed", instanceID, with("parameters", with("region", "us-east-1")), 400, "", false},
-		"OutOfBounds":       {"F17: within the plan's bounds", instanceID, with("parameters", with("autoScalerMax", 100000)), 400, "", false},
-		"AgainstTheCluster": {"F17: checked together with what stays", instanceID, with("parameters", with("autoScalerMax", 3)), 400, "", false},
-		"Suspension":        {"a plan that promises to last is not suspended", instanceID, with("context", with("active", false)), 422, "", false},
-		"Movement":          {"moving is rejected, not ignored", instanceID, with("context", with("globalaccount_id", "other")), 422, "", false},
+		"NoService":         {"F1: service_id is required", instanceID, with("service_id", ""), 400, "", false},
+		"UnknownService":    {"F1: service_id must be in the catalog", instanceID, with("service_id", "x"), 400, "", false},
+		"UnknownPlan":       {"F2: plan_id must belong to the service", instanceID, with("plan_id", "x"), 400, "", false},
+		"PlanNumber":        {"F5: plan_id must be a string", instanceID, with("plan_id", 5), 400, "", false},
+		"ContextText":       {"F5: context must be an object", instanceID, with("context", "x"), 400, "", false},
+		"ParametersList":    {"F5: parameters must be an object", instanceID, with("parameters", []any{}), 400, "", false},
+		"ActiveText":        {"F5: active must be a boolean", instanceID, with("context", with("active", "no")), 400, "", false},
+		"AccountControl":    {"accounts must be printable", instanceID, with("context", with("globalaccount_id", "a\nb")), 400, "", false},
+		"OtherPlan":         {"F6, F7: the catalog lists the allowed plan changes", instanceID, with("plan_id", planGCP), 422, "PlanChangeNotSupported", false},
+		"Maintenance":       {"F12: the version must be that of the catalog", instanceID, with("maintenance_info", with("version", "9.9.9")), 422, "MaintenanceInfoConflict", false},
+		"UnknownParameter":  {"F17: unknown parameters are rejected", instanceID, with("parameters", with("targetSecret", "x")), 400, "", false},
+		"Region":            {"F17: the region cannot change", instanceID, with("parameters", with("region", "us-east-1")), 400, "", false},
+		"OutOfBounds":       {"F17: the plan's bounds apply", instanceID, with("parameters", with("autoScalerMax", 100000)), 400, "", false},
+		"AgainstTheCluster": {"F17: checked together with unchanged values", instanceID, with("parameters", with("autoScalerMax", 3)), 400, "", false},
+		"Suspension":        {"plans without an end cannot be suspended", instanceID, with("context", with("active", false)), 422, "", false},
+		"Movement":          {"account movement is rejected, not ignored", instanceID, with("context", with("globalaccount_id", "other")), 422, "", false},
 		"Unknown":           {"F19: an unknown instance", "unknown", nil, 404, "", false},
 	}
 
@@ -47,17 +47,17 @@ func TestF1ToF7F11F12F13F15F17F19UpdatesThatAreRefused(t *testing.T) {
 	}
 
 	got := b.do(call{method: "PATCH", path: path(instanceID), body: patching(with("parameters", with("autoScalerMin", 5)))})
-	b.want("F11: it takes its time", got, 422, "AsyncRequired")
+	b.want("F11: updates of the cluster are asynchronous", got, 422, "AsyncRequired")
 
 	if after := b.get(instanceID); after.Raw != before.Raw {
 		b.Errorf("F13: -before +after\n%s", cmp.Diff(before.Body, after.Body))
 	}
 
 	if len(b.carried(instanceID)) != 1 {
-		b.Error("F13: a refused update has begun something")
+		b.Error("F13: a rejected update started an operation")
 	}
 
-	b.want("F19: nothing was made", b.poll("unknown", ""), 404)
+	b.want("F19: no instance was created", b.poll("unknown", ""), 404)
 }
 
 func TestF6AnInstanceThatFailedIsNotUpdated(t *testing.T) {
@@ -66,20 +66,20 @@ func TestF6AnInstanceThatFailedIsNotUpdated(t *testing.T) {
 	creation := b.want("a creation", b.put("creating", order()), 202).text("operation")
 	fields := with("parameters", with("autoScalerMin", 5))
 
-	got := b.want("C4: while it is created", b.patch("creating", fields), 422, "ConcurrencyError")
+	got := b.want("C4: during the creation", b.patch("creating", fields), 422, "ConcurrencyError")
 	if got.Body["update_repeatable"] != true {
-		b.Errorf("F15: it may be tried later: %s", got.Raw)
+		b.Errorf("F15: the update is not reported as repeatable: %s", got.Raw)
 	}
 
 	b.move(creation, "failed")
-	b.want("F6: its creation failed", b.patch("creating", fields), 422, "")
+	b.want("F6: after a failed creation", b.patch("creating", fields), 422, "")
 
 	b.provisioned(instanceID)
 
 	deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
-	b.want("C4: while it is deleted", b.patch(instanceID, fields), 422, "ConcurrencyError")
+	b.want("C4: during the deletion", b.patch(instanceID, fields), 422, "ConcurrencyError")
 	b.move(deletion, "failed")
-	b.want("F6: its deletion failed", b.patch(instanceID, fields), 422, "")
+	b.want("F6: after a failed deletion", b.patch(instanceID, fields), 422, "")
 
 	got = b.want("C13: reported to the platform", b.poll(instanceID, deletion), 200)
 	if diff := cmp.Diff(map[string]any{"state": "failed", "description": got.text("description"), "instance_usable": false}, got.Body); diff != "" {
@@ -87,5 +87,5 @@ func TestF6AnInstanceThatFailedIsNotUpdated(t *testing.T) {
 	}
 
 	b.deleted(instanceID)
-	b.want("F19: it is gone", b.patch(instanceID, fields), 404)
+	b.want("F19: after the deletion", b.patch(instanceID, fields), 404)
 }

@@ -18,15 +18,15 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 		fields map[string]any
 	}{
 		"Nothing":        {"F3, F4: absent fields keep their values", nil},
-		"SamePlan":       {"F20: the plan is that already", with("plan_id", planAWS)},
-		"NoParameters":   {"F4: empty parameters are none", with("parameters", map[string]any{})},
-		"NullParameters": {"F4: so is null", with("parameters", nil)},
-		"SameParameters": {"F20: the cluster is like that", with("parameters", with("autoScalerMin", 4))},
-		"SameVersion":    {"F20: it has that version", with("maintenance_info", with("version", "1.0.0"))},
-		"NoVersion":      {"M5: no version is no maintenance", with("maintenance_info", map[string]any{})},
-		"Context":        {"F8: a context alone changes nothing else", with("context", with("organization_name", "renamed"))},
-		"Active":         {"it is active already", with("context", with("active", true))},
-		"Previous":       {"F18: previous values are the platform's own", with("previous_values", with("plan_id", 5))},
+		"SamePlan":       {"F20: the plan is unchanged", with("plan_id", planAWS)},
+		"NoParameters":   {"F4: empty parameters change nothing", with("parameters", map[string]any{})},
+		"NullParameters": {"F4: null changes nothing", with("parameters", nil)},
+		"SameParameters": {"F20: the cluster already has the value", with("parameters", with("autoScalerMin", 4))},
+		"SameVersion":    {"F20: the cluster already has the version", with("maintenance_info", with("version", "1.0.0"))},
+		"NoVersion":      {"M5: no version requests no maintenance", with("maintenance_info", map[string]any{})},
+		"Context":        {"F8: the context changes nothing else", with("context", with("organization_name", "renamed"))},
+		"Active":         {"the instance is already active", with("context", with("active", true))},
+		"Previous":       {"F18: previous_values are ignored", with("previous_values", with("plan_id", 5))},
 	}
 
 	b := newFixture(t)
@@ -46,14 +46,14 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 	}
 
 	if len(b.carried(instanceID)) != 1 {
-		b.Error("an update without work has begun something")
+		b.Error("an update without effect started an operation")
 	}
 
 	var context map[string]any
 	decoded(b, b.stored(instanceID).Request.Context, &context)
 
 	if context["organization_name"] != "renamed" || context["instance_name"] != "mine" {
-		b.Errorf("F8: the context is merged: %v", context)
+		b.Errorf("F8: the context is not merged: %v", context)
 	}
 }
 
@@ -65,31 +65,31 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 		fields := map[string]any{
 			"plan_id": planAWS, "parameters": with("autoScalerMin", 6), "context": with("space_name", "new"),
 		}
-		first := b.want("an update takes its time", b.patch(instanceID, fields), 202)
+		first := b.want("updates of the cluster are asynchronous", b.patch(instanceID, fields), 202)
 
 		if diff := cmp.Diff(map[string]any{"operation": first.text("operation")}, first.Body); diff != "" {
 			b.Errorf("F16: -want +got\n%s", diff)
 		}
 
-		again := b.want("F10: the same", b.patch(instanceID, fields), 202)
-		b.want("C1: for those who can wait", b.do(call{method: "PATCH", path: path(instanceID), body: patching(fields)}), 422, "AsyncRequired")
-		b.want("C4: another one must wait", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
+		again := b.want("F10: a repeated request", b.patch(instanceID, fields), 202)
+		b.want("C1: a repeated synchronous request", b.do(call{method: "PATCH", path: path(instanceID), body: patching(fields)}), 422, "AsyncRequired")
+		b.want("C4: another update", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
 		b.move(first.text("operation"), process.InProgress)
 
-		later := b.want("F10: the same while it runs", b.patch(instanceID, fields), 202)
+		later := b.want("F10: repeated while it runs", b.patch(instanceID, fields), 202)
 		if again.text("operation") != first.text("operation") || later.text("operation") != first.text("operation") {
 			b.Errorf("F10: other operations: %s, %s", again.Raw, later.Raw)
 		}
 
-		if during := b.want("E5: it can be fetched", b.get(instanceID), 200); during.Raw != before.Raw {
-			b.Errorf("GET returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
+		if during := b.want("E5: fetched during the update", b.get(instanceID), 200); during.Raw != before.Raw {
+			b.Errorf("a fetch returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
 		}
 
-		b.want("D12: an order that is repeated is done", b.put(instanceID, order()), 200)
+		b.want("D12: a repeated order matches the instance", b.put(instanceID, order()), 200)
 		b.succeed(first.text("operation"))
 
 		if got := b.poll(instanceID, ""); got.text("state") != "succeeded" {
-			b.Errorf("C10: the newest operation is the update: %s", got.Raw)
+			b.Errorf("C10: the newest operation is not the update: %s", got.Raw)
 		}
 
 		want := map[string]any{"region": "eu-west-1", "autoScalerMin": 6.}
@@ -97,9 +97,9 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 			b.Errorf("parameters afterwards: -want +got\n%s", diff)
 		}
 
-		b.want("F20: it is like that now", b.patch(instanceID, fields), 200)
-		b.want("D12: the first order is still known", b.put(instanceID, order()), 200)
-		b.want("D13: another one is another one", b.put(instanceID, order(with("parameters", with("autoScalerMin", 9)))), 409)
+		b.want("F20: the update is already applied", b.patch(instanceID, fields), 200)
+		b.want("D12: the initial order still matches", b.put(instanceID, order()), 200)
+		b.want("D13: another order does not match", b.put(instanceID, order(with("parameters", with("autoScalerMin", 9)))), 409)
 	})
 }
 
@@ -123,9 +123,9 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 		b.Errorf("F13: -before +after\n%s", cmp.Diff(before.Body, after.Body))
 	}
 
-	next := b.want("another one starts from the current state", b.patch(instanceID, with("parameters", with("autoScalerMax", 30))), 202).text("operation")
+	next := b.want("another update starts from the current state", b.patch(instanceID, with("parameters", with("autoScalerMax", 30))), 202).text("operation")
 	if cluster := b.change(next).Cluster; next == failing || cluster.AutoScalerMin != 4 || cluster.AutoScalerMax != 30 {
-		b.Errorf("the next update makes %d to %d nodes", cluster.AutoScalerMin, cluster.AutoScalerMax)
+		b.Errorf("the next update requests %d to %d nodes", cluster.AutoScalerMin, cluster.AutoScalerMax)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestC4ConcurrentUpdates(t *testing.T) {
 		slices.Sort(statuses)
 
 		if diff := cmp.Diff([]int{202, 422, 422, 422}, statuses); diff != "" {
-			b.Errorf("one wins: -want +got\n%s", diff)
+			b.Errorf("one request wins: -want +got\n%s", diff)
 		}
 	})
 }
@@ -164,20 +164,20 @@ func TestF12Maintenance(t *testing.T) {
 	})
 
 	if got := b.get(instanceID).Body["maintenance_info"]; cmp.Diff(map[string]any{"version": "0.9.0"}, got) != "" {
-		b.Errorf("E6: the version that it has: %v", got)
+		b.Errorf("E6: the current version: %v", got)
 	}
 
-	operation := b.want("F12: maintenance takes its time",
+	operation := b.want("F12: maintenance is asynchronous",
 		b.patch(instanceID, with("maintenance_info", with("version", "1.0.0"))), 202).text("operation")
 
 	if change := b.change(operation); change.Cluster.KubernetesVersion != "1.34" || change.MaintenanceVersion != "1.0.0" {
-		b.Errorf("it brings Kubernetes %s, version %s", change.Cluster.KubernetesVersion, change.MaintenanceVersion)
+		b.Errorf("the update has Kubernetes %s, version %s", change.Cluster.KubernetesVersion, change.MaintenanceVersion)
 	}
 
 	b.succeed(operation)
 
 	if got := b.get(instanceID).Body["maintenance_info"]; cmp.Diff(map[string]any{"version": "1.0.0"}, got) != "" {
-		b.Errorf("E6: the version afterwards: %v", got)
+		b.Errorf("E6: the version after the update: %v", got)
 	}
 }
 
@@ -188,11 +188,11 @@ func TestJ8DeletionCancelsUpdate(t *testing.T) {
 	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
 	b.move(update, process.InProgress)
 
-	deletion := b.want("J8: a deletion is accepted at any time", b.remove(instanceID), 202).text("operation")
+	deletion := b.want("J8: a deletion during the update", b.remove(instanceID), 202).text("operation")
 	b.move(update, process.Canceled)
 
 	if got := b.poll(instanceID, update); got.text("state") != "failed" {
-		b.Errorf("J8: the update has failed: %s", got.Raw)
+		b.Errorf("J8: the canceled update is reported as %s", got.Raw)
 	}
 
 	b.forget(instanceID)

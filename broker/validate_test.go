@@ -17,7 +17,7 @@ func (b *fixture) validate(id, body string) reply {
 
 func TestValidate(t *testing.T) {
 	b := newFixture(t, offering(t, oneTrial))
-	b.want("an instance uses up the quota", b.put("taken", trialOf("ga-1")), 202)
+	b.want("an instance that uses up the quota", b.put("taken", trialOf("ga-1")), 202)
 
 	type wrong struct{ Field, Rule string }
 
@@ -28,13 +28,13 @@ func TestValidate(t *testing.T) {
 		want   []wrong
 		left   any // of the quota, nil without one
 	}{
-		"Fine":       {"an order without parameters is complete", "new", order(), nil, nil},
-		"Quota":      {"the account has its trial", "new", trialOf("ga-1"), []wrong{{"plan_id", "quota"}}, 0.0},
-		"QuotaLeft":  {"another account has none", "new", trialOf("ga-2"), nil, 1.0},
-		"Repeated":   {"the order of an instance that exists would be answered as before", "taken", trialOf("ga-1"), nil, 1.0},
-		"Taken":      {"the id is in use for something else", "taken", order(), []wrong{{"", "exists"}}, nil},
-		"Parameters": {"every violation has its place", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
-		"Rules":      {"other rules are reported like those of the schema", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
+		"Fine":       {"an order without parameters", "new", order(), nil, nil},
+		"Quota":      {"the account already has a trial", "new", trialOf("ga-1"), []wrong{{"plan_id", "quota"}}, 0.0},
+		"QuotaLeft":  {"another account has no trial", "new", trialOf("ga-2"), nil, 1.0},
+		"Repeated":   {"a repeated order of an existing instance", "taken", trialOf("ga-1"), nil, 1.0},
+		"Taken":      {"the id belongs to another order", "taken", order(), []wrong{{"", "exists"}}, nil},
+		"Parameters": {"each violation names its field", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
+		"Rules":      {"violations of other rules", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
 	}
 
 	for name, test := range cases {
@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 				found = append(found, wrong{fields["field"].(string), fields["rule"].(string)})
 
 				if fields["message"] == "" {
-					t.Errorf("%s: %v explains nothing", test.reason, fields)
+					t.Errorf("%s: %v has no explanation", test.reason, fields)
 				}
 			}
 
@@ -71,10 +71,10 @@ func TestValidate(t *testing.T) {
 		})
 	}
 
-	b.want("nothing was written", b.get("new"), 404)
+	b.want("no instance was stored", b.get("new"), 404)
 
 	if operations := b.carried("new"); len(operations) > 0 {
-		t.Errorf("asking began %v", operations)
+		t.Errorf("validation started an operation: %v", operations)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
 
 		resolved, _ := b.validate("new", order()).Body["resolved"].(map[string]any)
 		if diff := cmp.Diff(want, resolved["networking"]); diff != "" {
-			t.Errorf("left open: %t: -want +got\n%s", open, diff)
+			t.Errorf("ranges chosen by Gardener (%t): -want +got\n%s", open, diff)
 		}
 	}
 }
@@ -112,8 +112,8 @@ func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
 func TestValidateRejectsLikeCreation(t *testing.T) {
 	b := newFixture(t)
 
-	b.want("the body is an object", b.validate("new", `[]`), 400)
-	b.want("the plan is of the catalog", b.validate("new", order(with("plan_id", "x"))), 400)
-	b.want("there is one method", b.do(call{method: "PUT", path: path("new") + "/validate", body: order()}), 405)
-	b.want("it is for platforms", b.do(call{method: "POST", path: path("new") + "/validate", body: order(), user: "nobody"}), 401)
+	b.want("the body must be an object", b.validate("new", `[]`), 400)
+	b.want("the plan must be in the catalog", b.validate("new", order(with("plan_id", "x"))), 400)
+	b.want("POST is the only method", b.do(call{method: "PUT", path: path("new") + "/validate", body: order()}), 405)
+	b.want("the role osb is required", b.do(call{method: "POST", path: path("new") + "/validate", body: order(), user: "nobody"}), 401)
 }

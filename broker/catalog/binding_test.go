@@ -23,18 +23,18 @@ func TestBindingParametersFollowTheirSchema(t *testing.T) {
 		reason string
 		want   *catalog.BindingParameters
 	}{
-		`{}`:                            {"nothing is needed", &admin},
-		`{"role": "view"}`:              {"a role that there is", &catalog.BindingParameters{Role: environment.RoleView, Lifetime: 10 * time.Minute}},
+		`{}`:                            {"no parameter is required", &admin},
+		`{"role": "view"}`:              {"the role must exist", &catalog.BindingParameters{Role: environment.RoleView, Lifetime: 10 * time.Minute}},
 		`{"expiration_seconds": 7200}`:  {"the longest", &catalog.BindingParameters{Role: environment.RoleAdmin, Lifetime: 2 * time.Hour}},
-		`{"expiration_seconds": 600.0}`: {"it is whole, however it is written", &admin},
+		`{"expiration_seconds": 600.0}`: {"equal to an integer in any notation", &admin},
 		`{"expiration_seconds": 599}`:   {"too short", nil},
 		`{"expiration_seconds": 7201}`:  {"too long", nil},
 		`{"expiration_seconds": 650.5}`: {"not whole", nil},
 		`{"expiration_seconds": "600"}`: {"no number", nil},
 		`{"role": "owner"}`:             {"no role", nil},
-		`{"role": ""}`:                  {"no role either", nil},
+		`{"role": ""}`:                  {"the role must not be empty", nil},
 		`{"role": 1}`:                   {"no text", nil},
-		`{"user": "me"}`:                {"not a parameter", nil},
+		`{"user": "me"}`:                {"unknown parameters are rejected", nil},
 	}
 
 	schema := compiled(t, read(t).Services[0].Plans[0].Schemas["service_binding"]["create"]["parameters"])

@@ -83,11 +83,11 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 
 	service := got.Services[0]
 	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
-		t.Error("bindable must be present and true, plan_updateable false: each plan says whether it can be changed")
+		t.Error("bindable must be present and true, and plan_updateable false: each plan states whether it can be changed")
 	}
 
 	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {
-		t.Errorf("the service claims something else than it can: %+v", service)
+		t.Errorf("the service claims unsupported features: %+v", service)
 	}
 
 	// B9 is bent on purpose: azure_lite and own_cluster are names that platforms have stored.
@@ -103,7 +103,7 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 				t.Errorf("plan %s: free is %t, metadata %v", plan.Name, *plan.Free, plan.Metadata)
 			}
 		} else if *plan.Free {
-			t.Errorf("plan %s costs nothing", plan.Name)
+			t.Errorf("plan %s has no costs", plan.Name)
 		}
 
 		own := plan.ID == planOwnCluster
@@ -116,7 +116,7 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 		}
 
 		if plan.MaximumPollingDuration != 25*60*60 {
-			t.Errorf("B24: plan %s: polling ends after %d s, which is not an hour after the longest operation",
+			t.Errorf("B24: plan %s: polling ends after %d s, want an hour after the longest operation",
 				plan.Name, plan.MaximumPollingDuration)
 		}
 
@@ -177,7 +177,7 @@ func checkSchema(t *testing.T, place string, value any) {
 	}
 
 	if schema["additionalProperties"] != false {
-		t.Errorf("%s takes what it does not name", place)
+		t.Errorf("%s accepts unknown parameters", place)
 	}
 
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(encoded)))

@@ -22,7 +22,7 @@ func TestGuideToAddAPlan(t *testing.T) {
 
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(guide)
 	if block == nil {
-		t.Fatal("the guide shows no plan")
+		t.Fatal("the guide contains no plan")
 	}
 
 	offer, err := catalog.Load(shipped(t, map[string]string{

@@ -104,8 +104,8 @@ func TestPlan(t *testing.T) {
 		wantVersion string
 		wantErr     string
 	}{
-		"Known":          {reason: "both ids are in the catalog", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
-		"UnknownService": {reason: "the service is looked for first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
+		"Known":          {reason: "the catalog has both ids", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
+		"UnknownService": {reason: "the service is checked first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
 		"UnknownPlan":    {reason: "the plan must belong to the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of service kymaruntime`},
 	}
 

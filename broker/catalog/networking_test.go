@@ -19,17 +19,17 @@ func TestNetworking(t *testing.T) {
 		want       []broken
 	}{
 		"Nodes":         {"pods and services keep their defaults", `{"nodes":"10.250.0.0/22"}`, nil},
-		"All":           {"each range may be chosen", `{"nodes":"172.16.0.0/23","pods":"172.20.0.0/16","services":"172.21.0.0/16"}`, nil},
-		"NoNodes":       {"nodes are required", `{"pods":"172.20.0.0/16"}`, []broken{{"networking", "required"}}},
-		"Unknown":       {"misspelt ranges would be lost", `{"nodes":"10.250.0.0/22","pod":"x"}`, []broken{{"networking.pod", "unknown"}}},
-		"Rubbish":       {"a range is in CIDR notation", `{"nodes":"everything"}`, []broken{{"networking.nodes", "network"}}},
-		"NotCanonical":  {"bits behind the prefix show a mistake", `{"nodes":"10.250.0.1/22"}`, []broken{{"networking.nodes", "network"}}},
-		"IPv6":          {"clusters have IPv4 addresses", `{"nodes":"fd00::/16"}`, []broken{{"networking.nodes", "network"}}},
-		"TooSmall":      {"every zone needs its part", `{"nodes":"10.250.0.0/24"}`, []broken{{"networking.nodes", "network"}}},
-		"Smallest":      {"/23 is enough", `{"nodes":"10.250.0.0/23"}`, nil},
-		"DefaultPods":   {"a range may meet the default of another one", `{"nodes":"10.96.0.0/16"}`, []broken{{"networking.pods", "overlap"}}},
-		"EachOther":     {"every pair is reported", `{"nodes":"172.16.0.0/16","pods":"172.16.0.0/12","services":"172.16.1.0/24"}`, []broken{{"networking.pods", "overlap"}, {"networking.services", "overlap"}, {"networking.services", "overlap"}}},
-		"ControlPlane":  {"control planes have addresses too", `{"nodes":"10.242.0.0/16"}`, []broken{{"networking.nodes", "overlap"}}},
+		"All":           {"each range can be chosen", `{"nodes":"172.16.0.0/23","pods":"172.20.0.0/16","services":"172.21.0.0/16"}`, nil},
+		"NoNodes":       {"nodes is required", `{"pods":"172.20.0.0/16"}`, []broken{{"networking", "required"}}},
+		"Unknown":       {"unknown fields are rejected", `{"nodes":"10.250.0.0/22","pod":"x"}`, []broken{{"networking.pod", "unknown"}}},
+		"Rubbish":       {"ranges are in CIDR notation", `{"nodes":"everything"}`, []broken{{"networking.nodes", "network"}}},
+		"NotCanonical":  {"bits after the prefix are probably a mistake", `{"nodes":"10.250.0.1/22"}`, []broken{{"networking.nodes", "network"}}},
+		"IPv6":          {"clusters use IPv4", `{"nodes":"fd00::/16"}`, []broken{{"networking.nodes", "network"}}},
+		"TooSmall":      {"each zone needs its share of the nodes' range", `{"nodes":"10.250.0.0/24"}`, []broken{{"networking.nodes", "network"}}},
+		"Smallest":      {"/23 suffices", `{"nodes":"10.250.0.0/23"}`, nil},
+		"DefaultPods":   {"a range may overlap the default of another one", `{"nodes":"10.96.0.0/16"}`, []broken{{"networking.pods", "overlap"}}},
+		"EachOther":     {"each overlapping pair is reported", `{"nodes":"172.16.0.0/16","pods":"172.16.0.0/12","services":"172.16.1.0/24"}`, []broken{{"networking.pods", "overlap"}, {"networking.services", "overlap"}, {"networking.services", "overlap"}}},
+		"ControlPlane":  {"the ranges of control planes are reserved", `{"nodes":"10.242.0.0/16"}`, []broken{{"networking.nodes", "overlap"}}},
 		"WithinReserve": {"a part of a reserved range is reserved", `{"nodes":"10.250.0.0/22","services":"10.65.0.0/16"}`, []broken{{"networking.services", "overlap"}}},
 	}
 

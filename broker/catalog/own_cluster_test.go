@@ -49,11 +49,11 @@ func TestOwnCluster(t *testing.T) {
 	changed, err := plan(t, planOwnCluster).Update(got.Cluster, "",
 		json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))))
 	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
-		t.Errorf("an update with another kubeconfig gives %+v, %v", changed.Own, err)
+		t.Errorf("an update with another kubeconfig: %+v, %v", changed.Own, err)
 	}
 
 	if got.Cluster.Own.Kubeconfig != secret.Stored(first) {
-		t.Error("an update changes what there was")
+		t.Error("the update changed its argument")
 	}
 }
 
@@ -65,14 +65,14 @@ func TestOwnClusterRefuses(t *testing.T) {
 		parameters json.RawMessage
 		want       string
 	}{
-		"Nothing":   {"there is no cluster without access to it", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
-		"NotBase64": {"it is encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not valid base64"},
-		"Rubbish":   {"it is a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
-		"Empty":     {"it names a cluster", ownParameters("{}"), "it is incomplete"},
-		"Program":   {"nothing of a tenant runs here", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
-		"File":      {"no file of ours goes to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to programs or files"},
-		"InClear":   {"credentials do not go in clear", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
-		"Region":    {"there is nothing to place", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
+		"Nothing":   {"the access is required", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
+		"NotBase64": {"the kubeconfig is base64-encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not valid base64"},
+		"Rubbish":   {"the content must be a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
+		"Empty":     {"the kubeconfig must name a cluster", ownParameters("{}"), "it is incomplete"},
+		"Program":   {"no programs of tenants run in the broker", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
+		"File":      {"no files of the broker are sent to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to programs or files"},
+		"InClear":   {"credentials require TLS", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
+		"Region":    {"the tenant's cluster has no region", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
 	}
 
 	for name, test := range cases {
@@ -95,9 +95,9 @@ func TestWithoutSecrets(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct{ reason, given, want string }{
-		"Kubeconfig": {"it gives access to the cluster", `{"kubeconfig":"hush","shootName":"s"}`, `{"shootName":"s"}`},
+		"Kubeconfig": {"the kubeconfig gives access to the cluster", `{"kubeconfig":"hush","shootName":"s"}`, `{"shootName":"s"}`},
 		"Others":     {"other parameters are shown as sent", `{"b":1, "a":2}`, `{"b":1, "a":2}`},
-		"None":       {"none stays none", ``, ``},
+		"None":       {"absent parameters stay absent", ``, ``},
 	}
 
 	for name, test := range cases {

@@ -39,7 +39,7 @@ func TestResolveDefaults(t *testing.T) {
 		want   resolved
 	}{
 		"AWS": {
-			reason: "aws needs no parameter",
+			reason: "aws requires no parameters",
 			plan:   planAWS,
 			want: resolved{
 				Provider: "aws", Region: "eu-central-1", Name: "0f5b2c7e",
@@ -47,7 +47,7 @@ func TestResolveDefaults(t *testing.T) {
 			},
 		},
 		"Azure": {
-			reason: "azure needs no parameter, null counts as none",
+			reason: "azure requires no parameters, null equals an absent value",
 			plan:   planAzure,
 			order:  order{Parameters: json.RawMessage("null"), InstanceName: "my cluster!"},
 			want: resolved{
@@ -56,7 +56,7 @@ func TestResolveDefaults(t *testing.T) {
 			},
 		},
 		"GCP": {
-			reason: "gcp needs no parameter, an empty object counts as none",
+			reason: "gcp requires no parameters, an empty object equals an absent value",
 			plan:   planGCP,
 			order:  order{Parameters: json.RawMessage("{}")},
 			want: resolved{
@@ -65,7 +65,7 @@ func TestResolveDefaults(t *testing.T) {
 			},
 		},
 		"Trial": {
-			reason: "trial needs no parameter; the platform's region decides on the part of the world",
+			reason: "trial requires no parameters, the platform region decides on the area",
 			plan:   planTrial,
 			order:  order{PlatformRegion: "cf-us10"},
 			want: resolved{
@@ -74,7 +74,7 @@ func TestResolveDefaults(t *testing.T) {
 			},
 		},
 		"TrialElsewhere": {
-			reason: "provider and region of the order win over the platform's region",
+			reason: "provider and region of the order override the platform region",
 			plan:   planTrial,
 			order: order{
 				PlatformRegion: "cf-us10", Parameters: json.RawMessage(`{"provider":"AWS","region":"asia","name":"t"}`),
@@ -141,7 +141,7 @@ func TestDuplicateParameterUsesTheLastValue(t *testing.T) {
 
 	want := catalog.NewOIDC("https://second.example.com", "second")
 	if diff := cmp.Diff(want, got.Cluster.OIDC); diff != "" || err != nil {
-		t.Errorf("what the schema has not seen does not count: %v -want +got\n%s", err, diff)
+		t.Errorf("the instance's own values were used: %v -want +got\n%s", err, diff)
 	}
 }
 
@@ -154,20 +154,20 @@ func TestD6ResolveRefuses(t *testing.T) {
 		parameters string
 		want       []string
 	}{
-		"UnknownName":      {reason: "a misspelt parameter would be lost", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: the plan has no such parameter"}},
-		"TargetSecret":     {reason: "a tenant may not choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: the plan has no such parameter"}},
-		"OtherPlans":       {reason: "trial has one node only", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: the plan has no such parameter"}},
-		"Everything":       {reason: "all errors come at once", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
-		"Type":             {reason: "types are those of the schema", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
-		"Fraction":         {reason: "a number of nodes is written as an integer", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the type is not that of the plan"}},
-		"Range":            {reason: "sizes are bounded", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
-		"MinOverMax":       {reason: "the bounds count after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
+		"UnknownName":      {reason: "unknown parameters are rejected", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: the plan has no such parameter"}},
+		"TargetSecret":     {reason: "tenants cannot choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: the plan has no such parameter"}},
+		"OtherPlans":       {reason: "trial has a single node", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: the plan has no such parameter"}},
+		"Everything":       {reason: "all violations are reported together", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
+		"Type":             {reason: "the types of the schema apply", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
+		"Fraction":         {reason: "numbers of nodes are integers", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the type is not that of the plan"}},
+		"Range":            {reason: "the schema's bounds apply", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
+		"MinOverMax":       {reason: "bounds are checked after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
 		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},
 		"ForeignZone":      {reason: "zones are those of the region", plan: planAWS, parameters: `{"zones":["us-east-1a"]}`, want: []string{`zones: zone "us-east-1a" is not available for m6i.large in eu-central-1, only eu-central-1a, eu-central-1b, eu-central-1c`}},
-		"NoReplacement":    {reason: "Gardener refuses both to be 0", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: both maxSurge and maxUnavailable are 0"}},
-		"UnknownProvider":  {reason: "trial runs where it is offered", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
-		"ProviderElsewere": {reason: "the other plans have one provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: the plan has no such parameter"}},
-		"Rubbish":          {reason: "parameters are JSON", plan: planAWS, parameters: `{`, want: []string{"the parameters are not valid JSON"}},
+		"NoReplacement":    {reason: "Gardener rejects 0 for both", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: both maxSurge and maxUnavailable are 0"}},
+		"UnknownProvider":  {reason: "trial is limited to its providers", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: value must be one of"}},
+		"ProviderElsewere": {reason: "other plans have a single provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: the plan has no such parameter"}},
+		"Rubbish":          {reason: "parameters must be JSON", plan: planAWS, parameters: `{`, want: []string{"the parameters are not valid JSON"}},
 	}
 
 	for name, test := range cases {
@@ -207,14 +207,14 @@ func TestZonesDependOnTheInstance(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatalf("the same order came to something else: -first +second\n%s", diff)
+			t.Fatalf("the same order resolved differently: -first +second\n%s", diff)
 		}
 
 		chosen[strings.Join(first.Cluster.Zones, ",")]++
 	}
 
 	if len(chosen) != 3 {
-		t.Errorf("60 instances are not spread over three zones: %v", chosen)
+		t.Errorf("60 instances do not use all three zones: %v", chosen)
 	}
 }
 
@@ -241,11 +241,11 @@ func TestRuntimeName(t *testing.T) {
 		order  order
 		want   string
 	}{
-		"Parameter": {reason: "the order's name wins", order: order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
-		"Instance":  {reason: "else it is that of the instance", order: order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
+		"Parameter": {reason: "the order's name is preferred", order: order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
+		"Instance":  {reason: "else the instance's name", order: order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
 		"ID":        {reason: "else the first part of the id", order: order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
-		"Neither":   {reason: "an id may have no usable character", order: order{InstanceID: "~"}, want: "runtime"},
-		"Long":      {reason: "names are cut", order: order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
+		"Neither":   {reason: "an id without usable characters", order: order{InstanceID: "~"}, want: "runtime"},
+		"Long":      {reason: "long names are truncated", order: order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
 	}
 
 	for name, test := range cases {

@@ -38,13 +38,13 @@ func TestUpdate(t *testing.T) {
 		want       func(*environment.Cluster)
 	}{
 		"Nothing": {reason: "F4: absent fields keep their values", plan: planAWS, parameters: `null`},
-		"Empty":   {reason: "F4: an empty object names nothing", plan: planAWS, parameters: `{}`},
+		"Empty":   {reason: "F4: an empty object changes nothing", plan: planAWS, parameters: `{}`},
 		"Nodes": {
-			reason: "each bound may be named alone", plan: planAWS, parameters: `{"autoScalerMax":12}`,
+			reason: "each bound can be set alone", plan: planAWS, parameters: `{"autoScalerMax":12}`,
 			want: func(c *environment.Cluster) { c.AutoScalerMax = 12 },
 		},
 		"Everything": {
-			reason: "every parameter of an update is taken", plan: planAWS,
+			reason: "all parameters of an update", plan: planAWS,
 			parameters: `{"machineType":"m6i.large","autoScalerMin":3,"autoScalerMax":5,"volumeSizeGb":100,"maxSurge":0,
 				"maxUnavailable":1,"administrators":["bert","carla"],"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`,
 			want: func(c *environment.Cluster) {
@@ -52,27 +52,27 @@ func TestUpdate(t *testing.T) {
 				c.MaxSurge, c.MaxUnavailable, c.Administrators, c.OIDC = 0, 1, []string{"bert", "carla"}, issuer()
 			},
 		},
-		"NoAdministrators": {reason: "an empty list takes nobody's rights away", plan: planAWS, parameters: `{"administrators":[]}`},
+		"NoAdministrators": {reason: "an empty list keeps the administrators", plan: planAWS, parameters: `{"administrators":[]}`},
 		"PartOfOIDC": {
-			reason: "fields that are not named keep what they are", plan: planAWS, parameters: `{"oidc":{"groupsClaim":"teams"}}`,
+			reason: "absent fields of oidc keep their values", plan: planAWS, parameters: `{"oidc":{"groupsClaim":"teams"}}`,
 			current: func(c *environment.Cluster) { c.OIDC = issuer() },
 			want:    func(c *environment.Cluster) { c.OIDC = issuer(); c.OIDC.GroupsClaim = "teams" },
 		},
 		"OIDCList": {
-			reason: "a list of one is the same as its entry", plan: planAWS,
+			reason: "a list of one equals its entry", plan: planAWS,
 			parameters: `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://issuer.example.com"}]}}`,
 			want:       func(c *environment.Cluster) { c.OIDC = issuer() },
 		},
 		"BlankOIDC": {
-			reason: "a form that was left blank says nothing", plan: planAWS, parameters: `{"oidc":{"clientID":"","signingAlgs":[]}}`,
+			reason: "empty fields of oidc change nothing", plan: planAWS, parameters: `{"oidc":{"clientID":"","signingAlgs":[]}}`,
 		},
 		"PlanChanged": {
-			reason: "the numbers of nodes come within the bounds of the new plan", plan: planAWS, parameters: `{}`,
+			reason: "the numbers of nodes are moved into the bounds of the new plan", plan: planAWS, parameters: `{}`,
 			current: func(c *environment.Cluster) { c.AutoScalerMin, c.LicenceType, c.SharedCredentials = 1, "Test", true },
 			want:    func(c *environment.Cluster) { c.AutoScalerMin = 3 },
 		},
 		"MachineOfFormerTimes": {
-			reason: "a machine type that is not offered any more is no hindrance to other changes", plan: planAWS,
+			reason: "a machine type that is no longer offered does not prevent other changes", plan: planAWS,
 			parameters: `{"autoScalerMin":5}`,
 			current:    func(c *environment.Cluster) { c.MachineType = "m4.large" },
 			want:       func(c *environment.Cluster) { c.MachineType, c.AutoScalerMin = "m4.large", 5 },
@@ -106,7 +106,7 @@ func TestUpdate(t *testing.T) {
 			}
 
 			if after, _ := json.Marshal(current); string(after) != string(before) {
-				t.Errorf("\n%s\nthe current cluster was changed to %s", test.reason, after)
+				t.Errorf("%s: the update changed its argument to %s", test.reason, after)
 			}
 		})
 	}
@@ -121,20 +121,20 @@ func TestUpdateRefuses(t *testing.T) {
 		parameters string
 		want       string
 	}{
-		"Region":       {"a cluster does not move", planAWS, `{"region":"us-east-1"}`, "region: the plan has no such parameter"},
-		"Purpose":      {"what a cluster is for stays", planAWS, `{"purpose":"production"}`, "purpose: the plan has no such parameter"},
-		"TrialNodes":   {"trial has one node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: the plan has no such parameter"},
+		"Region":       {"the region cannot change", planAWS, `{"region":"us-east-1"}`, "region: the plan has no such parameter"},
+		"Purpose":      {"the purpose cannot change", planAWS, `{"purpose":"production"}`, "purpose: the plan has no such parameter"},
+		"TrialNodes":   {"trial has a single node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: the plan has no such parameter"},
 		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
-		"Effective":    {"the bounds apply to the resulting values", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
-		"Zones":        {"each zone keeps its node", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
-		"Lowest":       {"numbers are those of the schema", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
-		"HalfOIDC":     {"tokens need an issuer", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},
-		"Issuer":       {"tokens of an issuer without TLS prove nothing", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it must look like https://"},
-		"IssuerQuery":  {"an issuer is no more than an address", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it must look like https://"},
-		"Algorithm":    {"algorithms are those that Kubernetes knows", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: value must be one of"},
-		"TwoIssuers":   {"a cluster takes one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: maxItems: got 2, want 1"},
-		"BothForms":    {"one of the two would be lost", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has both a list and single fields"},
-		"UnknownField": {"misspelt fields would be lost", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter"},
+		"Effective":    {"bounds are checked after the update", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
+		"Zones":        {"Gardener rejects 0 for both", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
+		"Lowest":       {"the schema's bounds apply", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
+		"HalfOIDC":     {"an issuer is required", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},
+		"Issuer":       {"the issuer must use TLS", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it must look like https://"},
+		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it must look like https://"},
+		"Algorithm":    {"algorithms are those that Kubernetes supports", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: value must be one of"},
+		"TwoIssuers":   {"a cluster has at most one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: maxItems: got 2, want 1"},
+		"BothForms":    {"a list and single fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has both a list and single fields"},
+		"UnknownField": {"unknown fields are rejected", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter"},
 	}
 
 	for name, test := range cases {
@@ -154,7 +154,7 @@ func TestMayBecome(t *testing.T) {
 
 	aws, azure := plan(t, planAWS), plan(t, planAzure)
 	if !aws.MayBecome(aws) {
-		t.Error("a plan that stays is no change")
+		t.Error("keeping the plan is no plan change")
 	}
 
 	if aws.MayBecome(azure) || plan(t, planTrial).MayBecome(azure) {

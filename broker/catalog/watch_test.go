@@ -101,7 +101,7 @@ func TestChangedFilesAreReloaded(t *testing.T) {
 		time.Sleep(look)
 
 		if again := offer.Published().ETag; again != before {
-			t.Errorf("a catalog that has not changed has the ETag %s, before %s", again, before)
+			t.Errorf("unchanged files change the ETag to %s from %s", again, before)
 		}
 
 		if len(log.AllEntries()) > 0 {
@@ -117,7 +117,7 @@ func TestChangedFilesAreReloaded(t *testing.T) {
 		time.Sleep(look)
 
 		if after := offer.Published().ETag; maintenance(t, offer) != "1.1.0" || after == before || held.MaintenanceVersion() != "1.0.0" {
-			t.Errorf("the plan has version %s, its holder %s, ETag %s before %s", maintenance(t, offer), held.MaintenanceVersion(), after, before)
+			t.Errorf("the plan has version %s, the catalog %s, ETag %s, before %s", maintenance(t, offer), held.MaintenanceVersion(), after, before)
 		}
 	})
 }
@@ -133,11 +133,11 @@ func TestInvalidFilesAreNotUsed(t *testing.T) {
 		time.Sleep(3 * look)
 
 		if after := offer.Published().ETag; after != before {
-			t.Error("invalid files are used")
+			t.Error("invalid files replaced the catalog")
 		}
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.ErrorLevel {
-			t.Errorf("invalid files are logged %d times, want once and as an error", len(entries))
+			t.Errorf("invalid files are logged %d times, want one error", len(entries))
 		}
 
 		if problem := offer.Problem(); problem == nil || !strings.Contains(problem.Text, "plan aws: zonesCount is not positive") {
@@ -171,7 +171,7 @@ func TestPartlyWrittenFilesAreNotUsed(t *testing.T) {
 		time.Sleep(look)
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
-			t.Errorf("partly written files are logged %d times; problem %v", len(entries), offer.Problem())
+			t.Errorf("incomplete files are logged %d times; problem %v", len(entries), offer.Problem())
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestReloadsAreRecorded(t *testing.T) {
 	away := true
 	record := func(_ context.Context, event catalog.Reload) error {
 		if away {
-			return errors.New("the database is away")
+			return errors.New("the database does not answer")
 		}
 
 		events = append(events, event)
@@ -202,7 +202,7 @@ func TestReloadsAreRecorded(t *testing.T) {
 		time.Sleep(look)
 
 		if len(events) > 0 {
-			t.Errorf("events %v are recorded while that fails", events)
+			t.Errorf("events %v are recorded during the outage", events)
 		}
 
 		away = false
@@ -213,7 +213,7 @@ func TestReloadsAreRecorded(t *testing.T) {
 			{Before: before, After: before, Problem: "checking the catalog: plan aws: zonesCount is not positive"}, {Before: before, After: offer.Published().ETag},
 		}
 		if diff := cmp.Diff(want, events); diff != "" {
-			t.Errorf("reloads that could not be recorded at once are recorded later, in order, and once: -want +got\n%s", diff)
+			t.Errorf("events recorded after the outage, in order and once: -want +got\n%s", diff)
 		}
 	})
 }
@@ -229,7 +229,7 @@ func TestMissingFolder(t *testing.T) {
 		time.Sleep(look)
 
 		if offer.Problem() == nil || maintenance(t, offer) != "1.0.0" {
-			t.Error("a missing folder is not reported, or removes the catalog")
+			t.Error("a missing folder is not reported, or replaced the catalog")
 		}
 
 		if err := os.CopyFS(dir, shipped(t, nil)); err != nil {
@@ -239,7 +239,7 @@ func TestMissingFolder(t *testing.T) {
 		time.Sleep(look)
 
 		if problem := offer.Problem(); problem != nil {
-			t.Errorf("a restored folder leaves the problem %v", problem)
+			t.Errorf("after the folder is restored, the problem is %v", problem)
 		}
 	})
 }
