@@ -23,16 +23,16 @@ func TestDefectsOfTheField(t *testing.T) {
 		defect string
 		test   func(b *bench)
 	}{
-		"error swallowed":       {"the save behind a step hides the step's error, and the process goes on", errorBehindASave},
-		"limit from last write": {"the time limit counts from the last write, so whatever is written never times out", limitInSpiteOfWrites},
-		"inputs lost":           {"a row that somebody else changed is read anew, without what the steps kept in memory", inputsOutliveOtherWrites},
-		"two at once":           {"two pending operations of one instance run at the same time", twoPendingTakeTurns},
-		"half accepted":         {"rows are written one by one, and a crash between them leaves a part", acceptedAsAWhole},
-		"not queued":            {"what was accepted is put into a queue in memory, and a crash before that loses it", acceptedWithoutAWakeUp},
-		"error forgotten":       {"the last error is kept in memory, and people see a fixed text", lastErrorIsStored},
+		"error swallowed":       {"the save after a step hides the step's error, and the process continues", errorBehindASave},
+		"limit from last write": {"the limit counts from the last write, so an operation that keeps writing never times out", limitInSpiteOfWrites},
+		"inputs lost":           {"after a concurrent write the row is read again, without the data that steps keep in memory", inputsOutliveOtherWrites},
+		"two at once":           {"two pending operations of an instance run at the same time", twoPendingTakeTurns},
+		"half accepted":         {"rows are written one by one, and a crash leaves only some of them", acceptedAsAWhole},
+		"not queued":            {"accepted operations are queued in memory, and a crash loses them", acceptedWithoutAWakeUp},
+		"error forgotten":       {"the last error is kept in memory, and users see a fixed text", lastErrorIsStored},
 		"last save lost":        {"an operation whose last save fails is forgotten until a restart", lastSaveIsMadeUpFor},
-		"old replica's work":    {"what a replica leaves behind is found only when another one starts", leftBehindWorkIsFound},
-		"sleeping workers":      {"a wait keeps a worker, so a few waits stop everything", waitsKeepNoWorker},
+		"old replica's work":    {"the operations of a crashed replica are resumed only when another one starts", leftBehindWorkIsFound},
+		"sleeping workers":      {"a wait blocks a worker, so a few waits block everything", waitsKeepNoWorker},
 	}
 
 	for name, c := range cases {
@@ -55,11 +55,11 @@ func errorBehindASave(b *bench) {
 			return o, 0, err
 		}
 
-		return o, 0, failure.New(failure.Permanent, "it is impossible")
+		return o, 0, failure.New(failure.Permanent, "a permanent error")
 	}}, never), stage("next", neither)))
 	b.accept("op", "instance")
 
-	if record := b.await("op"); record.State != process.Failed || record.Problem.Message != "it is impossible" || never.runs()+neither.runs() > 0 {
+	if record := b.await("op"); record.State != process.Failed || record.Problem.Message != "a permanent error" || never.runs()+neither.runs() > 0 {
 		b.Errorf("ended as %s, %+v; the next steps ran %d times", record.State, record.Problem, never.runs()+neither.runs())
 	}
 }
@@ -85,7 +85,7 @@ func inputsOutliveOtherWrites(b *bench) {
 	use := &step{name: "Use"}
 	use.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
 		if o.Data.Input == "" {
-			return o, 0, errors.New("the input is gone")
+			return o, 0, errors.New("the input is missing")
 		}
 
 		// Another client writes the row, the data is stored, and the stage restarts.
@@ -128,12 +128,12 @@ func twoPendingTakeTurns(b *bench) {
 
 	first, second := b.await("first"), b.await("second")
 	if most.Load() != 1 || second.StartedAt.Before(first.FinishedAt) {
-		b.Errorf("%d ran at the same time; the first ended at %s, the second began at %s", most.Load(), first.FinishedAt, second.StartedAt)
+		b.Errorf("%d ran at the same time; the first ended at %s, the second started at %s", most.Load(), first.FinishedAt, second.StartedAt)
 	}
 }
 
 func acceptedAsAWhole(b *bench) {
-	crash := errors.New("a crash behind the operation's row")
+	crash := errors.New("a crash after the operation's row")
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 		if err := b.store.Accept(b.Context(), tx, process.New{

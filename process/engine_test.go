@@ -122,7 +122,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 			wantReason:  failure.ReasonInternal,
 			wantRuns:    1,
 		},
-		"duration beside an error": {
+		"a duration with an error": {
 			reason:      "a violation of the contract fails the operation",
 			err:         failure.New(failure.Transient, "away"),
 			wait:        time.Second,
@@ -162,7 +162,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	unlucky := func(o operation) {
 		if o.InstanceID == "unlucky" {
-			panic("nil pointer, as it were")
+			panic("an injected panic")
 		}
 	}
 
@@ -319,7 +319,7 @@ func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
 
 func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
 	for pause, reason := range map[time.Duration]string{
-		time.Minute: "a step that comes back often", 10 * limit: "a step that would come back long after the limit",
+		time.Minute: "a step that would run again long after the limit", 10 * limit: "a step that would come back long after the limit",
 	} {
 		inBubble(t, func(b *bench) {
 			b.start(b.engine(b.store, stage("only", failing("Forever", func(int) (time.Duration, error) { return pause, nil }))))
@@ -344,15 +344,15 @@ func TestProblemNamesItsComponent(t *testing.T) {
 		component string
 	}{
 		"waited": {"the service waits for too long", func(_ context.Context, o operation) (operation, time.Duration, error) {
-			return process.Await(o, "it is being decided", time.Second, time.Minute)
+			return process.Await(o, "a decision is pending", time.Second, time.Minute)
 		}, service},
-		"overdue": {"the service ends what has no end", func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"overdue": {"the service ends an operation without an end", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return o, time.Minute, nil
 		}, service},
-		"unexplained": {"an error that nobody explained is the service's own", func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"unexplained": {"an error without a kind is the service's own", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return o, 0, errors.New("hush")
 		}, service},
-		"elsewhere": {"another system stays the one to look at", func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"elsewhere": {"the component of another system is kept", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return o, 0, failure.New(failure.Permanent, "no").WithReason("", "elsewhere")
 		}, "elsewhere"},
 	} {
@@ -388,11 +388,11 @@ func TestConditionSkipsAStep(t *testing.T) {
 }
 
 func TestNonPositiveIntervalFails(t *testing.T) {
-	broken := failure.New(failure.Transient, "it is broken")
+	broken := failure.New(failure.Transient, "the upstream is broken")
 
 	for name, work := range map[string]work{
 		"Await": func(_ context.Context, o operation) (operation, time.Duration, error) {
-			return process.Await(o, "it is being decided", 0, time.Minute)
+			return process.Await(o, "a decision is pending", 0, time.Minute)
 		},
 		"RetryOperation": func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return process.RetryOperation(o, "broken", broken, 0, time.Minute)

@@ -52,11 +52,11 @@ func TestKindsShareTheWorkers(t *testing.T) {
 		want    int
 		starved bool
 	}{
-		"reserved":  {"a quarter of the workers is kept for each of two kinds", 8, nil, 6, false},
-		"limited":   {"an operator bounds a kind", 8, map[string]int{"slow": 2}, 2, false},
-		"unlimited": {"a bound above the share has no effect", 8, map[string]int{"slow": 100}, 6, false},
-		"few":       {"with too few workers to reserve any, who comes first is served first", 3, nil, 3, true},
-		"none":      {"a replica without workers carries nothing", 0, nil, 0, true},
+		"reserved":  {"a quarter of the workers is reserved for each of two kinds", 8, nil, 6, false},
+		"limited":   {"an operator limits a kind", 8, map[string]int{"slow": 2}, 2, false},
+		"unlimited": {"a limit above the share has no effect", 8, map[string]int{"slow": 100}, 6, false},
+		"few":       {"with too few workers to reserve any, the first operations run first", 3, nil, 3, true},
+		"none":      {"a replica without workers runs nothing", 0, nil, 0, true},
 	}
 
 	for name, c := range cases {
@@ -79,7 +79,7 @@ func TestKindsShareTheWorkers(t *testing.T) {
 				time.Sleep(time.Minute)
 
 				if starved := !b.get("quick").State.Terminal(); starved != c.starved {
-					b.Errorf("%s: the other kind starves is %t, want %t", c.reason, starved, c.starved)
+					b.Errorf("%s: the other kind starves: %t, want %t", c.reason, starved, c.starved)
 				}
 			})
 		})
@@ -96,7 +96,7 @@ func TestInvalidLimits(t *testing.T) {
 
 		_, err := process.NewEngine(nil, config, clock.RealClock{}, logging.Discard(),
 			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", traced("A"))}})
-		if err == nil || !strings.Contains(err.Error(), "one of test") {
+		if err == nil || !strings.Contains(err.Error(), "of one kind") {
 			t.Errorf("%s: got %v", reason, err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 				return o, 0, err
 			}
 
-			panic("the answer is not what it should be")
+			panic("the response is invalid")
 		}})))
 		b.accept("op", "instance")
 

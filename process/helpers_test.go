@@ -190,7 +190,7 @@ func (b *bench) cancel(instance string) {
 	b.Helper()
 
 	b.inTx(func(tx storage.Tx) error {
-		_, err := b.store.Cancel(b.Context(), tx, instance, "a test wants it", time.Now())
+		_, err := b.store.Cancel(b.Context(), tx, instance, "canceled by a test", time.Now())
 
 		return err
 	})

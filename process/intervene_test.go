@@ -17,7 +17,7 @@ var errAway = errors.New("away")
 // away is a step that always returns a retryable error.
 func away(name string) *step {
 	return failing(name, func(int) (time.Duration, error) {
-		return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+		return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
 	})
 }
 
@@ -29,7 +29,7 @@ func (b *bench) skip(id, step string) bool {
 	b.inTx(func(tx storage.Tx) error {
 		var err error
 
-		accepted, err = b.store.Skip(b.Context(), tx, id, process.Skip{Step: step, Reason: "it is of no use any more"}, time.Now())
+		accepted, err = b.store.Skip(b.Context(), tx, id, process.Skip{Step: step, Reason: "the step is obsolete"}, time.Now())
 
 		return err
 	})
@@ -79,7 +79,7 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 		slow := failing("Slow", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time
 
-			return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+			return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
 		})
 
 		b.start(b.engine(b.store, stage("only", slow)))
@@ -102,7 +102,7 @@ func TestSecondSkip(t *testing.T) {
 		slow := failing("Slow", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time, in which a renewal records the step
 
-			return 0, failure.Wrap(failure.Transient, errAway, "it is away")
+			return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
 		})
 
 		b.start(b.engine(b.store, stage("only", away("Broken"), slow)))
@@ -201,12 +201,12 @@ func TestMaySkip(t *testing.T) {
 
 		for step, want := range map[string]bool{"A": false, "B": true, "C": false} {
 			if got := engine.MaySkip("test", step); got != want {
-				b.Errorf("step %s may be skipped is %t", step, got)
+				b.Errorf("step %s: skippable is %t", step, got)
 			}
 		}
 
 		if engine.MaySkip("other", "A") {
-			b.Error("a step of an unknown kind may be skipped")
+			b.Error("a step of an unknown kind is skippable")
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestPayloadIsWrittenWhenItChanges(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]bool{false, true, false, true}, store.kept); diff != "" {
-			t.Errorf("a stage that changes nothing leaves the payload as it is (-want +got):\n%s", diff)
+			t.Errorf("an unchanged payload is not written (-want +got):\n%s", diff)
 		}
 	})
 }

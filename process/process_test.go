@@ -21,15 +21,15 @@ func TestProcessesAreCheckedAtStart(t *testing.T) {
 		spoil  func(*process.Process[data])
 		want   string
 	}{
-		"no kind":          {"an operation finds its process by the kind", func(p *process.Process[data]) { p.Kind = "" }, "no kind"},
-		"no limit":         {"no operation may run for ever", func(p *process.Process[data]) { p.Limit = 0 }, "needs a limit"},
-		"no stage":         {"a process does something", func(p *process.Process[data]) { p.Stages = nil }, "at least one stage"},
-		"stage twice":      {"finished stages are known by name", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("only", traced("B"))) }, "used twice"},
-		"stage of no name": {"finished stages are known by name", func(p *process.Process[data]) { p.Stages[0].Name = "" }, "is empty"},
-		"no step":          {"a stage does something", func(p *process.Process[data]) { p.Stages[0].Steps = nil }, "no step"},
-		"step twice":       {"attempts are known by the step's name", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("next", traced("A"))) }, "used twice"},
-		"step of no name":  {"attempts are known by the step's name", func(p *process.Process[data]) { p.Stages[0].Steps[0].Step = traced("") }, "has no name"},
-		"policy":           {"a policy has to lead somewhere", func(p *process.Process[data]) { p.Stages[0].Retry.Window = 0 }, "Window > 0"},
+		"no kind":          {"the kind identifies the process", func(p *process.Process[data]) { p.Kind = "" }, "no kind"},
+		"no limit":         {"every operation needs a limit", func(p *process.Process[data]) { p.Limit = 0 }, "needs a limit"},
+		"no stage":         {"a process needs a stage", func(p *process.Process[data]) { p.Stages = nil }, "at least one stage"},
+		"stage twice":      {"stage names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("only", traced("B"))) }, "used twice"},
+		"stage of no name": {"stages need a name", func(p *process.Process[data]) { p.Stages[0].Name = "" }, "is empty"},
+		"no step":          {"a stage needs a step", func(p *process.Process[data]) { p.Stages[0].Steps = nil }, "no step"},
+		"step twice":       {"step names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("next", traced("A"))) }, "used twice"},
+		"step of no name":  {"steps need a name", func(p *process.Process[data]) { p.Stages[0].Steps[0].Step = traced("") }, "has no name"},
+		"policy":           {"a retry policy needs a window", func(p *process.Process[data]) { p.Stages[0].Retry.Window = 0 }, "Window > 0"},
 	}
 
 	for name, c := range cases {

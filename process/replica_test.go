@@ -162,9 +162,9 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 		givesUp  bool
 		wantRuns int
 	}{
-		"kept":       {"the next renewal tells that another replica has the lease", context.Canceled, false, 1},
-		"done":       {"a step that was done all the same is followed by no other one", nil, false, 1},
-		"given back": {"whoever claims an operation anew stops what it still does of it: no renewal tells of the lease before", context.Canceled, true, 2},
+		"kept":       {"the next renewal reports the lost lease", context.Canceled, false, 1},
+		"done":       {"a finished step is not followed by another one", nil, false, 1},
+		"given back": {"a new claim of the same replica stops the former run before a renewal reports it", context.Canceled, true, 2},
 	}
 
 	for name, c := range cases {
@@ -202,13 +202,13 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 				}
 
 				if took := (<-stopped).Sub(lost); took > 2*time.Second {
-					b.Errorf("%s: the step was stopped after %s", c.reason, took)
+					b.Errorf("%s: the step stopped after %s", c.reason, took)
 				}
 
 				time.Sleep(time.Second)
 
 				if record := b.get("op"); hang.runs() != c.wantRuns || never.runs() != 0 || (record.Lease.Owner == "another") == c.givesUp {
-					b.Errorf("%s: it runs for the %d. time, under lease of %q", c.reason, hang.runs(), record.Lease.Owner)
+					b.Errorf("%s: runs %d times, under the lease of %q", c.reason, hang.runs(), record.Lease.Owner)
 				}
 			})
 		})
@@ -579,7 +579,7 @@ func TestUnregisteredKindIsAnErrorAtStart(t *testing.T) {
 		}
 
 		if err := engine.Run(b.Context()); err == nil {
-			b.Error("the engine starts although operations have no process")
+			b.Error("the engine started although operations have no process")
 		}
 	})
 }

@@ -81,16 +81,16 @@ func TestSkipsOfARetry(t *testing.T) {
 		former process.Record
 		want   []string
 	}{
-		"nothing":       {"all was done", process.Record{FinishedStages: []string{"first"}}, nil},
-		"an operator's": {"it would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
-		"asked for":     {"the operation ended before it was left out", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
-		"done all the same": {
-			"what was to be left out was done before", process.Record{FinishedStages: []string{"first"}, Skip: process.Skip{Step: "A"}}, nil,
+		"nothing":       {"all steps were done", process.Record{FinishedStages: []string{"first"}}, nil},
+		"an operator's": {"the stage would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
+		"asked for":     {"the operation ended before the skip was applied", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
+		"the step was done despite the skip": {
+			"the skipped step was done before", process.Record{FinishedStages: []string{"first"}, Skip: process.Skip{Step: "A"}}, nil,
 		},
-		"given up":        {"what gave up by itself may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
-		"of a kept stage": {"it is not done, nor will be", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
-		"led back":        {"the stage before runs again as well", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
-		"of former times": {"the process has no such step any more", process.Record{SkippedSteps: []string{"Z"}}, nil},
+		"given up":            {"a step that timed out may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
+		"of a reused stage":   {"the step stays skipped", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
+		"led back":            {"the stage before runs again, too", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
+		"of a former release": {"the process has no such step", process.Record{SkippedSteps: []string{"Z"}}, nil},
 	}
 
 	inBubble(t, func(b *bench) {

@@ -98,8 +98,8 @@ func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 		reason string
 		took   time.Duration
 	}{
-		"between steps": {"the step ends with the stop, and cannot be stored", 0},
-		"during a step": {"the step uses up the grace, and cannot be handed back", 14 * time.Second},
+		"between steps": {"the step ends during the stop, and cannot be stored", 0},
+		"during a step": {"the step uses up the grace period, and its lease cannot be returned", 14 * time.Second},
 	}
 
 	for name, c := range cases {
@@ -129,7 +129,7 @@ func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 				stop()
 
 				if took := time.Since(stopping); took > most {
-					b.Errorf("%s: the stop takes %s", c.reason, took)
+					b.Errorf("%s: the stop took %s", c.reason, took)
 				}
 
 				store.silent.Store(false)

@@ -50,7 +50,7 @@ func TestBackoffDuringAnOutage(t *testing.T) {
 
 		// Pauses grow from 0.1 s to between 2.5 s and 5 s: six until then, and about twenty after that.
 		if asked := store.asked.Load(); asked < 10 || asked > 40 {
-			b.Errorf("in a minute without a database it was called %d times, want 10 to 40", asked)
+			b.Errorf("in a minute of an outage it was called %d times, want 10 to 40", asked)
 		}
 
 		b.accept("op", "instance")
@@ -105,7 +105,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 		// Each step adds data, so that the remaining space does not suffice.
 		grows := &step{name: "Grows", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 			for range 500 {
-				operation.Data.Trace = append(operation.Data.Trace, "a line that needs room in the database")
+				operation.Data.Trace = append(operation.Data.Trace, "data that needs disk space")
 			}
 
 			return operation, 0, nil
@@ -122,7 +122,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 		}
 
 		if ended == count {
-			b.Error("the database was not full: the test proves nothing")
+			b.Error("the disk did not fill up: the test proves nothing")
 		}
 
 		storagetest.Empty(b, b.db)

@@ -18,7 +18,7 @@ func TestTooManyConnections(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
-			t.Errorf("without a connection, a write %s gives %v", how, err)
+			t.Errorf("without a free connection, a write %s gives %v", how, err)
 		}
 	}
 
@@ -30,7 +30,7 @@ func TestTooManyConnections(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("with connections again, a write %s gives %v", how, err)
+			t.Errorf("with free connections, a write %s gives %v", how, err)
 		}
 	}
 

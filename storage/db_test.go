@@ -46,9 +46,9 @@ func TestTransactions(t *testing.T) {
 		work   func(ctx context.Context, tx storage.Tx) error
 		want   int
 	}{
-		"done":   {"what succeeded stays", add, 1},
-		"failed": {"what failed leaves nothing", func(ctx context.Context, tx storage.Tx) error { return errors.Join(add(ctx, tx), errWork) }, 0},
-		"bad statement": {"a statement that fails takes the others with it", func(ctx context.Context, tx storage.Tx) error {
+		"done":   {"a successful transaction is committed", add, 1},
+		"failed": {"a failed transaction is rolled back", func(ctx context.Context, tx storage.Tx) error { return errors.Join(add(ctx, tx), errWork) }, 0},
+		"bad statement": {"a failed statement rolls back the transaction", func(ctx context.Context, tx storage.Tx) error {
 			if err := add(ctx, tx); err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func TestTransactions(t *testing.T) {
 
 			return errors.Join(err, errWork)
 		}, 0},
-		"panic": {"the connection is not lost with the panic", func(ctx context.Context, tx storage.Tx) error {
+		"panic": {"a panic returns the connection", func(ctx context.Context, tx storage.Tx) error {
 			_ = add(ctx, tx)
 
 			panic(errWork)
@@ -96,8 +96,8 @@ func TestAfterCommit(t *testing.T) {
 		err    error
 		want   int
 	}{
-		"committed":   {"what follows sees what is stored", nil, 1},
-		"rolled back": {"there is nothing that it could follow", errWork, 0},
+		"committed":   {"the function after the commit sees the stored row", nil, 1},
+		"rolled back": {"after a rollback the function is not called", errWork, 0},
 	}
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -115,7 +115,7 @@ func TestAfterCommit(t *testing.T) {
 					return errors.Join(add(t.Context(), tx), c.err)
 				})
 				if !errors.Is(err, c.err) || seen != c.want {
-					t.Errorf("%s: it saw %d, want %d, and the transaction gives %v", c.reason, seen, c.want, err)
+					t.Errorf("%s: the function saw %d, want %d; the transaction gives %v", c.reason, seen, c.want, err)
 				}
 			})
 		}
@@ -126,7 +126,7 @@ func TestAfterCommit(t *testing.T) {
 			storage.AfterCommit(db.Writer(), func() { called = true })
 
 			if !called {
-				t.Error("what follows a statement by itself was not called")
+				t.Error("the function after a single statement was not called")
 			}
 		})
 	})
@@ -157,7 +157,7 @@ func TestCanceledTransactionLeavesNothing(t *testing.T) {
 			return err
 		})
 		if !errors.Is(err, context.Canceled) || storage.IsUnavailable(err) {
-			t.Errorf("got %v, which is not that the caller went away", err)
+			t.Errorf("got %v, want the canceled context", err)
 		}
 
 		if got := counted(t, db); got != 0 {
@@ -240,7 +240,7 @@ func TestPasswordMayHoldAnything(t *testing.T) {
 	}
 
 	if _, answered := errors.AsType[*pq.Error](err); err != nil && !answered {
-		t.Errorf("the password does not arrive at the server: %v", err)
+		t.Errorf("the server got another password: %v", err)
 	}
 }
 
@@ -253,12 +253,12 @@ func TestDatabasesThatCannotBeOpened(t *testing.T) {
 	}{
 		"driver": {"the driver is unknown", storage.Config{Driver: "mysql"}, `unknown database driver "mysql": use postgres or sqlite`, false},
 		"folder": {
-			"the text names the file, whose disk may not be there yet",
+			"the error names the file",
 			storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(t.TempDir(), "none", "broker.db")},
 			"broker.db", true,
 		},
 		"nobody there": {
-			"the server may come up later", storage.Config{
+			"the server may start later", storage.Config{
 				Driver: storage.DriverPostgres, User: "me", Password: "hush", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
 			}, "postgres me@127.0.0.1:1/broker", true,
 		},

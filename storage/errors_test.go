@@ -28,30 +28,30 @@ func TestIsUnavailable(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"nobody listens":       {"the server may come up", refused, true},
-		"no answer in time":    {"the server may be busy", context.DeadlineExceeded, true},
-		"connection broke":     {"the next one may hold", driver.ErrBadConn, true},
-		"connection closed":    {"the next one may hold", sql.ErrConnDone, true},
-		"connection failure":   {"class 08 is about connections", &pq.Error{Code: "08006"}, true},
-		"too many connections": {"others give theirs back", &pq.Error{Code: "53300"}, true},
-		"hung up":              {"a proxy whose server is away hangs up while one connects", io.EOF, true},
-		"disk full":            {"an operator makes room", &pq.Error{Code: "53100"}, true},
-		"server stops":         {"another one takes over", &pq.Error{Code: "57P01"}, true},
-		"server starts":        {"it is about to answer", &pq.Error{Code: "57P03"}, true},
-		"deadlock":             {"the other one goes on, and this one may then", &pq.Error{Code: "40P01"}, true},
-		"not serialized":       {"PostgreSQL asks for another try", &pq.Error{Code: "40001"}, true},
-		"read only":            {"another server has taken over, and will be found", &pq.Error{Code: "25006"}, true},
-		"statement too slow":   {"the server's own limit, and it may be quicker later", &pq.Error{Code: "57014"}, true},
-		"lock is held":         {"who holds it goes on", &pq.Error{Code: "55P03"}, true},
-		"canceled by a caller": {"nobody waits for the answer", errors.Join(context.Canceled, &pq.Error{Code: "57014"}), false},
-		"duplicate":            {"the same call fails again", &pq.Error{Code: "23505"}, false},
-		"no such table":        {"the same call fails again", &pq.Error{Code: "42P01"}, false},
-		"wrong password":       {"an operator has to act", &pq.Error{Code: "28P01"}, false},
-		"caller went away":     {"nobody waits for the answer", context.Canceled, false},
-		"dial of one who left": {"nobody waits for the answer", &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, false},
-		"not found":            {"the database has answered", storage.ErrNotFound, false},
-		"something else":       {"what nobody explained is no reason to try again", errors.New("connection refused"), false},
-		"nothing":              {"there is no error", nil, false},
+		"nobody listens":               {"the server may start", refused, true},
+		"no response in time":          {"the server may be busy", context.DeadlineExceeded, true},
+		"connection broke":             {"the next connection may work", driver.ErrBadConn, true},
+		"connection closed":            {"the next connection may work", sql.ErrConnDone, true},
+		"connection failure":           {"class 08 concerns connections", &pq.Error{Code: "08006"}, true},
+		"too many connections":         {"other clients return theirs", &pq.Error{Code: "53300"}, true},
+		"hung up":                      {"a proxy closes connections while its server is away", io.EOF, true},
+		"disk full":                    {"an operator frees space", &pq.Error{Code: "53100"}, true},
+		"server stops":                 {"a standby is promoted", &pq.Error{Code: "57P01"}, true},
+		"server starts":                {"the server is starting", &pq.Error{Code: "57P03"}, true},
+		"deadlock":                     {"the other transaction continues, and a retry may succeed", &pq.Error{Code: "40P01"}, true},
+		"not serialized":               {"PostgreSQL requests a retry", &pq.Error{Code: "40001"}, true},
+		"read only":                    {"another server was promoted and will be found", &pq.Error{Code: "25006"}, true},
+		"statement too slow":           {"the limit of the server: a retry may be faster", &pq.Error{Code: "57014"}, true},
+		"lock is held":                 {"the holder of the lock continues", &pq.Error{Code: "55P03"}, true},
+		"canceled by a caller":         {"the caller does not wait for the response", errors.Join(context.Canceled, &pq.Error{Code: "57014"}), false},
+		"duplicate":                    {"a retry fails, too", &pq.Error{Code: "23505"}, false},
+		"no such table":                {"a retry fails, too", &pq.Error{Code: "42P01"}, false},
+		"wrong password":               {"an operator has to act", &pq.Error{Code: "28P01"}, false},
+		"caller went away":             {"the caller does not wait for the response", context.Canceled, false},
+		"dial with a canceled context": {"the caller does not wait for the response", &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, false},
+		"not found":                    {"the database has responded", storage.ErrNotFound, false},
+		"something else":               {"unknown errors are not retried", errors.New("connection refused"), false},
+		"nothing":                      {"without an error", nil, false},
 	}
 
 	for name, c := range cases {
@@ -61,7 +61,7 @@ func TestIsUnavailable(t *testing.T) {
 			}
 
 			if c.err != nil && storage.IsUnavailable(fmt.Errorf("reading: %w", c.err)) != c.want {
-				t.Errorf("%s: wrapped, it means something else", c.reason)
+				t.Errorf("%s: wrapping changes the result", c.reason)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestPostgresTerminationIsUnavailable(t *testing.T) {
 		return err
 	})
 	if !storage.IsUnavailable(err) {
-		t.Errorf("a server that ends the connection gives %v", err)
+		t.Errorf("a server that closes the connection gives %v", err)
 	}
 
 	if err := db.Ping(t.Context()); err != nil {
@@ -106,7 +106,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 		return err
 	})
 	if !storage.IsUnavailable(err) || storage.IsDuplicate(err) {
-		t.Errorf("a file that another one writes to gives %v", err)
+		t.Errorf("a file that another process writes gives %v", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // as after an error of the disk
 
 	if err := add(t.Context(), db.Writer()); !storage.IsUnavailable(err) {
-		t.Errorf("a file that is only read gives %v", err)
+		t.Errorf("a read-only file gives %v", err)
 	}
 
 	if _, err := storage.Exec(t.Context(), db.Writer(), `PRAGMA query_only = off`); err != nil {
@@ -123,6 +123,6 @@ func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	}
 
 	if err := add(t.Context(), db.Writer()); err != nil {
-		t.Errorf("a file that is written again gives %v", err)
+		t.Errorf("a writable file gives %v", err)
 	}
 }

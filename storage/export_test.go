@@ -42,7 +42,7 @@ func (r recorder) Connect(ctx context.Context) (driver.Conn, error) {
 
 	known, complete := conn.(recordable)
 	if !complete {
-		return nil, fmt.Errorf("a connection of lib/pq is a %T", conn)
+		return nil, fmt.Errorf("the connection of lib/pq is a %T", conn)
 	}
 
 	return recording{known, r.record}, nil

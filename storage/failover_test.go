@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("a write %s to the standby that took over gives %v", how, err)
+			t.Errorf("a write %s to the promoted standby gives %v", how, err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 
 	for how, write := range ways {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
-			t.Errorf("a write %s in a session that only reads gives %v", how, err)
+			t.Errorf("a write %s in a read-only session gives %v", how, err)
 		}
 	}
 
@@ -79,7 +79,7 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 
 	for how, write := range ways {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("a write %s, once sessions write again, gives %v", how, err)
+			t.Errorf("a write %s in a new session gives %v", how, err)
 		}
 	}
 }

@@ -29,29 +29,29 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 		reason string
 		call   func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error
 	}{
-		"ping": {"who asks whether it is ready wants to know soon", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"ping": {"a readiness probe has a short limit", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return db.Ping(ctx)
 		}},
-		"query": {"a request is answered", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"query": {"a read", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return read(ctx, db.Reader())
 		}},
-		"begin": {"a transaction begins without a context of lib/pq's", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"begin": {"a transaction starts without a context of lib/pq", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return db.InTx(ctx, func(tx storage.Tx) error { return read(ctx, tx) })
 		}},
-		"statement": {"a lease is renewed in time or given up", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"statement": {"the renewal of a lease", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			return db.InTx(ctx, func(tx storage.Tx) error {
 				line.Freeze()
 
 				return add(ctx, tx)
 			})
 		}},
-		"commit": {"nobody knows whether it took place", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"commit": {"an uncertain commit", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			return db.InTx(ctx, func(tx storage.Tx) error {
 				err := add(ctx, tx)
 
@@ -83,13 +83,13 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 			}
 
 			if !storage.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: it is not told as a database that is away: %v", c.reason, err)
+				t.Errorf("%s: not reported as an unavailable database: %v", c.reason, err)
 			}
 
 			line.Thaw()
 
 			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
-				t.Errorf("%s: afterwards the database gives %v", c.reason, err)
+				t.Errorf("%s: the next call gives %v", c.reason, err)
 			}
 		})
 	}
@@ -104,11 +104,11 @@ func TestSlowDatabaseIsUnavailable(t *testing.T) {
 	began := time.Now()
 
 	if _, err := storage.Get[string](ctx, db.Reader(), `SELECT CAST(pg_sleep(?) AS TEXT)`, 60); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, which does not tell that the time was over", err)
+		t.Errorf("got %v, want a timeout", err)
 	}
 
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("the answer was waited for, %s long", took)
+		t.Errorf("the call waited for the response, %s long", took)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 		return add(t.Context(), tx)
 	})
 	if !storage.IsUnavailable(err) {
-		t.Errorf("the transaction goes on: %v", err)
+		t.Errorf("the transaction continues: %v", err)
 	}
 
 	if got := counted(t, other); got != 1 {

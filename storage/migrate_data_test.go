@@ -68,7 +68,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(before, contents(t, db)); diff != "" {
-				t.Errorf("back at version 1 the rows have changed: -want +got\n%s", diff)
+				t.Errorf("rows differ after migrating back to version 1: -want +got\n%s", diff)
 			}
 		}
 	})
@@ -233,7 +233,7 @@ func readVersion1(t *testing.T, all stores) {
 	}
 
 	if operation, err := all.runtimes.Recall(ctx, reader, "tenant", "key"); err != nil || operation != "waits" {
-		t.Errorf("the key stands for %q, %v", operation, err)
+		t.Errorf("the key identifies %q, %v", operation, err)
 	}
 
 	claimable(ctx, t, all, minute(60, 0))
@@ -245,7 +245,7 @@ func claimable(ctx context.Context, t *testing.T, all stores, at time.Time) {
 
 	claimed, err := all.operations.Claim(ctx, process.Claim{Due: process.Due{Kind: "provision"}, Owner: "replica", Limit: 9, Now: at, Until: at.Add(time.Minute)})
 	if err != nil || len(claimed) != 1 || claimed[0].Record.ID != "waits" || len(claimed[0].Attempts) != 1 || claimed[0].Attempts[0].Number != 3 {
-		t.Fatalf("the operation that waits is not gone on with: %+v, %v", claimed, err)
+		t.Fatalf("the waiting operation cannot be resumed: %+v, %v", claimed, err)
 	}
 
 	execute(t, all.db, `UPDATE operations SET lease_owner = '', lease_until = NULL, fence = 7 WHERE id = 'waits'`)

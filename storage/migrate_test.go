@@ -93,11 +93,11 @@ func TestFailedMigrationIsRetried(t *testing.T) {
 
 		err := db.Migrate(t.Context(), "test", migrations(makeCounter, broken))
 		if err == nil || !strings.Contains(err.Error(), "migrating the test tables of "+config.Driver) {
-			t.Fatalf("a migration that cannot be gives %v", err)
+			t.Fatalf("an invalid migration gives %v", err)
 		}
 
 		if rows, err := storage.Select[int](t.Context(), db.Reader(), `SELECT value FROM counter`); err != nil || len(rows) != 0 {
-			t.Errorf("half a migration stays: %v, %v", rows, err)
+			t.Errorf("half a migration is stored: %v, %v", rows, err)
 		}
 
 		for range 2 { // the second time there is nothing to do
@@ -142,7 +142,7 @@ func TestEveryMigrationIsReversible(t *testing.T) {
 				goTo(t, config, set.name, set.files(), 0)
 
 				if diff := cmp.Diff(append(before, "schema_"+set.name), tables(t, db)); diff != "" {
-					t.Errorf("left of %s, -want +got:\n%s", set.name, diff)
+					t.Errorf("tables of %s, -want +got:\n%s", set.name, diff)
 				}
 			}
 

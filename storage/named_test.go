@@ -28,13 +28,13 @@ func TestNamed(t *testing.T) {
 			Args: []any{label, int64(7), "a", label},
 		}
 		if diff := cmp.Diff(want, named.Statement(labelled{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
-			t.Errorf("each use has its own values (-want +got):\n%s", diff)
+			t.Errorf("arguments in order of use (-want +got):\n%s", diff)
 		}
 	}
 }
 
 func TestNamedWithoutValue(t *testing.T) {
 	if _, err := storage.NewNamed[pair](`UPDATE pairs SET size = :weight`); err == nil || !strings.Contains(err.Error(), ":weight") {
-		t.Errorf("a name that has no value gives %v, want an error with the name", err)
+		t.Errorf("a name without a value gives %v, want an error with the name", err)
 	}
 }

@@ -72,7 +72,7 @@ func TestNotifierWithSQLite(t *testing.T) {
 
 	select {
 	case <-woken:
-		t.Error("somebody was woken")
+		t.Error("a listener was woken")
 	default:
 	}
 }

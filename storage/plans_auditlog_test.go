@@ -21,15 +21,15 @@ func (s stores) auditlogCalls() map[string]call {
 	}
 
 	for name, filter := range map[string]auditlog.Filter{
-		"of all":          {},
-		"of an instance":  {InstanceID: "i10"},
-		"of no instance":  {InstanceID: "none"},
-		"of a user":       {OrderedBy: "user-7"},
-		"of no user":      {OrderedBy: "none"},
-		"of an action":    {Action: "provision"},
-		"of no action":    {Action: "none"},
-		"of an hour":      {Since: filledAt.AddDate(0, -6, 0), Until: filledAt.AddDate(0, -6, 0).Add(time.Hour)},
-		"behind a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
+		"of all":         {},
+		"of an instance": {InstanceID: "i10"},
+		"of no instance": {InstanceID: "none"},
+		"of a user":      {OrderedBy: "user-7"},
+		"of no user":     {OrderedBy: "none"},
+		"of an action":   {Action: "provision"},
+		"of no action":   {Action: "none"},
+		"of an hour":     {Since: filledAt.AddDate(0, -6, 0), Until: filledAt.AddDate(0, -6, 0).Add(time.Hour)},
+		"after a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
 	} {
 		filter.Limit = page
 		calls["auditlog.List "+name] = func(ctx context.Context) error {

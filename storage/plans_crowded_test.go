@@ -19,10 +19,10 @@ const fewRows = 500
 // readsMuch lists the calls that may read more of a crowded table, with the reason.
 func readsMuch() map[string]string {
 	return map[string]string{
-		"operations.Claim blocked":   "it passes by what waits behind another operation of its instance",
-		"operations.Resume":          "once an outage is over, and the system may have held up all that is under way",
-		"operations.QueueDepths":     "it counts all that has not ended, once a scrape",
-		"operations.UnfinishedKinds": "once, when a replica starts",
+		"operations.Claim blocked":   "it skips operations behind others of their instance",
+		"operations.Resume":          "it runs once after an outage, and the system may have delayed all operations",
+		"operations.QueueDepths":     "it counts all unfinished operations, once a scrape",
+		"operations.UnfinishedKinds": "it runs once, when a replica starts",
 	}
 }
 
@@ -67,7 +67,7 @@ func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 				for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 					plan := large.planner.run(t, mode, statement)
 					if tables := plan.scanned(); len(tables) > 0 || plan.read() > fewRows {
-						t.Errorf("with %s it reads %d rows, and %q from beginning to end:\n%s\n%v",
+						t.Errorf("with %s it reads %d rows, and scans %q:\n%s\n%v",
 							mode, plan.read(), strings.Join(tables, " and "), statement.Text, statement.Args)
 					}
 				}
@@ -122,7 +122,7 @@ func (l large) sentBy(t *testing.T, call call) []storage.PreparedQuery {
 	}
 
 	if len(*l.sent) == 0 {
-		t.Fatal("it sends no statement: nothing is shown by this call")
+		t.Fatal("it sends no statement, so the call proves nothing")
 	}
 
 	return different(*l.sent)

@@ -16,20 +16,20 @@ func (s stores) listCalls() map[string]call {
 	calls := map[string]call{}
 
 	for name, filter := range map[string]operations.Filter{
-		"of all":          {},
-		"of an instance":  {InstanceID: "i10"},
-		"of a kind":       {Kind: "provision"},
-		"of a rare kind":  {Kind: "deprovision"},
-		"of no kind":      {Kind: "none"},
-		"ready":           {State: process.Succeeded},
-		"failed":          {State: process.Failed},
-		"canceled":        {State: process.Canceled},
-		"pending":         {State: process.Pending},
-		"in progress":     {State: process.InProgress},
-		"canceling":       {State: process.Canceling},
-		"failed of kind":  {State: process.Failed, Kind: "deprovision"},
-		"behind a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
-		"deep":            {Offset: manyInstances / 2},
+		"of all":         {},
+		"of an instance": {InstanceID: "i10"},
+		"of a kind":      {Kind: "provision"},
+		"of a rare kind": {Kind: "deprovision"},
+		"of no kind":     {Kind: "none"},
+		"ready":          {State: process.Succeeded},
+		"failed":         {State: process.Failed},
+		"canceled":       {State: process.Canceled},
+		"pending":        {State: process.Pending},
+		"in progress":    {State: process.InProgress},
+		"canceling":      {State: process.Canceling},
+		"failed of kind": {State: process.Failed, Kind: "deprovision"},
+		"after a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
+		"deep":           {Offset: manyInstances / 2},
 	} {
 		filter.Limit = page
 		calls["operations.List "+name] = func(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (s stores) listCalls() map[string]call {
 		"suspended":       {Suspended: true, Kinds: []string{"suspend"}, States: []process.State{process.Succeeded}},
 		"being changed":   {Kinds: []string{"update"}, States: underWay},
 		"being deleted":   {Kinds: []string{"deprovision"}, States: underWay},
-		"behind a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "i50000"},
+		"after a cursor":  {Before: filledAt.AddDate(0, -6, 0), BeforeID: "i50000"},
 		"deep":            {Offset: manyInstances / 2},
 	} {
 		filter.Limit = page

@@ -57,14 +57,14 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 		defer cancel()
 
 		if _, err := storage.Select[int](impatient, db.Writer(), `SELECT 1`); !storage.IsUnavailable(err) {
-			t.Errorf("one that has no time gets %v, want that the database is not available", err)
+			t.Errorf("a caller without time gets %v, want an unavailable database", err)
 		}
 
 		close(release)
 		synctest.Wait()
 
 		if !slices.Equal(order, asked) {
-			t.Errorf("they got the connection as %v", order)
+			t.Errorf("order of the callers: %v", order)
 		}
 
 		if err := db.Close(); err != nil {

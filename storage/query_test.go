@@ -28,9 +28,9 @@ func TestIsDuplicate(t *testing.T) {
 		"primary key":   {"the row exists", `INSERT INTO pairs VALUES ('a', 'blue', 1)`, true},
 		"unique column": {"another row has the value", `INSERT INTO pairs VALUES ('b', 'red', 1)`, true},
 		"update":        {"another row has the value", `UPDATE pairs SET color = 'red' WHERE id = 'z'`, true},
-		"check":         {"a value that is not allowed is a fault", `INSERT INTO pairs VALUES ('b', 'blue', 0)`, false},
-		"null":          {"a missing value is a fault", `INSERT INTO pairs (id, color) VALUES ('b', 'blue')`, false},
-		"no table":      {"a statement that cannot be is a fault", `INSERT INTO triples VALUES (1)`, false},
+		"check":         {"a violated constraint is an error", `INSERT INTO pairs VALUES ('b', 'blue', 0)`, false},
+		"null":          {"a missing value is an error", `INSERT INTO pairs (id, color) VALUES ('b', 'blue')`, false},
+		"no table":      {"an invalid statement is an error", `INSERT INTO triples VALUES (1)`, false},
 	}
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -51,7 +51,7 @@ func TestIsDuplicate(t *testing.T) {
 	})
 
 	if storage.IsDuplicate(nil) || storage.IsDuplicate(errors.New("duplicate key")) {
-		t.Error("what no database said is taken for a duplicate")
+		t.Error("an error from elsewhere counts as a duplicate")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestQueries(t *testing.T) {
 		}
 
 		if _, err := storage.Select[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE id IN (?)`, []string{}); err == nil {
-			t.Error("a list of nothing, which SQL has not, is no error")
+			t.Error("an empty list fails")
 		}
 	})
 }

@@ -30,9 +30,9 @@ func TestRootCertificate(t *testing.T) {
 		reason, mode, authorities string
 		trusts                    bool
 	}{
-		"named":   {"whom the file names is trusted", "verify-full", authorities, true},
-		"unnamed": {"a stranger is not", "verify-full", "", false},
-		"require": {"nobody is asked for a certificate that is not to be verified", "require", "", true},
+		"named":   {"a certificate of the configured root is trusted", "verify-full", authorities, true},
+		"unnamed": {"another certificate is rejected", "verify-full", "", false},
+		"require": {"without verification any certificate is accepted", "require", "", true},
 	}
 
 	for name, c := range cases {
@@ -46,7 +46,7 @@ func TestRootCertificate(t *testing.T) {
 			if err == nil {
 				_ = db.Close()
 
-				t.Fatal("a server that goes away was opened")
+				t.Fatal("a server that hangs up was opened")
 			}
 
 			if trusted := <-shaken == nil; trusted != c.trusts {
@@ -104,7 +104,7 @@ func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan 
 
 	address, isTCP := listener.Addr().(*net.TCPAddr)
 	if !isTCP {
-		t.Fatalf("it listens on %s", listener.Addr())
+		t.Fatalf("the server listens on %s", listener.Addr())
 	}
 
 	return address.Port, results

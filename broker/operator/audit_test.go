@@ -50,11 +50,11 @@ func TestOperatorsAreInTheTrail(t *testing.T) {
 		later()
 		b.want("no kubeconfig", b.do("admin", "POST", "/runtimes/none/adminkubeconfig"), http.StatusNotFound)
 		later()
-		b.want("not for operators", b.do("operator", "POST", "/runtimes/three/adminkubeconfig"), http.StatusForbidden)
+		b.want("operators lack the role", b.do("operator", "POST", "/runtimes/three/adminkubeconfig"), http.StatusForbidden)
 		later()
-		b.want("not for operators either", b.do("operator", "GET", "/audit"), http.StatusForbidden)
+		b.want("operators lack the role for filters, too", b.do("operator", "GET", "/audit"), http.StatusForbidden)
 		later()
-		b.want("not for viewers", b.do("viewer", "PUT", "/expire/service_instance/three"), http.StatusForbidden)
+		b.want("viewers lack the role", b.do("viewer", "PUT", "/expire/service_instance/three"), http.StatusForbidden)
 		later()
 
 		b.expirer.err = failure.New(failure.Conflict, "leaves")
@@ -91,11 +91,11 @@ func TestOperatorsAreInTheTrail(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, got); diff != "" {
-			b.Errorf("trail: -want +got\n%s", diff)
+			b.Errorf("audit log: -want +got\n%s", diff)
 		}
 
 		if shown := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+retry)); shown.OrderedBy != "operator" {
-			b.Errorf("the new operation is ordered by %q", shown.OrderedBy)
+			b.Errorf("the new operation has the requester %q", shown.OrderedBy)
 		}
 	})
 }
@@ -110,9 +110,9 @@ func TestNoKubeconfigWithoutAnEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got := b.want("what cannot be written down is not handed out", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusInternalServerError)
+	got := b.want("no kubeconfig without an audit entry", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusInternalServerError)
 	if strings.Contains(got.Raw, "m4rk3d") {
-		t.Error("the kubeconfig was handed out")
+		t.Error("the response contains the kubeconfig")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestPagesAndFiltersOfTheTrail(t *testing.T) {
 	}
 
 	for _, query := range []string{"?total=true", "?page=2", "?since=yesterday", "?until=2030", "?who=me", "?cursor=x", "?user=a&user=b"} {
-		b.want("who misspells a filter gets no list of everything: "+query, b.do("admin", "GET", "/audit"+query), http.StatusBadRequest)
+		b.want("an unknown filter is rejected: "+query, b.do("admin", "GET", "/audit"+query), http.StatusBadRequest)
 	}
 }
 

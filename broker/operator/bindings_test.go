@@ -48,7 +48,7 @@ func TestBindingsOfAnInstance(t *testing.T) {
 
 		got := b.want("a list", b.do("viewer", "GET", "/runtimes/one/bindings"), http.StatusOK)
 		if strings.Contains(got.Raw, "hush") {
-			b.Error("the list shows credentials")
+			b.Error("the list contains credentials")
 		}
 
 		listed := read[operatorapi.BindingList](b, got).Data
@@ -71,7 +71,7 @@ func TestBindingsOfAnInstance(t *testing.T) {
 		}
 
 		if others := list[operatorapi.BindingList](b, "/runtimes/two/bindings"); len(others.Data) != 0 || others.Data == nil {
-			b.Errorf("of another instance: %v", others)
+			b.Errorf("bindings of another instance: %v", others)
 		}
 
 		b.want("of none", b.do("viewer", "GET", "/runtimes/three/bindings"), http.StatusNotFound)
@@ -89,10 +89,10 @@ func TestOperationsOnBindings(t *testing.T) {
 		}
 
 		if of := list[operatorapi.OperationList](b, "/operations?instance_id=one").Data; len(of) != 1 || of[0].Kind != environment.KindProvision {
-			b.Errorf("those of the instance itself are %+v", of)
+			b.Errorf("operations of the instance: %+v", of)
 		}
 
-		b.want("a binding of no instance", b.do("viewer", "GET", "/operations?binding_id=failed"), http.StatusBadRequest)
+		b.want("a binding of an unknown instance", b.do("viewer", "GET", "/operations?binding_id=failed"), http.StatusBadRequest)
 
 		const because = `{"reason": "it answers again"}`
 
@@ -105,9 +105,9 @@ func TestOperationsOnBindings(t *testing.T) {
 			b.Errorf("entries of the instance: %+v", answer)
 		}
 
-		b.want("it is retried already", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
+		b.want("already retried", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
 
 		lost := b.operation(environment.BindingKey("gone", "x"), environment.KindBind, process.Failed)
-		b.want("its instance is gone", b.intervene("retry", lost, because), http.StatusConflict)
+		b.want("the instance was deleted", b.intervene("retry", lost, because), http.StatusConflict)
 	})
 }

@@ -31,16 +31,16 @@ func TestCatalog(t *testing.T) {
 		return got
 	}
 
-	if diff := cmp.Diff(want, answer("what is offered is no secret to viewers")); diff != "" {
+	if diff := cmp.Diff(want, answer("viewers may read the catalog")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
 	logger, _ := logtest.NewNullLogger()
 	catalog.Watcher{Catalog: offer, Files: fstest.MapFS{}, Clock: clock.RealClock{}, Log: logger}.Reload()
 
-	got := answer("files that are wrong change nothing")
+	got := answer("invalid files change nothing")
 	if got.Problem.Message == "" || got.Problem.Since.IsZero() {
-		t.Errorf("the problem with the files is %+v", got.Problem)
+		t.Errorf("the problem is reported as %+v", got.Problem)
 	}
 
 	got.Problem = operatorapi.CatalogProblem{}

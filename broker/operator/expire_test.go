@@ -37,11 +37,11 @@ func TestExpire(t *testing.T) {
 		err       error
 		want      int
 	}{
-		"removing": {"the runtime is being removed", "op", nil, http.StatusAccepted},
-		"removed":  {"the runtime is gone", "", nil, http.StatusOK},
-		"unknown":  {"there is none", "", failure.New(failure.NotFound, "none"), http.StatusNotFound},
-		"lasting":  {"the plan promises to last", "", failure.New(failure.Invalid, "lasts"), http.StatusBadRequest},
-		"leaving":  {"it is being deleted", "", failure.New(failure.Conflict, "leaves"), http.StatusConflict},
+		"removing": {"the runtime is removed", "op", nil, http.StatusAccepted},
+		"removed":  {"the runtime was removed", "", nil, http.StatusOK},
+		"unknown":  {"an unknown instance", "", failure.New(failure.NotFound, "none"), http.StatusNotFound},
+		"lasting":  {"the plan has no end", "", failure.New(failure.Invalid, "lasts"), http.StatusBadRequest},
+		"leaving":  {"the instance is being deleted", "", failure.New(failure.Conflict, "leaves"), http.StatusConflict},
 	}
 
 	for name, c := range cases {
@@ -54,7 +54,7 @@ func TestExpire(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"a/b: expired by operator"}, b.expirer.asked); diff != "" {
-			b.Errorf("%s: what was asked: -want +got\n%s", name, diff)
+			b.Errorf("%s: call: -want +got\n%s", name, diff)
 		}
 
 		audited := false
@@ -63,7 +63,7 @@ func TestExpire(t *testing.T) {
 		}
 
 		if !audited {
-			b.Errorf("%s: the log does not say who asked", name)
+			b.Errorf("%s: the log does not name the user", name)
 		}
 	}
 }
@@ -73,15 +73,15 @@ func TestASuspendedInstanceHasNoKubeconfig(t *testing.T) {
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 	b.instance("one", process.Succeeded)
 	b.operation("one", environment.KindUpdate, process.InProgress)
-	b.want("while it is updated it is reached", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
+	b.want("during an update the runtime is not reached", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 
 	b.instance("two", process.Succeeded)
 	b.operation("two", environment.KindSuspend, process.InProgress)
-	b.want("while it is suspended it is not", b.do("", "GET", "/kubeconfig/two"), http.StatusNotFound)
+	b.want("during a suspension the runtime is not reached", b.do("", "GET", "/kubeconfig/two"), http.StatusNotFound)
 
 	b.instance("three", process.Succeeded)
 	b.operation("three", environment.KindSuspend, process.Succeeded)
 	b.suspend("three")
 	b.want("nor afterwards", b.do("", "GET", "/kubeconfig/three"), http.StatusNotFound)
-	b.want("not for admins either", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusNotFound)
+	b.want("admins cannot force it, either", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusNotFound)
 }

@@ -191,13 +191,13 @@ func (b *bench) send(user, method, path string, body io.Reader) reply {
 	got := reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
 
 	if got.Header.Get("X-Broker-API-Request-Identity") != identity {
-		b.Errorf("%s %s: the request identity is not repeated", method, path)
+		b.Errorf("%s %s: the request identity is not echoed", method, path)
 	}
 
 	if got.Status >= http.StatusBadRequest {
 		failed := read[operatorapi.Error](b, got)
 		if failed.Code == "" || failed.Description == "" || got.Header.Get("Content-Type") != "application/json" {
-			b.Errorf("%s %s: an error has code, description and type: %+v", method, path, got)
+			b.Errorf("%s %s: an error lacks code, description or type: %+v", method, path, got)
 		}
 	}
 

@@ -24,14 +24,14 @@ func TestRefusedInterventionsChangeNothing(t *testing.T) {
 		want     int
 		wantText string
 	}{
-		"cancel when ended":    {"an ended operation has no next step", "cancel", ended(succeeded), because, 409, "it is succeeded"},
-		"cancel with a step":   {"a step suggests that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
-		"cancel what is not":   {"there is no such operation", "cancel", unknown("x"), because, 404, "operation does not exist"},
-		"an id with a slash":   {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
-		"an id with a zero":    {"PostgreSQL stores no NUL", "retry", unknown("%00"), because, 400, "path"},
-		"a very long id":       {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
-		"retry when running":   {"the engine retries it", "retry", running(probing), because, 409, "in progress"},
-		"retry when succeeded": {"nothing is left to retry", "retry", ended(succeeded), because, 409, "succeeded"},
+		"cancel when ended":           {"an ended operation has no next step", "cancel", ended(succeeded), because, 409, "it is succeeded"},
+		"cancel with a step":          {"a step suggests that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
+		"cancel an unknown operation": {"the operation does not exist", "cancel", unknown("x"), because, 404, "operation does not exist"},
+		"an id with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
+		"an id with a zero":           {"PostgreSQL stores no NUL", "retry", unknown("%00"), because, 400, "path"},
+		"a very long id":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
+		"retry when running":          {"the engine retries it", "retry", running(probing), because, 409, "in progress"},
+		"retry when succeeded":        {"nothing is left to retry", "retry", ended(succeeded), because, 409, "succeeded"},
 		"retry without a required step": {
 			"later steps depend on it", "retry", failedAt(at("create_runtime", "Order", true, "start")), `{"reason": "x", "step": "Order"}`,
 			409, "cannot be skipped",
@@ -75,7 +75,7 @@ func TestRefusedInterventionsChangeNothing(t *testing.T) {
 		"skip before any step":    {"the operation has just been claimed", "skip", running(at("", "", false)), because, 409, "not started a step"},
 		"skip a required step":    {"later steps depend on it", "skip", running(at("create_runtime", "Order", true, "start")), because, 409, "cannot be skipped"},
 		"skip another step":       {"the operation has continued since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `at step "Probe", not at "Check"`},
-		"skip an odd step":        {"a step is only compared, never stored", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "at step"},
+		"skip an odd step":        {"a step name is compared, never stored", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "at step"},
 		"skip of a finished step": {"the next stage is about to start", "skip", running(at("post_actions", "Probe", false, "post_actions")), because, 409, "finished the step"},
 		"no body":                 {"others need to know why", "cancel", running(probing), ``, 400, "reason is missing"},
 		"null":                    {"others need to know why", "cancel", running(probing), `null`, 400, "reason is missing"},

@@ -22,8 +22,8 @@ func TestCancel(t *testing.T) {
 		wantAgain int
 		wantLine  string
 	}{
-		"pending":     {"what has not begun ends at once", process.Pending, process.Canceled, http.StatusConflict, "operation canceled: by operator: the quota was raised"},
-		"in progress": {"what runs ends at its next safe point", process.InProgress, process.Canceling, http.StatusAccepted, "cancel requested: by operator: the quota was raised"},
+		"pending":     {"a pending operation ends at once", process.Pending, process.Canceled, http.StatusConflict, "operation canceled: by operator: the quota was raised"},
+		"in progress": {"a running operation ends at its next safe point", process.InProgress, process.Canceling, http.StatusAccepted, "cancel requested: by operator: the quota was raised"},
 	}
 
 	onEach(t, func(b *bench) {
@@ -32,11 +32,11 @@ func TestCancel(t *testing.T) {
 
 			answer := b.answered(c.reason, b.intervene("cancel", id, because))
 			if answer.ID != id || answer.State != operatorapi.OperationState(c.wantState) || b.woken == 0 {
-				b.Errorf("\n%s\nthe answer is %s, which is %s; the engine was woken %d times", c.reason, answer.ID, answer.State, b.woken)
+				b.Errorf("%s\nthe response is operation %s in state %s; the engine was woken %d times", c.reason, answer.ID, answer.State, b.woken)
 			}
 
 			if got := b.intervene("cancel", id, because); got.Status != c.wantAgain {
-				b.Errorf("\n%s\nthe second time: want %d, got %d %s", c.reason, c.wantAgain, got.Status, got.Raw)
+				b.Errorf("%s\nrepeated: want %d, got %d %s", c.reason, c.wantAgain, got.Status, got.Raw)
 			}
 
 			b.wantTimeline(c.reason, id, "accepted: provision", c.wantLine)
@@ -50,8 +50,8 @@ func TestCancelOfOneLeavesTheOthers(t *testing.T) {
 		running := b.instance("one", process.InProgress)
 		behind := b.operation("one", environment.KindDeprovision, process.Pending)
 
-		b.answered("the one behind is canceled", b.intervene("cancel", behind, because))
-		b.wantTimeline("the one before it goes on", running, "accepted: provision")
+		b.answered("only the pending operation is canceled", b.intervene("cancel", behind, because))
+		b.wantTimeline("the running operation continues", running, "accepted: provision")
 	})
 }
 
@@ -62,11 +62,11 @@ func TestRetry(t *testing.T) {
 		change     func(*process.Progress)
 		wantStages []string
 	}{
-		"failed":     {"it begins with the stage that failed", process.Failed, at("create_runtime", "Order", true, "start"), []string{"start"}},
-		"waited":     {"a stage that waits is led to by the one that orders", process.Failed, at("check_runtime", "Check", true, "start", "create_runtime"), []string{"start"}},
-		"late":       {"what is done is not done again", process.Failed, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"), []string{"start", "create_runtime", "check_runtime"}},
-		"canceled":   {"what was canceled goes on too", process.Canceled, at("create_runtime", "Order", true, "start"), []string{"start"}},
-		"at its end": {"what was canceled when all was done has only to end", process.Canceled, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime", "post_actions"), []string{"start", "create_runtime", "check_runtime", "post_actions"}},
+		"failed":     {"a retry starts with the failed stage", process.Failed, at("create_runtime", "Order", true, "start"), []string{"start"}},
+		"waited":     {"a stage that polls restarts from the stage with the order", process.Failed, at("check_runtime", "Check", true, "start", "create_runtime"), []string{"start"}},
+		"late":       {"finished stages are not repeated", process.Failed, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"), []string{"start", "create_runtime", "check_runtime"}},
+		"canceled":   {"canceled operations can be retried", process.Canceled, at("create_runtime", "Order", true, "start"), []string{"start"}},
+		"at its end": {"without a stage left the retry succeeds", process.Canceled, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime", "post_actions"), []string{"start", "create_runtime", "check_runtime", "post_actions"}},
 	}
 
 	onEach(t, func(b *bench) {
@@ -76,23 +76,23 @@ func TestRetry(t *testing.T) {
 
 			answer := b.answered(c.reason, b.intervene("retry", former, because))
 			if answer.ID == former || answer.PredecessorID != former || answer.State != "pending" || answer.InstanceID != name || answer.Kind != "provision" {
-				b.Errorf("\n%s\nthe answer is %+v", c.reason, answer)
+				b.Errorf("%s\nthe response is %+v", c.reason, answer)
 			}
 
 			if diff := cmp.Diff(c.wantStages, answer.FinishedStages); diff != "" {
 				b.Errorf("\n%s\nfinished stages: -want +got\n%s", c.reason, diff)
 			}
 
-			b.wantTimeline("each names the other", answer.ID, "accepted: retry of "+former+" by operator: the quota was raised")
-			b.wantTimeline("each names the other", former, "accepted: provision", "retried: as "+answer.ID+" by operator: the quota was raised")
+			b.wantTimeline("both operations name each other", answer.ID, "accepted: retry of "+former+" by operator: the quota was raised")
+			b.wantTimeline("both operations name each other", former, "accepted: provision", "retried: as "+answer.ID+" by operator: the quota was raised")
 
 			if diff := cmp.Diff(string(b.payload(former)), string(b.payload(answer.ID))); diff != "" {
-				b.Errorf("\n%s\nwhat it knows: -former +retry\n%s", c.reason, diff)
+				b.Errorf("%s\ndata: -former +retry\n%s", c.reason, diff)
 			}
 
 			kept := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+former))
 			if kept.State != operatorapi.OperationState(c.state) || b.woken != woken+1 {
-				b.Errorf("\n%s\nthe former one is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
+				b.Errorf("%s\nthe former operation is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
 			}
 		}
 	})
@@ -104,12 +104,12 @@ func TestRetryWithoutTheStepThatFailed(t *testing.T) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
 
 		answer := b.answered("a retry", b.intervene("retry", former, `{"reason": "nobody needs it", "step": "Probe"}`))
-		b.wantTimeline("who and why", answer.ID,
+		b.wantTimeline("requester and reason", answer.ID,
 			"accepted: retry of "+former+" by operator: nobody needs it", "skip requested: Probe: by operator: nobody needs it")
 
 		record, err := b.operations.Get(b.Context(), b.operations.Reader(), answer.ID)
 		if want := (process.Skip{Step: "Probe", Reason: "by operator: nobody needs it"}); err != nil || record.Skip != want || answer.State != "pending" {
-			b.Errorf("of %s to be skipped is %+v, %v", answer.State, record.Skip, err)
+			b.Errorf("the retry in state %s has the skip %+v, %v", answer.State, record.Skip, err)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
 
 				record, err := b.operations.Get(b.Context(), b.operations.Reader(), answer.ID)
 				if diff := cmp.Diff([]string{"Probe"}, answer.SkippedSteps); diff != "" || err != nil || record.Skip != (process.Skip{}) {
-					b.Errorf("%s: %v, still to be skipped is %+v, skipped -want +got\n%s", name, err, record.Skip, diff)
+					b.Errorf("%s: %v, requested skip %+v, skipped -want +got\n%s", name, err, record.Skip, diff)
 				}
 			})
 		})
@@ -166,7 +166,7 @@ func TestManyRetriesOfTheSameMoment(t *testing.T) {
 		}
 
 		if all, err := b.operations.OfInstance(b.Context(), b.operations.Reader(), "one"); err != nil || len(all) != 2 {
-			b.Errorf("there are %d operations, %v", len(all), err)
+			b.Errorf("got %d operations, %v", len(all), err)
 		}
 	})
 }
@@ -177,9 +177,9 @@ func TestSkip(t *testing.T) {
 		body     string
 		released bool
 	}{
-		"present": {"without a name it is the present step", because, true},
-		"named":   {"with a name it is sure which one", `{"reason": "the quota was raised", "step": "Probe"}`, true},
-		"held":    {"a step that runs at this moment is left out when it comes back", because, false},
+		"present": {"without a name the current step is skipped", because, true},
+		"named":   {"the name must match the current step", `{"reason": "the quota was raised", "step": "Probe"}`, true},
+		"held":    {"a running step is skipped after its attempt", because, false},
 	}
 
 	onEach(t, func(b *bench) {
@@ -190,7 +190,7 @@ func TestSkip(t *testing.T) {
 
 			answer := b.answered(c.reason, b.intervene("skip", id, c.body))
 			if answer.ID != id || answer.Step != "Probe" || !answer.Skippable || !answer.NextRun.Equal(b.clock.Now()) {
-				b.Errorf("\n%s\nthe answer is %+v", c.reason, answer)
+				b.Errorf("%s\nthe response is %+v", c.reason, answer)
 			}
 
 			b.wantTimeline(c.reason, id, "accepted: provision", "skip requested: Probe: by operator: the quota was raised")
@@ -199,7 +199,7 @@ func TestSkip(t *testing.T) {
 			want := process.Skip{Step: "Probe", Reason: "by operator: the quota was raised"}
 
 			if err != nil || record.Skip != want || b.woken != woken+1 {
-				b.Errorf("\n%s\nto be skipped is %+v (%v), the engine was woken %d times", c.reason, record.Skip, err, b.woken-woken)
+				b.Errorf("%s\nthe requested skip is %+v (%v), the engine was woken %d times", c.reason, record.Skip, err, b.woken-woken)
 			}
 		}
 	})
@@ -211,11 +211,11 @@ func TestReasonsAreKeptAsOneLine(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"spaces":     {"nobody sees them", `{"reason": "  it is\tover  "}`, "it is over"},
-		"lines":      {"a line of the timeline is a line", `{"reason": "first\r\n\nsecond"}`, "first second"},
-		"controls":   {"no reason paints on a terminal, and no zero reaches PostgreSQL", `{"reason": "a\u0000b\u001b[31mc\u202ed"}`, "a b [31mc d"},
-		"any script": {"people write as they speak", `{"reason": "größer, больше 🙂"}`, "größer, больше 🙂"},
-		"as long":    {"this much is kept", `{"reason": "` + strings.Repeat("ü", 500) + `"}`, strings.Repeat("ü", 500)},
+		"spaces":     {"leading and trailing spaces are removed", `{"reason": "  it is\tover  "}`, "it is over"},
+		"lines":      {"a reason becomes one line", `{"reason": "first\r\n\nsecond"}`, "first second"},
+		"controls":   {"control characters are removed", `{"reason": "a\u0000b\u001b[31mc\u202ed"}`, "a b [31mc d"},
+		"any script": {"any script is kept", `{"reason": "größer, больше 🙂"}`, "größer, больше 🙂"},
+		"as long":    {"the maximum length is kept", `{"reason": "` + strings.Repeat("ü", 500) + `"}`, strings.Repeat("ü", 500)},
 	}
 
 	onEach(t, func(b *bench) {
@@ -259,12 +259,12 @@ func TestWhetherAStepMayBeSkippedIsTold(t *testing.T) {
 		prepare func(*bench) string
 		want    bool
 	}{
-		"skippable": {"nothing later needs it", running(at("post_actions", "Probe", true)), true},
-		"needed":    {"what follows needs it", running(at("create_runtime", "Order", true)), false},
-		"finished":  {"it is done, the next one has not begun", running(at("post_actions", "Probe", false, "post_actions")), false},
-		"canceling": {"it ends anyway", canceling(at("post_actions", "Probe", true)), false},
-		"failed":    {"a retry may do without it", failedAt(at("post_actions", "Probe", true)), true},
-		"ended":     {"it is at no step any more", ended(process.Succeeded), false},
+		"skippable": {"no later step needs it", running(at("post_actions", "Probe", true)), true},
+		"needed":    {"later steps need it", running(at("create_runtime", "Order", true)), false},
+		"finished":  {"the step is done, the next one has not started", running(at("post_actions", "Probe", false, "post_actions")), false},
+		"canceling": {"a canceling operation ends anyway", canceling(at("post_actions", "Probe", true)), false},
+		"failed":    {"a retry may skip it", failedAt(at("post_actions", "Probe", true)), true},
+		"ended":     {"an ended operation has no current step", ended(process.Succeeded), false},
 	}
 
 	for name, c := range cases {
@@ -274,7 +274,7 @@ func TestWhetherAStepMayBeSkippedIsTold(t *testing.T) {
 
 			shown := read[operatorapi.Operation](b, b.want(c.reason, b.do("viewer", "GET", "/operations/"+url.PathEscape(id)), http.StatusOK))
 			if shown.Skippable != c.want {
-				b.Errorf("%s: it may be skipped is %t", c.reason, shown.Skippable)
+				b.Errorf("%s: skippable is %t", c.reason, shown.Skippable)
 			}
 		})
 	}

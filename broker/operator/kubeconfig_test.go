@@ -47,14 +47,14 @@ func TestAdminKubeconfig(t *testing.T) {
 	}
 
 	if got.Header.Get("Cache-Control") != "no-store" {
-		b.Error("it may be kept on the way")
+		b.Error("the response may be cached")
 	}
 
 	b.kubeconfigs.make = gives(kubeconfig("x", ""), nil)
-	got = b.want("without a certificate", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusOK)
+	got = b.want("a kubeconfig without a certificate", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusOK)
 
 	if !read[operatorapi.AdminKubeconfig](b, got).ExpiresAt.IsZero() {
-		b.Error("an end is made up")
+		b.Error("the expiry is invented")
 	}
 }
 
@@ -66,12 +66,12 @@ func TestAdminKubeconfigIsAudited(t *testing.T) {
 		status   int
 		want     logrus.Fields
 	}{
-		"Given":       {"who got one is written down", "ready", gives(kubeconfig("x", ""), nil), 200, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "info"}},
-		"Unknown":     {"who asked for what does not exist too", "unknown", nil, 404, logrus.Fields{"instanceID": "unknown", "runtimeID": "", "level": "warning"}},
-		"NotReady":    {"there is no runtime yet", "making", nil, 404, logrus.Fields{"instanceID": "making", "runtimeID": "runtime-making", "level": "warning"}},
-		"Leaving":     {"there is none any more", "leaving", nil, 404, logrus.Fields{"instanceID": "leaving", "runtimeID": "runtime-leaving", "level": "warning"}},
-		"Provisioner": {"the Provisioner is away", "ready", gives("", failure.New(failure.Transient, "the Provisioner does not answer")), 503, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
-		"Refused":     {"the Provisioner refuses", "ready", gives("", failure.New(failure.Permanent, "no")), 502, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
+		"Given":       {"a returned kubeconfig is audited", "ready", gives(kubeconfig("x", ""), nil), 200, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "info"}},
+		"Unknown":     {"requests for unknown instances are audited", "unknown", nil, 404, logrus.Fields{"instanceID": "unknown", "runtimeID": "", "level": "warning"}},
+		"NotReady":    {"the runtime does not exist yet", "making", nil, 404, logrus.Fields{"instanceID": "making", "runtimeID": "runtime-making", "level": "warning"}},
+		"Leaving":     {"the instance is being deleted", "leaving", nil, 404, logrus.Fields{"instanceID": "leaving", "runtimeID": "runtime-leaving", "level": "warning"}},
+		"Provisioner": {"the Provisioner does not respond", "ready", gives("", failure.New(failure.Transient, "the Provisioner does not answer")), 503, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
+		"Refused":     {"the Provisioner rejects the call", "ready", gives("", failure.New(failure.Permanent, "no")), 502, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
 	}
 
 	b := newBench(t)
@@ -93,12 +93,12 @@ func TestAdminKubeconfigIsAudited(t *testing.T) {
 			}
 
 			if text, _ := entry.String(); strings.Contains(text, "hunter2") {
-				b.Errorf("%s: a log line holds a secret: %s", name, text)
+				b.Errorf("%s: a log line contains a secret: %s", name, text)
 			}
 		}
 
 		if audit == nil {
-			b.Errorf("%s\n%s\nthere is no audit line", name, test.reason)
+			b.Errorf("%s\n%s\nthe audit line is missing", name, test.reason)
 
 			continue
 		}
@@ -115,7 +115,7 @@ func TestKubeconfigForUsers(t *testing.T) {
 	b.instance("one", process.Succeeded)
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 
-	got := b.want("everybody may have it", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
+	got := b.want("no credentials are required", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 
 	parsed, err := clientcmd.Load([]byte(got.Raw))
 	if err != nil {
@@ -123,7 +123,7 @@ func TestKubeconfigForUsers(t *testing.T) {
 	}
 
 	if err := clientcmd.ConfirmUsable(*parsed, ""); err != nil {
-		b.Errorf("kubectl cannot use it: %v", err)
+		b.Errorf("kubectl cannot use the kubeconfig: %v", err)
 	}
 
 	cluster, login := parsed.Clusters["c-one"], parsed.AuthInfos["oidc"]
@@ -141,7 +141,7 @@ func TestKubeconfigForUsers(t *testing.T) {
 	}
 
 	if strings.Contains(got.Raw, "hunter2") || strings.Contains(got.Raw, "token:") {
-		b.Errorf("it holds a secret: %s", got.Raw)
+		b.Errorf("the kubeconfig contains a secret: %s", got.Raw)
 	}
 
 	if got.Header.Get("Content-Type") != "application/x-yaml" || got.Header.Get("Access-Control-Allow-Origin") != "*" {
@@ -154,7 +154,7 @@ func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
 	b.instance("one", process.Succeeded)
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 
-	parsed, err := clientcmd.Load([]byte(b.want("it still names the cluster", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw))
+	parsed, err := clientcmd.Load([]byte(b.want("the kubeconfig lacks the address of the cluster", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +171,9 @@ func TestKubeconfigOfARuntimeWithAnIssuerOfItsOwn(t *testing.T) {
 	})
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 
-	got := b.want("its users log in where the runtime sends them", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw
+	got := b.want("the configuration of the runtime is used", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw
 	if !strings.Contains(got, "--oidc-issuer-url=https://own.example.com") || strings.Contains(got, "https://issuer.example.com") {
-		b.Errorf("the kubeconfig names another issuer:\n%s", got)
+		b.Errorf("the kubeconfig has another issuer:\n%s", got)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestKubeconfigIsForRuntimesThatAreThere(t *testing.T) {
 	}
 
 	if b.kubeconfigs.calls != 0 {
-		b.Errorf("the Provisioner was asked %d times for nothing", b.kubeconfigs.calls)
+		b.Errorf("the Provisioner was called %d times, want none", b.kubeconfigs.calls)
 	}
 }
 
@@ -205,24 +205,24 @@ func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
 	}
 
 	for range 3 {
-		b.want("what is known is not asked for again", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
+		b.want("repeated requests use the cache", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
 	}
 
 	if b.kubeconfigs.calls != 1 {
-		b.Errorf("the Provisioner was asked %d times, not once", b.kubeconfigs.calls)
+		b.Errorf("the Provisioner was called %d times, want once", b.kubeconfigs.calls)
 	}
 
 	for _, id := range ids[1:20] {
-		b.want("some at once are fine", b.do("", "GET", "/kubeconfig/"+id), http.StatusOK)
+		b.want("a burst is allowed", b.do("", "GET", "/kubeconfig/"+id), http.StatusOK)
 	}
 
-	got := b.want("too many are not", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
+	got := b.want("beyond the burst", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
 	if got.Header.Get("Retry-After") != "1" {
 		b.Error("Retry-After is missing")
 	}
 
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
-	b.want("a little later it is", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusOK)
+	b.want("the limiter recovers", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusOK)
 
 	calls := b.kubeconfigs.calls
 
@@ -230,7 +230,7 @@ func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
 	b.want("certificates change", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
 
 	if b.kubeconfigs.calls != calls+1 {
-		b.Error("what was known an hour ago is still believed")
+		b.Error("the cache did not expire")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestKubeconfigThatCannotBeRead(t *testing.T) {
 		b.kubeconfigs.make = gives(content, nil)
 
 		if got := b.want(name, b.do("", "GET", "/kubeconfig/one"), http.StatusBadGateway); strings.Contains(got.Raw, "hunter2") {
-			b.Errorf("it is quoted: %s", got.Raw)
+			b.Errorf("the response quotes the content: %s", got.Raw)
 		}
 	}
 }

@@ -82,13 +82,13 @@ func TestWhereAnOperationStands(t *testing.T) {
 		change func(*process.Progress)
 		want   standing
 	}{
-		"Pending":   {"a pending one waits for its turn", process.Pending, nil, standing{Why: "Queued behind the earlier operations of this instance, if any."}},
-		"FirstRun":  {"a step runs for the first time", process.InProgress, at("A", true), standing{Attempt: 1, Replica: true}},
-		"Again":     {"what it waited for is over once it runs again", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
-		"Succeeded": {"a step that succeeded begins to count anew", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
-		"Other":     {"other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
-		"Shared":    {"a line that stands for several runs counts them all", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
-		"Ended":     {"one that ended stands nowhere", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
+		"Pending":   {"a pending operation is queued", process.Pending, nil, standing{Why: "Queued behind the earlier operations of this instance, if any."}},
+		"FirstRun":  {"the first attempt", process.InProgress, at("A", true), standing{Attempt: 1, Replica: true}},
+		"Again":     {"a new attempt clears the reason of the wait", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
+		"Succeeded": {"the count restarts after a success", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
+		"Other":     {"attempts of other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
+		"Shared":    {"an entry of several attempts counts all of them", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
+		"Ended":     {"an ended operation has no current step", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
 	}
 
 	for name, test := range cases {
@@ -106,11 +106,11 @@ func TestWhereAnOperationStands(t *testing.T) {
 
 			got := standing{shown.Attempt, shown.Why, !shown.FinishedAt.IsZero(), shown.Replica != ""}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				b.Errorf("\n%s\nstanding: -want +got\n%s", test.reason, diff)
+				b.Errorf("%s\nprogress: -want +got\n%s", test.reason, diff)
 			}
 
 			if (answer.Header.Get("Retry-After") == "") != test.state.Terminal() || shown.NextRun.IsZero() != test.state.Terminal() {
-				b.Errorf("\n%s\nonly what goes on has a next time: %+v", test.reason, answer)
+				b.Errorf("%s\nonly an unfinished operation has a next run: %+v", test.reason, answer)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestListOfOperations(t *testing.T) {
 			shown = append(shown, operation.ID)
 
 			if operation.Timeline != nil {
-				b.Error("a list has no timelines")
+				b.Error("a list includes timelines")
 			}
 		}
 
@@ -166,10 +166,10 @@ func TestUnknownOperation(t *testing.T) {
 	b := newBench(t)
 
 	for _, id := range []string{"x", "%20", "a%2Fb"} {
-		b.want("unknown is unknown", b.do("viewer", "GET", "/operations/"+id), http.StatusNotFound)
+		b.want("an unknown operation", b.do("viewer", "GET", "/operations/"+id), http.StatusNotFound)
 	}
 
-	b.want("no id holds a zero", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
+	b.want("no id contains NUL", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
 }
 
 func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
@@ -183,9 +183,9 @@ func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
 		b.Fatalf("%d timelines were removed, %v", count, err)
 	}
 
-	shown := read[operatorapi.Operation](b, b.want("the operation stays", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+	shown := read[operatorapi.Operation](b, b.want("the operation is kept", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
 	if len(shown.Timeline) != 0 || shown.TimelineRemovedAt.IsZero() || !shown.TimelineRemovedAt.Equal(removed) {
-		b.Errorf("the removal of the timeline is missing: %+v", shown)
+		b.Errorf("the operation lacks the removal of its timeline: %+v", shown)
 	}
 }
 

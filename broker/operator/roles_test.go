@@ -25,13 +25,13 @@ func TestRoles(t *testing.T) {
 		"Cancel":      {"operators intervene", "POST", "/operations/x/cancel", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Retry":       {"operators intervene", "POST", "/operations/x/retry", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
 		"Skip":        {"operators intervene", "POST", "/operations/x/skip", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 400, "admin": 400}},
-		"Expire":      {"operators have instances expire", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
-		"Admin":       {"admins get in", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
+		"Expire":      {"operators may expire instances", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
+		"Admin":       {"admins have all roles", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
 		"Catalog":     {"viewers look", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
-		"Kubeconfig":  {"users have no account here", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
-		"Description": {"the description is no secret", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},
-		"Method":      {"405 names what is allowed", "DELETE", "/runtimes", map[string]int{"admin": 405}},
-		"Path":        {"there is nothing else", "GET", "/nothing", map[string]int{"": 404}},
+		"Kubeconfig":  {"users need no account", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
+		"Description": {"the description is public", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},
+		"Method":      {"a 405 lists the allowed methods", "DELETE", "/runtimes", map[string]int{"admin": 405}},
+		"Path":        {"an unknown path", "GET", "/nothing", map[string]int{"": 404}},
 	}
 
 	b := newBench(t)
@@ -40,7 +40,7 @@ func TestRoles(t *testing.T) {
 		for user, status := range test.want {
 			got := b.want(name+" as "+user+": "+test.reason, b.do(user, test.method, test.path), status)
 			if status == unknown && got.Header.Get("WWW-Authenticate") == "" {
-				b.Errorf("%s: WWW-Authenticate is missing", name)
+				b.Errorf("%s: the header WWW-Authenticate is missing", name)
 			}
 		}
 	}
@@ -48,12 +48,12 @@ func TestRoles(t *testing.T) {
 
 func TestWithoutUsersEverybodyIsAdmin(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
-	b.want("a service on the loopback may do without", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
+	b.want("authentication can be disabled", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
 }
 
 func TestOtherPaths(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) {
 		options.Otherwise = httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil })
 	})
-	b.want("another handler answers them", b.do("", "GET", "/console/"), http.StatusOK)
+	b.want("the handler of other paths", b.do("", "GET", "/console/"), http.StatusOK)
 }

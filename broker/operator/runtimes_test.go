@@ -89,11 +89,11 @@ func TestStatesOfRuntimes(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(want, shown); diff != "" {
-		b.Errorf("as they are shown: -want +got\n%s", diff)
+		b.Errorf("instances: -want +got\n%s", diff)
 	}
 
 	if diff := cmp.Diff(want, filtered); diff != "" {
-		b.Errorf("as they are filtered: -want +got\n%s", diff)
+		b.Errorf("filters: -want +got\n%s", diff)
 	}
 }
 
@@ -185,20 +185,20 @@ func TestListsRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 	b := newBench(t)
 
 	for query, reason := range map[string]string{
-		"shoot=x":                     "a misspelt filter would list everything",
-		"state=nice":                  "states are those of the description",
+		"shoot=x":                     "unknown filters are rejected",
+		"state=nice":                  "states are those of the API description",
 		"page=0":                      "pages are counted from 1",
-		"page=x":                      "pages are numbers",
-		"page=99999999999":            "pages end somewhere",
-		"page_size=0":                 "a page holds something",
-		"page_size=101":               "a page is bounded",
-		"total=maybe":                 "it is a boolean",
-		"cursor=rubbish":              "cursors are given out",
-		"cursor=eA":                   "cursors hold a time",
-		"page=1&cursor=eA":            "there is one way to turn pages",
+		"page=x":                      "a page is a number",
+		"page=99999999999":            "pages have a maximum",
+		"page_size=0":                 "a page size is positive",
+		"page_size=101":               "a page size has a maximum",
+		"total=maybe":                 "suspended is a boolean",
+		"cursor=rubbish":              "a cursor must decode",
+		"cursor=eA":                   "a cursor contains a time",
+		"page=1&cursor=eA":            "page and cursor exclude each other",
 		"instance_id=a&instance_id=b": "a filter has one value",
-		"instance_id=%00":             "no text holds a zero",
-		"%zz":                         "a query has to be readable",
+		"instance_id=%00":             "no text contains NUL",
+		"%zz":                         "the query must be well-formed",
 	} {
 		b.want(reason, b.do("viewer", "GET", "/runtimes?"+query), http.StatusBadRequest)
 

@@ -41,7 +41,7 @@ func unavailableSystem(t *testing.T, component string) *upstream.System {
 		if response, err := client.Do(request); err == nil {
 			_ = response.Body.Close()
 
-			t.Fatal("the system answered")
+			t.Fatal("calls succeed")
 		}
 	}
 
@@ -55,7 +55,7 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 
 	away := operatorapi.System{
 		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: since,
-		LastFault: "it could not be reached", NextTry: next,
+		LastFault: "the call failed", NextTry: next,
 	}
 
 	cases := map[string]struct {
@@ -64,10 +64,10 @@ func TestSystemThatHoldsAnOperationUp(t *testing.T) {
 		state     process.State
 		want      operatorapi.System
 	}{
-		"HeldUp":    {"who asks why it waits wants to know how the system stands", "provisioner", process.InProgress, away},
-		"Other":     {"the problem is none of a system that the broker calls", "gardener", process.InProgress, operatorapi.System{}},
-		"NoProblem": {"nothing holds it up", "", process.InProgress, operatorapi.System{}},
-		"Ended":     {"what is the matter now is not what was the matter then", "provisioner", process.Failed, operatorapi.System{}},
+		"HeldUp":    {"a waiting operation shows the state of its system", "provisioner", process.InProgress, away},
+		"Other":     {"the component is not a system of the broker", "gardener", process.InProgress, operatorapi.System{}},
+		"NoProblem": {"the operation has no problem", "", process.InProgress, operatorapi.System{}},
+		"Ended":     {"an ended operation does not show the current state", "provisioner", process.Failed, operatorapi.System{}},
 	}
 
 	for name, test := range cases {

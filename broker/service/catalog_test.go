@@ -54,19 +54,19 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 				}
 			}
 
-			t.Fatalf("change %d is not in the trail, or more than that", number)
+			t.Fatalf("the audit log has no entry of change %d, or additional ones", number)
 
 			return auditlog.Entry{}
 		}
 
 		refused := change("plans: nothing", 1)
 		if refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Reason, "catalog.yaml") {
-			t.Errorf("the entry of wrong files is %+v", refused)
+			t.Errorf("the entry of invalid files is %+v", refused)
 		}
 
 		taken := change(string(good)+"# again\n", 2)
 		if taken.Status != http.StatusOK || taken.Reason == "" || taken.By != (auditlog.Actor{}) {
-			t.Errorf("the entry of files that were taken is %+v", taken)
+			t.Errorf("the entry of valid files is %+v", taken)
 		}
 	})
 }

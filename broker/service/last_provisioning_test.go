@@ -38,18 +38,18 @@ func TestLastProvisioning(t *testing.T) {
 		past    []past // the oldest first
 		want    environment.Data
 	}{
-		"made":             {"the usual case", "r", []past{made}, withRuntime(ordered("p"), "r")},
+		"made":             {"a single provisioning", "r", []past{made}, withRuntime(ordered("p"), "r")},
 		"answer lost":      {"the order may have arrived", "", []past{made}, ordered("p")},
-		"suspended":        {"nothing is left of it", "", []past{made, suspended}, environment.Data{}},
-		"suspension ended": {"its end was overtaken by a deletion", "", []past{made, {environment.KindSuspend, process.Canceled, environment.Data{}}}, ordered("p")},
-		"resumed":          {"the new one counts", "r2", []past{made, suspended, {environment.KindResume, process.Succeeded, ordered("r")}}, withRuntime(ordered("r"), "r2")},
+		"suspended":        {"its runtime was removed", "", []past{made, suspended}, environment.Data{}},
+		"suspension ended": {"a deletion canceled it", "", []past{made, {environment.KindSuspend, process.Canceled, environment.Data{}}}, ordered("p")},
+		"resumed":          {"the newest provisioning counts", "r2", []past{made, suspended, {environment.KindResume, process.Succeeded, ordered("r")}}, withRuntime(ordered("r"), "r2")},
 		"resumption not begun": {
-			"the one before it had ordered a runtime", "",
+			"the provisioning before it ordered a runtime", "",
 			[]past{made, suspended, {environment.KindResume, process.Failed, ordered("r")}, {environment.KindResume, process.Canceled, environment.Data{Provisioning: "s"}}},
 			ordered("r"),
 		},
 		"resumption before its order": {
-			"nothing was ordered since the suspension", "",
+			"nothing was ordered after the suspension", "",
 			[]past{made, suspended, {environment.KindResume, process.Canceled, environment.Data{Provisioning: "s"}}},
 			environment.Data{Provisioning: "s"},
 		},
@@ -58,7 +58,7 @@ func TestLastProvisioning(t *testing.T) {
 			[]past{made, {environment.KindDeprovision, process.Succeeded, environment.Data{}}, {environment.KindProvision, process.Canceled, environment.Data{Provisioning: "q"}}},
 			environment.Data{Provisioning: "q"},
 		},
-		"updated": {"an update orders nothing", "r", []past{made, {environment.KindUpdate, process.Succeeded, environment.Data{}}}, withRuntime(ordered("p"), "r")},
+		"updated": {"updates do not order runtimes", "r", []past{made, {environment.KindUpdate, process.Succeeded, environment.Data{}}}, withRuntime(ordered("p"), "r")},
 	}
 
 	for name, c := range cases {

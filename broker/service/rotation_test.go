@@ -87,7 +87,7 @@ func TestKeyRotation(t *testing.T) {
 		}
 
 		if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK || list.Count != 1 {
-			t.Errorf("without the former key the instance is not readable: %d, %d found, %v", response.StatusCode, list.Count, err)
+			t.Errorf("without the former key the instance is unreadable: %d, %d found, %v", response.StatusCode, list.Count, err)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 			return err
 		}
 
-		_, err := operationStore.Cancel(t.Context(), tx, "one", "the test needs it ended", now)
+		_, err := operationStore.Cancel(t.Context(), tx, "one", "the test removes it", now)
 
 		return err
 	}); err != nil {
@@ -145,7 +145,7 @@ func waitFor(t *testing.T, log lines, text string) {
 				return
 			}
 		case <-time.After(2 * time.Minute):
-			t.Fatalf("the broker does not say %q", text)
+			t.Fatalf("the log lacks %q", text)
 		}
 	}
 }

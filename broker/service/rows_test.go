@@ -54,7 +54,7 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 
 	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), moving, change)
 	if !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
-		t.Errorf("to try again helps nobody who does not know why: %s %v", failure.KindOf(err), err)
+		t.Errorf("the error does not explain why retries fail: %s %v", failure.KindOf(err), err)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestUsableConfiguration(t *testing.T) {
 	}
 
 	if err := broker.Close(); err != nil {
-		t.Errorf("a broker that was never run cannot be closed: %v", err)
+		t.Errorf("a broker that never ran cannot be closed: %v", err)
 	}
 }
 
@@ -45,40 +45,40 @@ func TestRefusedConfiguration(t *testing.T) {
 		want   []string
 	}{
 		"no key": {
-			"secrets are never stored in plain text, and the error says what to do",
+			"a key is required, and the error names the variable",
 			func(c *service.Config) { c.Database.SecretKeys = "" },
 			[]string{"APP_DATABASE_SECRET_KEYS", "openssl rand"},
 		},
 		"bad key": {
-			"an invalid key is named by its number",
+			"the error names the invalid key by its number",
 			func(c *service.Config) { c.Database.SecretKeys = "k1:hush" },
 			[]string{"APP_DATABASE_SECRET_KEYS", "number 1"},
 		},
 		"exposed": {
-			"without users anybody could remove clusters",
+			"users are required",
 			func(c *service.Config) { c.Address = "0.0.0.0:0" },
 			[]string{"APP_AUTH_BASIC_USERS", "0.0.0.0:0"},
 		},
 		"negative delay": {
-			"a delay cannot be negative",
+			"delays must not be negative",
 			func(c *service.Config) { c.ShutdownDelay = -1 },
 			[]string{"APP_SHUTDOWN_DELAY"},
 		},
 		"bad users": {
-			"a user who cannot be read could not log in",
+			"the file of the users must be readable",
 			func(c *service.Config) { c.AuthBasicUsers = "hush" },
 			[]string{"APP_AUTH_BASIC_USERS"},
 		},
-		"driver":       {"a misspelled driver is named", func(c *service.Config) { c.Database.Driver = "postgresql" }, []string{"APP_DATABASE_DRIVER", "postgresql"}},
+		"driver":       {"the driver is misspelled", func(c *service.Config) { c.Database.Driver = "postgresql" }, []string{"APP_DATABASE_DRIVER", "postgresql"}},
 		"port":         {"a port is a number", func(c *service.Config) { c.Database.Port = "http" }, []string{"APP_DATABASE_PORT"}},
-		"no polls":     {"nothing would ever be noticed to be done", func(c *service.Config) { c.Provisioner.PollLimit = 0 }, []string{"APP_PROVISIONER_POLL_LIMIT"}},
-		"no calls":     {"nothing would ever be ordered", func(c *service.Config) { c.Provisioner.Calls = 0 }, []string{"APP_PROVISIONER_CALLS"}},
-		"no address":   {"there is nobody to order from", func(c *service.Config) { c.Provisioner.URL = "" }, []string{"APP_PROVISIONER_URL"}},
-		"bad address":  {"an address may hold a password", func(c *service.Config) { c.Provisioner.URL = "http://me:hush@[::1" }, []string{"APP_PROVISIONER_URL"}},
-		"other scheme": {"it is reached by HTTP", func(c *service.Config) { c.Provisioner.URL = "ftp://me:hush@provisioner" }, []string{"APP_PROVISIONER_URL"}},
-		"folder":       {"the text names the file", func(c *service.Config) { c.Database.Path = filepath.Join(t.TempDir(), "none", "b.db") }, []string{"b.db"}},
+		"no polls":     {"the interval must be positive", func(c *service.Config) { c.Provisioner.PollLimit = 0 }, []string{"APP_PROVISIONER_POLL_LIMIT"}},
+		"no calls":     {"at least one worker is required", func(c *service.Config) { c.Provisioner.Calls = 0 }, []string{"APP_PROVISIONER_CALLS"}},
+		"no address":   {"the Provisioner's address is required", func(c *service.Config) { c.Provisioner.URL = "" }, []string{"APP_PROVISIONER_URL"}},
+		"bad address":  {"addresses must not contain a password", func(c *service.Config) { c.Provisioner.URL = "http://me:hush@[::1" }, []string{"APP_PROVISIONER_URL"}},
+		"other scheme": {"the Provisioner uses HTTP", func(c *service.Config) { c.Provisioner.URL = "ftp://me:hush@provisioner" }, []string{"APP_PROVISIONER_URL"}},
+		"folder":       {"the error names the file", func(c *service.Config) { c.Database.Path = filepath.Join(t.TempDir(), "none", "b.db") }, []string{"b.db"}},
 		"address taken": {
-			"two brokers do not share an address", func(c *service.Config) { c.StatusAddress = "127.0.0.1:99999" }, []string{"127.0.0.1:99999"},
+			"two brokers cannot share an address", func(c *service.Config) { c.StatusAddress = "127.0.0.1:99999" }, []string{"127.0.0.1:99999"},
 		},
 	}
 
@@ -99,7 +99,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			}
 
 			if strings.Contains(err.Error(), "hush") {
-				t.Errorf("%s: the error shows a secret: %v", c.reason, err)
+				t.Errorf("%s: the error contains a secret: %v", c.reason, err)
 			}
 		})
 	}

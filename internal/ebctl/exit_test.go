@@ -24,19 +24,19 @@ func TestEnds(t *testing.T) {
 		hint   string
 	}{
 		"Usage": {
-			reason: "a command line that makes no sense",
+			reason: "an invalid command line",
 			err:    usage("NAME is missing"), code: ExitUsage, hint: "'ebctl create --help'",
 		},
 		"NotFound": {
-			reason: "something that a search did not find",
+			reason: "a search without a match",
 			err:    &notFoundError{text: "no plan"}, code: ExitNotFound, hint: "ebctl catalog",
 		},
 		"Status404": {
-			reason: "something that the broker does not know",
+			reason: "an unknown resource",
 			err:    status(404), code: ExitNotFound, hint: "ebctl instance list",
 		},
 		"Status410": {
-			reason: "something that the broker has removed",
+			reason: "a removed resource",
 			err:    status(410), code: ExitNotFound, hint: "ebctl instance list",
 		},
 		"Status409": {
@@ -48,43 +48,43 @@ func TestEnds(t *testing.T) {
 			err:    coded(422, "ConcurrencyError"), code: ExitConflict, hint: "ebctl operation list",
 		},
 		"Status422": {
-			reason: "any other refusal",
+			reason: "another conflict",
 			err:    coded(422, "AsyncRequired"), code: ExitError,
 		},
 		"Status400": {
-			reason: "a request that the broker refuses",
+			reason: "a rejected request",
 			err:    status(400), code: ExitError,
 		},
 		"Status401": {
-			reason: "credentials are missing",
+			reason: "missing credentials",
 			err:    status(401), code: ExitError, hint: "EBCTL_USERNAME and EBCTL_PASSWORD",
 		},
 		"Status403": {
-			reason: "a role is missing",
+			reason: "a missing role",
 			err:    status(403), code: ExitError, hint: "admin for kubeconfigs",
 		},
 		"Status500": {
-			reason: "a fault of the broker",
+			reason: "a failure of the broker",
 			err:    status(500), code: ExitError,
 		},
 		"Unreachable": {
-			reason: "a broker that is not there",
+			reason: "an unreachable broker",
 			err:    &brokerclient.UnreachableError{Cause: errors.New("refused")}, code: ExitError, hint: "EBCTL_ADDRESS",
 		},
 		"TimedOut": {
-			reason: "a wait that took too long",
+			reason: "a wait that timed out",
 			err:    &follow.TimedOutError{OperationID: "op"}, code: ExitTimedOut, hint: "ebctl operation get op --wait",
 		},
 		"Ended": {
-			reason: "an operation that failed",
+			reason: "a failed operation",
 			err:    failed("op"), code: ExitOperationFailed, hint: "ebctl operation explain op",
 		},
 		"Stopped": {
-			reason: "a user who has enough",
+			reason: "an interruption",
 			err:    context.Canceled, code: ExitError,
 		},
 		"AnythingElse": {
-			reason: "an error that nobody thought of",
+			reason: "an error without a class",
 			err:    errors.New("disk full"), code: ExitError,
 		},
 	}

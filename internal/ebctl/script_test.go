@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
-var update = flag.Bool("update", false, "write what the scripts compare anew")
+var update = flag.Bool("update", false, "update the expected output of the scripts")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ebctl": run})
@@ -76,7 +76,7 @@ func startBroker(ts *testscript.TestScript, _ bool, args []string) {
 func writeRequests(ts *testscript.TestScript, _ bool, args []string) {
 	place, ok := ts.Value(brokerKey{}).(**fakeBroker)
 	if !ok || *place == nil {
-		ts.Fatalf("the script has no broker yet")
+		ts.Fatalf("the script has not started a broker")
 	}
 
 	requests := strings.Join((*place).Requests(), "\n") + "\n"

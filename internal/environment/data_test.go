@@ -47,6 +47,6 @@ func TestStoredData(t *testing.T) {
 	}
 
 	if err := json.Unmarshal([]byte(`{"version": 2}`), &data); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("a row of a later version must not be misread, got %v", err)
+		t.Errorf("a row of a later version must be rejected, got %v", err)
 	}
 }

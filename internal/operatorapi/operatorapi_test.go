@@ -31,7 +31,7 @@ func TestContributorPage(t *testing.T) {
 
 	paths := regexp.MustCompile("`((?:internal|broker)/[^`]+)`").FindAllStringSubmatch(page, -1)
 	if len(paths) == 0 {
-		t.Fatal("the page names no file")
+		t.Fatal("the page names no files")
 	}
 
 	for _, path := range paths {
@@ -65,7 +65,7 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 			}
 
 			if call := ") " + strings.ToUpper(id[:1]) + id[1:] + "("; strings.Contains(calls, call) == withoutCall[id] {
-				t.Errorf("%s %s: the call of %s is not as operator.yaml says; run make generate", method, path, id)
+				t.Errorf("%s %s: the call %s differs from openapi.yaml; run make generate", method, path, id)
 			}
 		}
 	}

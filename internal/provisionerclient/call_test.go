@@ -34,53 +34,53 @@ func TestRubbish(t *testing.T) {
 			want: could + "answered with HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
 		},
 		"Denied": {
-			reason: "A proxy does not decide for the Provisioner: a 403 without GraphQL is tried again.",
+			reason: "A 403 without GraphQL comes from a proxy and is retried.",
 			status: http.StatusForbidden, answer: "RBAC: access denied",
 			want: could + "answered with HTTP status 403 Forbidden: RBAC: access denied",
 		},
 		"Empty": {
-			reason: "An empty answer is no answer.",
+			reason: "An empty response is transient.",
 			status: http.StatusOK, want: could + "answered with something other than GraphQL",
 		},
 		"LongText": {
-			reason: "A quotation ends after 200 characters.",
+			reason: "Quotations have at most 200 characters.",
 			status: http.StatusOK, answer: strings.Repeat("ä", 100_000),
 			want: could + "answered with something other than GraphQL: " + strings.Repeat("ä", 200) + "…",
 		},
 		"Redirect": {
-			reason: "A redirect is not followed: it would carry the tenant elsewhere.",
+			reason: "Redirects are not followed: they would send the tenant elsewhere.",
 			status: http.StatusTemporaryRedirect,
 			want:   could + "answered with HTTP status 307 Temporary Redirect",
 		},
 		"OtherJSON": {
-			reason: "JSON need not be GraphQL.",
+			reason: "JSON without GraphQL fields is transient.",
 			status: http.StatusOK, answer: `{"status": "UP"}`, want: could + "answered without data",
 		},
 		"Null": {
-			reason: "Null is JSON.",
+			reason: "Null is transient.",
 			status: http.StatusOK, answer: `null`, want: could + "answered without data",
 		},
 		"NoResult": {
-			reason: "An operation that is null is none.",
+			reason: "A null operation is transient.",
 			status: http.StatusOK, answer: `{"data": {"result": null}}`, want: could + "answered without the operation",
 		},
 		"OtherTypes": {
-			reason: "Data of another form is not understood half.",
+			reason: "Data of another type is not decoded partly.",
 			status: http.StatusOK, answer: `{"data": {"result": {"id": 7}}}`,
 			want: could + `answered with unexpected data: {"data": {"result": {"id": 7}}}`,
 		},
 		"OtherErrors": {
-			reason: "Errors of another form neither.",
+			reason: "Errors of another type are transient.",
 			status: http.StatusOK, answer: `{"errors": "none"}`,
 			want: could + `answered with something other than GraphQL: {"errors": "none"}`,
 		},
 		"DataWithBadStatus": {
-			reason: "Data that the server itself does not stand by is not taken.",
+			reason: "Data with errors is not used.",
 			status: http.StatusInternalServerError, answer: operationAnswer[:20],
 			want: could + `answered with HTTP status 500 Internal Server Error: {"data": {"result":`,
 		},
 		"TooLong": {
-			reason: "An answer that does not end is not read to its end.",
+			reason: "The length of a response is limited.",
 			status: http.StatusOK, answer: `{"data": "` + strings.Repeat("a", 8<<20),
 			want: could + "answered with more than 8388608 bytes",
 		},
@@ -138,7 +138,7 @@ func TestLackingIDs(t *testing.T) {
 
 	for name, call := range calls {
 		if err := call(); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "it answered without") {
-			t.Errorf("%s: an answer without a result is tried again, got %v", name, err)
+			t.Errorf("%s: a response without a result is not retried: %v", name, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestUnreachable(t *testing.T) {
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
 	if got := failure.Of(err); got.Kind != failure.Transient ||
 		got.Text != "the provisioner cannot be reached" || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the text says what happened, without credentials: got %s, %v", got.Kind, err)
+		t.Errorf("the text lacks the cause or contains credentials: got %s, %v", got.Kind, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestCutOff(t *testing.T) {
 
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
 	if got := failure.Of(err); got.Kind != failure.Transient || got.Text != "the provisioner cannot be reached" {
-		t.Errorf("an answer that breaks off is tried again: got %v", err)
+		t.Errorf("a truncated response is not retried: got %v", err)
 	}
 }
 
@@ -208,19 +208,19 @@ func TestTimeouts(t *testing.T) {
 		text     string
 	}{
 		"Default": {
-			reason: "Without a limit of its own a call takes two minutes at most.", patience: time.Hour,
+			reason: "Without an option the limit is two minutes.", patience: time.Hour,
 			call: ask, want: 2 * time.Minute, text: "the provisioner did not answer within 2m0s",
 		},
 		"Own": {
-			reason: "The limit is an option.", patience: time.Hour, timeout: 5 * time.Second,
+			reason: "An option sets the limit.", patience: time.Hour, timeout: 5 * time.Second,
 			call: ask, want: 5 * time.Second, text: "the provisioner did not answer within 5s",
 		},
 		"Feed": {
-			reason: "The feed may take as long as agreed and some more.", patience: time.Hour, timeout: 5 * time.Second,
+			reason: "A feed call may take its wait time and a margin.", patience: time.Hour, timeout: 5 * time.Second,
 			call: wait, want: 30 * time.Second, text: "the provisioner did not answer within 30s",
 		},
 		"Impatient": {
-			reason: "A caller who goes away is not the Provisioner's fault.", patience: time.Second,
+			reason: "A canceled context is not a fault of the Provisioner.", patience: time.Second,
 			call: ask, want: time.Second, text: "the wait for the provisioner was canceled",
 		},
 	}

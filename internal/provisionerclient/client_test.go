@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 	for _, address := range []string{"", "127.0.0.1:3000", "ftp://host/graphql", "http:///graphql", "http://user:hunter2@ho st/"} {
 		_, err := provisionerclient.New(provisionerclient.Options{URL: address})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("address %q is refused with a text that does not hold it, got %v", address, err)
+			t.Errorf("address %q: got %v, want an error that does not quote it", address, err)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestProvisionRuntime(t *testing.T) {
 		LastError: provisionerclient.LastError{Message: "e", Reason: "r", Component: "c"},
 	}
 	if diff := cmp.Diff(want, operation); diff != "" {
-		t.Errorf("an operation is read, even with a state that nobody knows: -want +got:\n%s", diff)
+		t.Errorf("an operation in an unknown state: -want +got:\n%s", diff)
 	}
 
 	wantVariables := map[string]any{"config": map[string]any{
@@ -66,11 +66,11 @@ func TestProvisionRuntime(t *testing.T) {
 		}},
 	}}
 	if diff := cmp.Diff(wantVariables, got.Variables); diff != "" {
-		t.Errorf("absent fields are not sent, because the Kyma Provisioner may not know them: -want +got:\n%s", diff)
+		t.Errorf("absent fields must not be sent, because the Kyma Provisioner may not know them: -want +got:\n%s", diff)
 	}
 
 	if !strings.Contains(got.Query, "result: provisionRuntime") {
-		t.Errorf("the call is aliased result: got %s", got.Query)
+		t.Errorf("the call lacks the alias result: got %s", got.Query)
 	}
 
 	for name, want := range map[string]string{"tenant": "acme", "sub-account": "acme-dev", "Idempotency-Key": "k"} {
@@ -88,17 +88,17 @@ func TestUpgradeShoot(t *testing.T) {
 	operation, err := client.UpgradeShoot(t.Context(), provisionerclient.Caller{Tenant: "acme", IdempotencyKey: "k"}, "rt-1",
 		&wire.UpgradeShootInput{GardenerConfig: &wire.GardenerUpgradeInput{AutoScalerMax: new(5)}})
 	if err != nil || operation.ID != "op-1" {
-		t.Fatalf("the operation is read: got %+v, %v", operation, err)
+		t.Fatalf("operation: got %+v, %v", operation, err)
 	}
 
 	want := map[string]any{"id": "rt-1", "config": map[string]any{"gardenerConfig": map[string]any{"autoScalerMax": 5.}}}
 	if diff := cmp.Diff(want, got.Variables); diff != "" || got.header.Get("Idempotency-Key") != "k" {
-		t.Errorf("absent fields are not sent, the idempotency key is: -want +got:\n%s", diff)
+		t.Errorf("absent fields must not be sent, the idempotency key must: -want +got:\n%s", diff)
 	}
 
 	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": null}}`)
 	if _, err := client.UpgradeShoot(t.Context(), provisionerclient.Caller{}, "rt-1", &wire.UpgradeShootInput{}); !failure.Is(err, failure.Transient) {
-		t.Errorf("an answer without an operation is asked for again: got %v", err)
+		t.Errorf("a response without an operation is not retried: got %v", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestHeadersLeftOut(t *testing.T) {
 
 	for _, name := range []string{"Sub-Account", "Idempotency-Key"} {
 		if values, sent := got.header[name]; sent {
-			t.Errorf("header %s is not sent without a value, got %q", name, values)
+			t.Errorf("header %s is sent without a value: got %q", name, values)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestQueries(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(byID, last); diff != "" || last.ID != "op-1" {
-		t.Errorf("an operation is the same by its id and as the last one of its runtime: -want +got:\n%s", diff)
+		t.Errorf("lookups by operation id and by runtime id differ: -want +got:\n%s", diff)
 	}
 }
 
@@ -155,14 +155,14 @@ func TestKubeconfig(t *testing.T) {
 
 	_, err = client.Kubeconfig(t.Context(), "acme", "rt-1")
 	if !failure.Is(err, failure.Waiting) {
-		t.Errorf("a cluster that is not there yet is waited for: got %v", err)
+		t.Errorf("a missing cluster is not retried: got %v", err)
 	}
 
 	client, _ = playProvisioner(t, http.StatusOK, `{"data": {"result": {"runtimeConfiguration": {"kubeconfig": "hunter2", "`)
 
 	_, err = client.Kubeconfig(t.Context(), "acme", "rt-1")
 	if !failure.Is(err, failure.Transient) || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("an answer that ends early is tried again and not quoted: got %v", err)
+		t.Errorf("a truncated response is not retried, or is quoted: got %v", err)
 	}
 }
 
@@ -183,17 +183,17 @@ func TestChanges(t *testing.T) {
 			want:   map[string]any{"waitSeconds": 0.},
 		},
 		"Next": {
-			reason: "Seconds are as fine as it gets.",
+			reason: "Waits are rounded to seconds.",
 			after:  "7", wait: 1600 * time.Millisecond,
 			want: map[string]any{"after": "7", "waitSeconds": 2.},
 		},
 		"TooLong": {
-			reason: "No Provisioner waits longer than half a minute, and so the client does not either.",
+			reason: "Waits are at most half a minute, the limit of the Provisioner.",
 			after:  "7", wait: time.Hour,
 			want: map[string]any{"after": "7", "waitSeconds": 30.},
 		},
 		"Negative": {
-			reason: "Less than nothing is nothing.",
+			reason: "A negative wait is zero.",
 			after:  "7", wait: -time.Hour,
 			want: map[string]any{"after": "7", "waitSeconds": 0.},
 		},
@@ -222,7 +222,7 @@ func TestChanges(t *testing.T) {
 			}
 
 			if _, sent := got.header["Tenant"]; sent {
-				t.Errorf("%s\nThe feed belongs to no tenant.", tc.reason)
+				t.Errorf("%s\nThe feed request has a tenant.", tc.reason)
 			}
 		})
 	}

@@ -22,24 +22,24 @@ func TestProblems(t *testing.T) {
 		want    *failure.Error
 	}{
 		"BadRequest": {
-			reason:  "A code from 400 to 499 is final.",
+			reason:  "Codes from 400 to 499 are permanent.",
 			problem: `{"message": "no such\n zone", "extensions": {"error_code": 400, "error_reason": "r", "error_component": "gardener"}}`,
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the provisioner refused to remove the runtime: no such zone",
 			},
 		},
 		"LastOfRange": {
-			reason:  "499 still is, and a code in quotes is a code.",
+			reason:  "499 is permanent, and a code may be a string.",
 			problem: `{"message": "m", "extensions": {"error_code": "499"}}`,
 			want:    refused("m"),
 		},
 		"OtherStatus": {
-			reason: "An error in an answer counts more than the answer's status.",
+			reason: "GraphQL errors override the HTTP status.",
 			status: http.StatusUnprocessableEntity, problem: `{"message": "m", "extensions": {"error_code": 400}}`,
 			want: refused("m"),
 		},
 		"NotFound": {
-			reason: "What does not exist is recognised by its reason, as the Kyma Provisioner gives it the code 2.",
+			reason: "A missing runtime is recognized by its reason, because the Kyma Provisioner gives it code 2.",
 			problem: `{"message": "no runtime", "extensions":
 				{"error_code": 2, "error_reason": "err_db_not_found", "error_component": "db - provisioner"}}`,
 			want: &failure.Error{
@@ -48,27 +48,27 @@ func TestProblems(t *testing.T) {
 			},
 		},
 		"PreviousOperation": {
-			reason:  "The Kyma Provisioner says only in its text that another operation has to end first.",
+			reason:  "The Kyma Provisioner reports a running operation only in its text.",
 			problem: `{"message": "cannot start new one while previous operation is in progress", "extensions": {"error_code": 400}}`,
 			want:    busy("cannot start new one while previous operation is in progress"),
 		},
 		"OperationInProgress": {
-			reason:  "It says so in more than one way.",
+			reason:  "Another text for a running operation.",
 			problem: `{"message": "Operation 5f1e of type PROVISION is already In-Progress", "extensions": {"error_code": 500}}`,
 			want:    busy("Operation 5f1e of type PROVISION is already In-Progress"),
 		},
 		"NoOperationInProgress": {
-			reason:  "Not everything with these words is a wait.",
+			reason:  "Similar texts are not waits.",
 			problem: `{"message": "no operation in progress to cancel", "extensions": {"error_code": 400}}`,
 			want:    refused("no operation in progress to cancel"),
 		},
 		"OperationNotInProgress": {
-			reason:  "Not everything with these words is a wait.",
+			reason:  "Similar texts are not waits.",
 			problem: `{"message": "operation is not in progress", "extensions": {"error_code": 400}}`,
 			want:    refused("operation is not in progress"),
 		},
 		"Internal": {
-			reason:  "500 may pass.",
+			reason:  "500 is transient.",
 			problem: `{"message": "boom", "extensions": {"error_code": 500, "error_reason": "err_provisioner_internal"}}`,
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: failure.ComponentProvisioner,
@@ -76,22 +76,22 @@ func TestProblems(t *testing.T) {
 			},
 		},
 		"NoExtensions": {
-			reason:  "An error without a code may pass.",
+			reason:  "An error without a code is transient.",
 			problem: `{"message": "boom"}`,
 			want:    failed("boom"),
 		},
 		"RubbishExtensions": {
-			reason:  "Extensions of another form are no extensions.",
+			reason:  "Extensions of another type are ignored.",
 			problem: `{"message": "boom", "extensions": "none"}`,
 			want:    failed("boom"),
 		},
 		"RubbishCodes": {
-			reason:  "Values of another type are no values.",
+			reason:  "Values of another type are ignored.",
 			problem: `{"message": "boom", "extensions": {"error_code": {"a": 400}, "error_reason": 7, "error_component": null}}`,
 			want:    failed("boom"),
 		},
 		"Path": {
-			reason:  "Parts that nobody asked for may have any form.",
+			reason:  "Unused parts may have any type.",
 			problem: `{"message": "boom", "path": {"a": 1}, "locations": "here"}`,
 			want:    failed("boom"),
 		},
@@ -125,23 +125,23 @@ func TestNoFeed(t *testing.T) {
 		want    bool
 	}{
 		"gqlgen": {
-			reason: "gqlgen answers with 422.", status: http.StatusUnprocessableEntity,
+			reason: "gqlgen responds with 422.", status: http.StatusUnprocessableEntity,
 			message: `Cannot query field \"operationChanges\" on type \"Query\".`, want: true,
 		},
 		"Java": {
-			reason: "Other servers have other words.", status: http.StatusOK,
+			reason: "The words of GraphQL Java.", status: http.StatusOK,
 			message: `Validation error (FieldUndefined@[operationChanges]) : Field 'operationChanges' in type 'Query' is undefined`, want: true,
 		},
 		"Ruby": {
-			reason: "Other servers have other words.", status: http.StatusBadRequest,
+			reason: "The words of graphql-ruby.", status: http.StatusBadRequest,
 			message: `Field 'operationChanges' doesn't exist on type 'Query'`, want: true,
 		},
 		"OtherField": {
-			reason: "A field of another name says nothing of the feed.", status: http.StatusOK,
+			reason: "Another unknown field does not concern the feed.", status: http.StatusOK,
 			message: `Cannot query field \"cursor\" on type \"Query\".`,
 		},
 		"OtherProblem": {
-			reason: "A feed that fails is a feed.", status: http.StatusOK, message: "operationChanges took too long",
+			reason: "A failing feed exists.", status: http.StatusOK, message: "operationChanges took too long",
 		},
 	}
 

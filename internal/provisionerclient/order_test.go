@@ -67,7 +67,7 @@ func TestOrderOfEachProvider(t *testing.T) {
 			}},
 		},
 		"azure": {
-			reason: "zones are numbers, in the order in which they were chosen",
+			reason: "zones are numbered in the chosen order",
 			zones:  []string{"3", "1"},
 			want: &wire.ProviderSpecificInput{AzureConfig: &wire.AzureProviderConfigInput{
 				VnetCidr:   "10.250.0.0/16",
@@ -96,7 +96,7 @@ func TestOrderOfEachProvider(t *testing.T) {
 
 			again, err := newOrder(instance(provider, c.zones...), "")
 			if err != nil || orderText(t, again) != orderText(t, got) {
-				t.Errorf("a repeated order asks for something else: %v\n%s", err, cmp.Diff(got, again))
+				t.Errorf("repeated orders differ: %v\n%s", err, cmp.Diff(got, again))
 			}
 		})
 	}
@@ -124,11 +124,11 @@ func TestFieldsLeftOpenAreNotOrdered(t *testing.T) {
 
 	config := got.ClusterConfig.GardenerConfig
 	if config.LicenceType != nil || config.PodsCidr != nil || config.ServicesCidr != nil || config.TargetSecret != "" {
-		t.Errorf("the order sets fields that nobody asked for: %+v", config)
+		t.Errorf("the order sets unrequested fields: %+v", config)
 	}
 
 	if text := orderText(t, got); strings.Contains(text, "hush") {
-		t.Errorf("parameters of the platform are passed on: %s", text)
+		t.Errorf("parameters of the platform reach the order: %s", text)
 	}
 }
 
@@ -174,19 +174,19 @@ func TestImpossibleOrders(t *testing.T) {
 		want     failure.Kind
 		wantText string
 	}{
-		"provider":        {"a plan with an unsupported provider is our fault", instance("acme", "z"), failure.Internal, `"acme"`},
-		"no settings":     {"a provider file without them is our fault", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
-		"no provider":     {"an instance without provider is our fault", instance(""), failure.Internal, `""`},
-		"azure zone":      {"a plan with such a zone is our fault", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
-		"five zones":      {"the user asked for too many", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},
-		"five of azure":   {"the user asked for too many", instance("azure", "1", "2", "3", "4", "5"), failure.Invalid, "4 are possible"},
-		"no range":        {"the accepted request had one", ranged(""), failure.Internal, "cannot be divided"},
-		"address":         {"an address is no range", ranged("10.250.0.0"), failure.Internal, "cannot be divided"},
-		"IPv6":            {"the providers' zones are of IPv4", ranged("fd00::/48"), failure.Internal, "cannot be divided"},
-		"IPv4 in IPv6":    {"the providers' zones are of IPv4", ranged("::ffff:10.250.0.0/112"), failure.Internal, "cannot be divided"},
+		"provider":        {"an unsupported provider is a fault of the plan", instance("acme", "z"), failure.Internal, `"acme"`},
+		"no settings":     {"a missing provider file is a fault of the broker", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
+		"no provider":     {"an instance without a provider is an internal error", instance(""), failure.Internal, `""`},
+		"azure zone":      {"an invalid zone is a fault of the plan", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
+		"five zones":      {"the user chose too many zones", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},
+		"five of azure":   {"the user chose too many zones", instance("azure", "1", "2", "3", "4", "5"), failure.Invalid, "4 are possible"},
+		"no range":        {"the accepted request had a range", ranged(""), failure.Internal, "cannot be divided"},
+		"address":         {"an address is not a range", ranged("10.250.0.0"), failure.Internal, "cannot be divided"},
+		"IPv6":            {"the zones of the providers use IPv4", ranged("fd00::/48"), failure.Internal, "cannot be divided"},
+		"IPv4 in IPv6":    {"the zones of the providers use IPv4", ranged("::ffff:10.250.0.0/112"), failure.Internal, "cannot be divided"},
 		"too small":       {"an eighth of 8 addresses cannot be halved", ranged("10.250.0.0/29"), failure.Internal, "cannot be divided"},
-		"a single one":    {"an eighth of an address is none", ranged("10.250.0.0/32"), failure.Internal, "cannot be divided"},
-		"too many digits": {"no such range", ranged("10.250.0.0/160"), failure.Internal, "cannot be divided"},
+		"a single one":    {"an eighth of one address does not exist", ranged("10.250.0.0/32"), failure.Internal, "cannot be divided"},
+		"too many digits": {"the range does not parse", ranged("10.250.0.0/160"), failure.Internal, "cannot be divided"},
 	}
 
 	for name, c := range cases {
@@ -205,8 +205,8 @@ func TestRuntimeName(t *testing.T) {
 	for name, c := range map[string]struct{ reason, want string }{
 		"first":    {"the name starts with the instance's name", "first-c-1234567"},
 		"MyOwn":    {"Director accepts no capitals", "myown-c-1234567"},
-		"0f5b2c7e": {"Director accepts no leading digit, as in names derived from an id", "runtime-0f5b2c7e-c-1234567"},
-		"a-name-as-long-as-names-of-instances-may-be-and-no-longer-than-it": {"Director accepts at most 36 characters", "a-name-as-long-as-names-of-c-1234567"},
+		"0f5b2c7e": {"Director rejects capitals", "runtime-0f5b2c7e-c-1234567"},
+		"a-name-as-long-as-names-of-instances-may-be-and-no-longer-than-it": {"Director limits names to 36 characters", "a-name-as-long-as-names-of-c-1234567"},
 		"a-name-of-twenty-five-abc-":                                        {"a shortened name ends without a hyphen", "a-name-of-twenty-five-abc-c-1234567"},
 	} {
 		order := instance("aws", "eu-central-1a")

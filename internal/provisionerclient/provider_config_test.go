@@ -14,24 +14,24 @@ func TestSplitNodes(t *testing.T) {
 		zones  int
 		want   []zoneRanges
 	}{
-		"no zone":  {"nothing to divide among", "10.250.0.0/16", 0, []zoneRanges{}},
-		"one zone": {"the first pair of eighths", "10.250.0.0/16", 1, []zoneRanges{{"10.250.0.0/19", "10.250.32.0/20", "10.250.48.0/20"}}},
+		"no zone":  {"without zones", "10.250.0.0/16", 0, []zoneRanges{}},
+		"one zone": {"the first zone gets the first two eighths", "10.250.0.0/16", 1, []zoneRanges{{"10.250.0.0/19", "10.250.32.0/20", "10.250.48.0/20"}}},
 		"four zones": {
-			"all eighths, none twice", "10.250.0.0/16", 4, []zoneRanges{
+			"all eighths are used once", "10.250.0.0/16", 4, []zoneRanges{
 				{"10.250.0.0/19", "10.250.32.0/20", "10.250.48.0/20"},
 				{"10.250.64.0/19", "10.250.96.0/20", "10.250.112.0/20"},
 				{"10.250.128.0/19", "10.250.160.0/20", "10.250.176.0/20"},
 				{"10.250.192.0/19", "10.250.224.0/20", "10.250.240.0/20"},
 			},
 		},
-		"range in a longer one": {
-			"bits behind the prefix are ignored", "10.250.7.9/22", 2, []zoneRanges{
+		"a range in a larger one": {
+			"bits after the prefix are ignored", "10.250.7.9/22", 2, []zoneRanges{
 				{"10.250.4.0/25", "10.250.4.128/26", "10.250.4.192/26"},
 				{"10.250.5.0/25", "10.250.5.128/26", "10.250.5.192/26"},
 			},
 		},
 		"smallest": {
-			"an eighth is two addresses", "10.250.0.16/28", 4, []zoneRanges{
+			"an eighth has two addresses", "10.250.0.16/28", 4, []zoneRanges{
 				{"10.250.0.16/31", "10.250.0.18/32", "10.250.0.19/32"},
 				{"10.250.0.20/31", "10.250.0.22/32", "10.250.0.23/32"},
 				{"10.250.0.24/31", "10.250.0.26/32", "10.250.0.27/32"},
@@ -39,7 +39,7 @@ func TestSplitNodes(t *testing.T) {
 			},
 		},
 		"largest": {
-			"the numbers do not overflow", "0.0.0.0/0", 4, []zoneRanges{
+			"addresses do not overflow", "0.0.0.0/0", 4, []zoneRanges{
 				{"0.0.0.0/3", "32.0.0.0/4", "48.0.0.0/4"},
 				{"64.0.0.0/3", "96.0.0.0/4", "112.0.0.0/4"},
 				{"128.0.0.0/3", "160.0.0.0/4", "176.0.0.0/4"},

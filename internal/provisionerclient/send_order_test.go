@@ -41,7 +41,7 @@ func TestSendOrder(t *testing.T) {
 		wantKind   failure.Kind
 	}{
 		"ours": {
-			reason: "our Provisioner knows the ranges", answers: []error{nil}, want: []string{"10.96.0.0/13"},
+			reason: "a Provisioner that supports ranges", answers: []error{nil}, want: []string{"10.96.0.0/13"},
 		},
 		"Kyma Provisioner": {
 			reason:  "the plan's ranges are left to Gardener if the Provisioner does not know the fields",
@@ -53,7 +53,7 @@ func TestSendOrder(t *testing.T) {
 			answers:    []error{notUnderstood}, want: []string{"10.96.0.0/13"}, wantKind: failure.Permanent,
 		},
 		"never": {
-			reason:     "an order that is not understood without ranges either is rejected",
+			reason:     "an order that fails without ranges, too, is rejected",
 			parameters: `{"region":"eu-west-1"}`,
 			answers:    []error{notUnderstood, notUnderstood}, want: []string{"10.96.0.0/13", "none"}, wantKind: failure.Permanent,
 		},

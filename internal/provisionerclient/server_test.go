@@ -26,7 +26,7 @@ func playProvisioner(t *testing.T, status int, answer string) (*provisionerclien
 	got := new(request)
 	client := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if err := json.NewDecoder(r.Body).Decode(got); err != nil {
-			t.Errorf("the request is no JSON: %v", err)
+			t.Errorf("the request is not JSON: %v", err)
 		}
 
 		got.header = r.Header

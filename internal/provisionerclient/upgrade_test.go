@@ -21,14 +21,14 @@ func TestUpgrade(t *testing.T) {
 		want   func(*wire.UpgradeShootInput)
 	}{
 		"nothing": {
-			"unchanged fields are named, fields unknown to the provider are not", func(*environment.Cluster) {}, func(*wire.UpgradeShootInput) {},
+			"unchanged fields are sent, except those that the provider does not support", func(*environment.Cluster) {}, func(*wire.UpgradeShootInput) {},
 		},
 		"version": {
-			"a raised version is named", func(c *environment.Cluster) { c.KubernetesVersion = "1.35" },
+			"a new version is sent", func(c *environment.Cluster) { c.KubernetesVersion = "1.35" },
 			func(u *wire.UpgradeShootInput) { u.GardenerConfig.KubernetesVersion = new("1.35") },
 		},
 		"disk": {
-			"a size goes with its type", func(c *environment.Cluster) { c.VolumeType, c.VolumeSizeGB = "gp3", 80 },
+			"a volume size is sent with its type", func(c *environment.Cluster) { c.VolumeType, c.VolumeSizeGB = "gp3", 80 },
 			func(u *wire.UpgradeShootInput) {
 				u.GardenerConfig.DiskType, u.GardenerConfig.VolumeSizeGB = new("gp3"), new(80)
 			},

@@ -31,7 +31,7 @@ func rejecting(t *testing.T, err error, answer string) *provisionerclient.Client
 }
 
 func TestRefusedRequestExplainsItself(t *testing.T) {
-	refused := failure.New(failure.Transient, "it is unavailable").WithReason("away", "garden")
+	refused := failure.New(failure.Transient, "the Provisioner is unavailable").WithReason("away", "garden")
 	client := rejecting(t, refused, "")
 
 	_, err := client.OperationStatus(t.Context(), "tenant", "operation")
@@ -41,7 +41,7 @@ func TestRefusedRequestExplainsItself(t *testing.T) {
 }
 
 func TestRequestForChangesGoesRoundTheGuard(t *testing.T) {
-	client := rejecting(t, errors.New("no request passes"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
+	client := rejecting(t, errors.New("the circuit breaker is open"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
 
 	changes, err := client.Changes(t.Context(), "", time.Second)
 	if err != nil || changes.Cursor != "c-1" {
@@ -53,11 +53,11 @@ func TestProbe(t *testing.T) {
 	client, got := playProvisioner(t, http.StatusOK, `{"data":{"__typename":"Query"}}`)
 
 	if err := client.Probe(t.Context()); err != nil || got.Query != "query Probe { __typename }" {
-		t.Errorf("%v, asked %q", err, got.Query)
+		t.Errorf("%v, sent %q", err, got.Query)
 	}
 
 	client, _ = playProvisioner(t, http.StatusBadGateway, "no")
 	if err := client.Probe(t.Context()); !failure.Is(err, failure.Transient) {
-		t.Errorf("a Provisioner in trouble gives %v", err)
+		t.Errorf("a failing Provisioner: got %v", err)
 	}
 }

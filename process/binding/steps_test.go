@@ -119,30 +119,30 @@ func TestBind(t *testing.T) {
 		account  bool
 		want     failure.Kind // empty for none
 	}{
-		"made":           {"the account, and its credentials in the row", "", nil, []string{"wants", "grant", "keep"}, true, ""},
-		"removed before": {"nothing is made", "wants", nil, []string{"wants"}, false, failure.Permanent},
-		"removed during": {"what came too late goes", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
+		"made":           {"the account exists, and the row has its credentials", "", nil, []string{"wants", "grant", "keep"}, true, ""},
+		"removed before": {"no account is created", "wants", nil, []string{"wants"}, false, failure.Permanent},
+		"removed during": {"the binding was removed meanwhile", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
 		"not removed": {
-			"it is tried again until nothing is left", "keep",
+			"a failed cleanup is retried", "keep",
 			map[string]error{"revoke": errAway},
 			[]string{"wants", "grant", "keep", "revoke"},
 			false, failure.Transient,
 		},
 		"runtime gone": {
-			"nothing is left in it", "keep",
+			"the account is removed", "keep",
 			map[string]error{"revoke": failure.New(failure.NotFound, "no runtime")},
 			[]string{"wants", "grant", "keep", "revoke"},
 			false, failure.Permanent,
 		},
-		"not granted": {"it is tried again", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
-		"not kept":    {"it is tried again", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
-		"neither kept nor wanted": {
-			"it is not tried again by a replica that was frozen: what it made late goes at once", "keep",
+		"not granted": {"the failure is retried", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
+		"not kept":    {"the failure is retried", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
+		"the binding is gone: no account stays": {
+			"a replica that was frozen removes its late account at once", "keep",
 			map[string]error{"keep": errAway},
 			[]string{"wants", "grant", "keep", "wants", "revoke"},
 			false, failure.Permanent,
 		},
-		"not looked up": {"it is tried again", "", map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
+		"not looked up": {"a failed lookup is retried", "", map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
 	}
 
 	for name, c := range cases {
@@ -183,13 +183,13 @@ func TestUnbind(t *testing.T) {
 		calls     []string
 		want      failure.Kind // empty for none
 	}{
-		"removed":         {"the account, then the row", standing, nil, []string{"find", "revoke", "remove"}, ""},
-		"other runtime":   {"the account went with the runtime", replaced, nil, []string{"find", "remove"}, ""},
-		"no instance":     {"the account went with the instance", nil, map[string]error{"find": errGone}, []string{"find", "remove"}, ""},
-		"no runtime":      {"the Provisioner does not know it any more", standing, map[string]error{"revoke": failure.New(failure.NotFound, "")}, []string{"find", "revoke", "remove"}, ""},
-		"runtime away":    {"it is tried again", standing, map[string]error{"revoke": errAway}, []string{"find", "revoke"}, failure.Transient},
-		"database away":   {"it is tried again", standing, map[string]error{"find": errAway}, []string{"find"}, failure.Transient},
-		"row not removed": {"it is tried again", standing, map[string]error{"remove": errAway}, []string{"find", "revoke", "remove"}, failure.Transient},
+		"removed":         {"the account is removed before the row", standing, nil, []string{"find", "revoke", "remove"}, ""},
+		"other runtime":   {"the account was removed with the runtime", replaced, nil, []string{"find", "remove"}, ""},
+		"no instance":     {"the account was removed with the instance", nil, map[string]error{"find": errGone}, []string{"find", "remove"}, ""},
+		"no runtime":      {"the Provisioner does not know the runtime", standing, map[string]error{"revoke": failure.New(failure.NotFound, "")}, []string{"find", "revoke", "remove"}, ""},
+		"runtime away":    {"the failure is retried", standing, map[string]error{"revoke": errAway}, []string{"find", "revoke"}, failure.Transient},
+		"database away":   {"the failure is retried", standing, map[string]error{"find": errAway}, []string{"find"}, failure.Transient},
+		"row not removed": {"the failure is retried", standing, map[string]error{"remove": errAway}, []string{"find", "revoke", "remove"}, failure.Transient},
 	}
 
 	for name, c := range cases {

@@ -60,10 +60,10 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 		past    environment.Data
 		arrived bool // whether the order reached the Provisioner
 	}{
-		"runtime known":       {"the usual case", recorded, true},
-		"answer lost":         {"the order made a runtime whose id nobody has", ordered, true},
-		"order never arrived": {"the replica died between its intent and the order", ordered, false},
-		"nothing ordered":     {"the provisioning was canceled before its turn", canceled, false},
+		"runtime known":       {"a finished provisioning", recorded, true},
+		"answer lost":         {"the order created a runtime whose id was not recorded", ordered, true},
+		"order never arrived": {"the replica crashed between its intent and the order", ordered, false},
+		"nothing ordered":     {"the provisioning was canceled before its start", canceled, false},
 	}
 
 	for name, c := range cases {
@@ -89,7 +89,7 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 
 					execute(t, w, environment.Data{Instance: instance()}, mode.dies)
 
-					story := fmt.Sprintf("%s: call %d of %v goes wrong, unsent %t, replica dies %t: %v",
+					story := fmt.Sprintf("%s: call %d of %v fails, unsent %t, replica crashes %t: %v",
 						c.reason, broken, whole.calls, mode.unsent, mode.dies, w.calls)
 
 					if len(w.orders) > 1 || (len(w.orders) == 1 && !w.orders[provisioning]) {
@@ -97,7 +97,7 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 					}
 
 					if len(w.runtimes) != 0 || w.rows != 0 {
-						t.Errorf("%s: left are runtimes %v and %d rows", story, w.runtimes, w.rows)
+						t.Errorf("%s: remaining runtimes %v and %d rows", story, w.runtimes, w.rows)
 					}
 				}
 			}

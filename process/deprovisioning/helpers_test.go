@@ -215,7 +215,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 
 	after, wait, err := run(t, step, operation)
 	if err != nil || wait != 0 {
-		t.Fatalf("%s: comes back after %s, %v", step.Name(), wait, err)
+		t.Fatalf("%s: runs again after %s, %v", step.Name(), wait, err)
 	}
 
 	return after

@@ -21,7 +21,7 @@ func TestEachStepIsAStage(t *testing.T) {
 
 	want := []string{"Init_Step", "Remove_Runtime", "Check_Runtime_Removal", "Remove_Instance"}
 	if diff := cmp.Diff(want, process.StageNames()); diff != "" {
-		t.Errorf("operations that run know their stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations name their stages, -want +got:\n%s", diff)
 	}
 }
 
@@ -33,25 +33,25 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 		want     environment.Data
 	}{
 		"never begun": {
-			"a provisioning that was canceled before its turn has ordered nothing",
+			"a provisioning that was canceled before its start has ordered nothing",
 			instance(),
 			environment.Data{Instance: instance(), Provisioning: provisioning},
 			environment.Data{Instance: instance(), Provisioning: provisioning},
 		},
 		"ordered": {
-			"that the order may have been sent, and with what, is not known anywhere else",
+			"only the provisioning knows whether the order may have been sent, and with which values",
 			instance(),
 			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
 			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
 		},
-		"recorded by the provisioning alone": {
-			"the runtime was ordered after the removal had been accepted",
+		"only the provisioning recorded the runtime": {
+			"the runtime was ordered after the removal was accepted",
 			instance(),
 			environment.Data{Instance: withRuntime("r"), Ordered: true, ProvisionerOperationID: "creation"},
 			environment.Data{Instance: withRuntime("r"), Ordered: true},
 		},
-		"recorded by the instance alone": {
-			"the provisioning died before it could store the runtime",
+		"only the instance recorded the runtime": {
+			"the provisioning crashed before it could store the runtime",
 			withRuntime("r"),
 			environment.Data{Instance: instance(), Ordered: true},
 			environment.Data{Instance: withRuntime("r"), Ordered: true},
@@ -73,7 +73,7 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 	}
 
 	if _, _, err := run(t, start(&fixture{broken: 1}), newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
-		t.Errorf("a database that is away gives %v", err)
+		t.Errorf("a database outage gives %v", err)
 	}
 }
 
@@ -100,58 +100,58 @@ func TestRemoveRuntime(t *testing.T) {
 		wantText    string
 	}{
 		"no runtime ordered": {
-			reason: "a provisioning that was canceled early leaves nothing behind",
+			reason: "a provisioning that was canceled early leaves nothing",
 			data:   environment.Data{Instance: instance(), Provisioning: provisioning},
 		},
 		"runtime known": {
-			reason: "the usual case", data: known, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
+			reason: "a finished provisioning", data: known, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
 		},
 		"runtime unknown": {
-			reason: "its id is found by the key of the order, and recorded before it is removed", data: ordered,
+			reason: "the runtime is found by the key of the order, and recorded before its removal", data: ordered,
 			wantCalls: []string{"provision", "record", "deprovision"}, wantRemoval: "removal-of-runtime-of-op-1",
 		},
 		"order refused": {
-			reason: "an order that is refused has made no runtime", data: ordered,
+			reason: "a rejected order has created no runtime", data: ordered,
 			provision: failure.New(failure.Permanent, "no such machine type"),
 		},
 		"name is another runtime's": {
-			reason: "our Provisioner knows the key: what has the name is not what was ordered", data: ordered, provision: taken,
+			reason: "our Provisioner knows the key: the cluster of that name is not from this order", data: ordered, provision: taken,
 		},
 		"former Provisioner": {
-			reason: "it knows no keys: people have to look, and are told for what", data: ordered, provision: taken,
+			reason: "the Kyma Provisioner has no keys: an operator has to check, and gets the name", data: ordered, provision: taken,
 			former:   true,
 			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
 		},
 		"Provisioner not known yet": {
-			reason: "a refusal says nothing before it is known whether keys count", data: ordered, provision: taken, unknown: true,
+			reason: "a rejection is inconclusive before it is known whether keys are supported", data: ordered, provision: taken, unknown: true,
 			wantKind: failure.Waiting, wantText: "not known yet",
 		},
 		"Provisioner away before the order": {
-			reason: "whether there is a runtime is not known until it answers", data: ordered, provision: away,
+			reason: "whether a runtime exists is unknown until the Provisioner responds", data: ordered, provision: away,
 			wantKind: failure.Transient, wantText: "away",
 		},
 		"Provisioner busy before the order": {
-			reason: "a busy Provisioner is asked again", data: ordered, provision: failure.New(failure.Waiting, "busy"),
+			reason: "a busy Provisioner is called again", data: ordered, provision: failure.New(failure.Waiting, "busy"),
 			wantKind: failure.Waiting, wantText: "busy",
 		},
 		"instance that cannot be ordered": {
-			reason: "a fault of ours does not pass for a runtime that is gone", data: unknown,
+			reason: "an internal error must not count as a removed runtime", data: unknown,
 			wantKind: failure.Internal, wantText: "elsewhere",
 		},
 		"runtime gone": {
-			reason: "what the Provisioner does not know any more is removed", data: known,
+			reason: "a runtime that the Provisioner does not know is removed", data: known,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
 		},
 		"another operation runs": {
-			reason: "a former Provisioner runs one operation of a runtime after the other", data: known,
+			reason: "the Kyma Provisioner runs one operation of a runtime at a time", data: known,
 			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: time.Second,
 		},
 		"Provisioner away": {
-			reason: "an error is the retry policy's business", data: known, deprovision: away,
+			reason: "errors are left to the retry policy", data: known, deprovision: away,
 			wantKind: failure.Transient, wantText: "away",
 		},
 		"removal refused": {
-			reason: "a removal that is refused needs a person", data: known,
+			reason: "a rejected removal needs an operator", data: known,
 			deprovision: failure.New(failure.Permanent, "not yours"), wantKind: failure.Permanent, wantText: "not yours",
 		},
 	}
@@ -165,7 +165,7 @@ func TestRemoveRuntime(t *testing.T) {
 				provisioner: w, instances: w, waiter: w.waiter(), kind: kindOf(c.former, c.unknown),
 			}, newOperation(c.data))
 			if wait != c.wantWait || (err == nil) != (c.wantKind == "") {
-				t.Fatalf("%s: comes back after %s, %v", c.reason, wait, err)
+				t.Fatalf("%s: runs again after %s, %v", c.reason, wait, err)
 			}
 
 			if err != nil && (failure.KindOf(err) != c.wantKind || !strings.Contains(failure.Of(err).Text, c.wantText)) {
@@ -181,7 +181,7 @@ func TestRemoveRuntime(t *testing.T) {
 			}
 
 			if c.wantRemoval != "" && got.WaitingFor != provisionerwait.Event(c.wantRemoval) {
-				t.Errorf("%s: it is woken by %q", c.reason, got.WaitingFor)
+				t.Errorf("%s: woken by %q", c.reason, got.WaitingFor)
 			}
 		})
 	}
@@ -196,14 +196,14 @@ func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
 	again := done(t, step, newOperation(stored(t, first.Data)))
 
 	if w.order.targetSecret != "aws-account" || w.order.instance.ShootName != "c-1234567" {
-		t.Errorf("the order is another one: %+v", w.order)
+		t.Errorf("the order differs: %+v", w.order)
 	}
 
 	find := provisionerclient.Caller{Tenant: tenant, SubAccount: "sub-1", IdempotencyKey: provisioning}
 	remove := provisionerclient.Caller{Tenant: tenant, IdempotencyKey: removal}
 
 	if diff := cmp.Diff([]provisionerclient.Caller{find, remove, remove}, w.callers); diff != "" {
-		t.Errorf("an order under another key would make a second runtime, -want +got:\n%s", diff)
+		t.Errorf("an order with another key would create a second runtime, -want +got:\n%s", diff)
 	}
 
 	if w.recorded != "runtime-of-op-1" || again.Data.ProvisionerOperationID != first.Data.ProvisionerOperationID {
@@ -219,7 +219,7 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 
 	operation, wait, err := run(t, step, operation)
 	if err != nil || wait != pace {
-		t.Fatalf("while the removal runs: comes back after %s, %v", wait, err)
+		t.Fatalf("during the removal: runs again after %s, %v", wait, err)
 	}
 
 	for range 2 {
@@ -230,7 +230,7 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	done(t, step, newOperation(environment.Data{Instance: instance()}))
 
 	if len(w.calls) != 0 {
-		t.Errorf("the Provisioner is asked for a removal that was never ordered: %v", w.calls)
+		t.Errorf("the Provisioner is called for a removal that was never requested: %v", w.calls)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestRetriedRemoval(t *testing.T) {
 	done(t, checkRuntimeRemoval(w.waiter()), skipped)
 
 	if len(w.calls) != 0 {
-		t.Errorf("where nothing was asked to be removed, the removal that failed is waited for: %v", w.calls)
+		t.Errorf("the failed removal is polled without a new request: %v", w.calls)
 	}
 }
 
@@ -264,6 +264,6 @@ func TestRemoveInstance(t *testing.T) {
 
 	w.broken = len(w.calls) + 1
 	if _, _, err := run(t, step, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
-		t.Errorf("a database that is away gives %v", err)
+		t.Errorf("a database outage gives %v", err)
 	}
 }

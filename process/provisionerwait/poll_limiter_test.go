@@ -36,13 +36,13 @@ func TestDelayReservesATimeForEachOperation(t *testing.T) {
 
 		time.Sleep(half) // fake time
 
-		same("an operation that is on time may poll, whoever came meanwhile", waits("e", "c"), 2*half, 0)
+		same("a reserved poll is allowed, whoever polled meanwhile", waits("e", "c"), 2*half, 0)
 		same("a later poll needs a new reservation", waits("c"), 3*half)
 
 		time.Sleep(time.Minute)
 
-		same("past reservations stay valid", waits("d", "e", "c"), 0, 0, 0)
-		same("past reservations take nothing from others", waits("f", "g", "h"), 0, 0, half)
+		same("used reservations stay valid", waits("d", "e", "c"), 0, 0, 0)
+		same("used reservations do not block others", waits("f", "g", "h"), 0, 0, half)
 	})
 }
 
@@ -58,11 +58,11 @@ func TestPollLimiterBoundsItsMemory(t *testing.T) {
 		}
 
 		if again := limiter.Delay(fmt.Sprintf("operation-%d", many-1)); again > last {
-			t.Errorf("the newest operation had to wait for %s and now for %s: its reservation is lost", last, again)
+			t.Errorf("the newest operation waited for %s and now for %s: its reservation is lost", last, again)
 		}
 
 		if again := limiter.Delay("operation-1"); again < last {
-			t.Errorf("an old operation has to wait for %s, less than the newest: all reservations are kept", again)
+			t.Errorf("an old operation waits for %s, less than the newest: no reservation has expired", again)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestAwait(t *testing.T) {
 			reason: "Kyma Provisioner may return only a message", limit: time.Hour, status: failed("timeout", provisionerclient.LastError{}),
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: timeout", Component: "provisioner"},
 		},
-		"failed in silence": {
+		"failed without a message": {
 			reason: "the text is a full sentence without a message, too", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no reason given", Component: "provisioner"},
 		},
@@ -77,14 +77,14 @@ func TestAwait(t *testing.T) {
 			want: &failure.Error{Kind: failure.Transient, Text: "away"},
 		},
 		"too long": {
-			reason: "the wait is bounded", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
+			reason: "the wait is limited", status: provisionerclient.Operation{State: provisionerclient.StateInProgress, Message: "at 90%"},
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: failure.ReasonTimeout,
 				Text: "the Provisioner is working on it: at 90%: not done within 0s",
 			},
 		},
 		"done at the last moment": {
-			reason: "success wins over the limit", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
+			reason: "success overrides the limit", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded},
 		},
 	}
 

@@ -154,17 +154,17 @@ func TestCreateRuntimeFailures(t *testing.T) {
 		want        failure.Kind
 	}{
 		"provisioner away": {
-			reason:      "the Provisioner's errors are passed on as they are",
+			reason:      "errors of the Provisioner are passed on unchanged",
 			provisioner: &fakeProvisioner{err: failure.New(failure.Transient, "away")}, instances: &fakeInstances{},
 			want: failure.Transient,
 		},
 		"refused": {
-			reason:      "a refused order is not sent again",
+			reason:      "a rejected order is not sent again",
 			provisioner: &fakeProvisioner{err: failure.New(failure.Permanent, "refused")}, instances: &fakeInstances{},
 			want: failure.Permanent,
 		},
 		"database away": {
-			reason:      "an answer that cannot be recorded is asked for again",
+			reason:      "a response that cannot be recorded is requested again",
 			provisioner: &fakeProvisioner{}, instances: &fakeInstances{err: errAway},
 			want: failure.Transient,
 		},
@@ -180,7 +180,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 			}
 
 			if !got.Data.Ordered {
-				t.Errorf("%s: that the order may have been sent is not noted", c.reason)
+				t.Errorf("%s: the intent is not recorded", c.reason)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestTargetSecretIsChosenOnce(t *testing.T) {
 
 	_, _, err := resolveTargetSecret(nil).Run(t.Context(), newOperation(), logging.Discard())
 	if !failure.Is(err, failure.Permanent) {
-		t.Errorf("a provider without credentials gives %v", err)
+		t.Errorf("a provider without credentials: got %v", err)
 	}
 }
 
@@ -209,13 +209,13 @@ func TestCheckRuntime(t *testing.T) {
 		wantKind failure.Kind
 		wantText string
 	}{
-		"succeeded": {reason: "the runtime is there", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}},
+		"succeeded": {reason: "the runtime is ready", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}},
 		"in progress": {
-			reason: "it comes back at the pace of the feed", status: provisionerclient.Operation{State: provisionerclient.StateInProgress},
+			reason: "the feed determines the interval", status: provisionerclient.Operation{State: provisionerclient.StateInProgress},
 			wantWait: 7 * time.Second,
 		},
 		"unknown state": {
-			reason: "a state of a later version is waited out", status: provisionerclient.Operation{State: "Dreaming"},
+			reason: "an unknown state counts as unfinished", status: provisionerclient.Operation{State: "Dreaming"},
 			wantWait: 7 * time.Second,
 		},
 		"failed": {
@@ -261,6 +261,6 @@ func TestStartReadsTheInstanceAgain(t *testing.T) {
 	}
 
 	if _, _, err := start(&fakeInstances{err: errAway}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
-		t.Error("an instance that cannot be read is no error")
+		t.Error("an unreadable instance is not an error")
 	}
 }

@@ -139,18 +139,18 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("ordered under %d keys, %v", len(w.upgrades), err)
 	}
 
-	if ordered.WaitingFor != "provisioner operation upgrade-of-op-2" || w.tenant != "ordered-by" || w.runtime != "runtime-1" {
+	if ordered.WaitingFor != "waits for %q; called as %s for %s" || w.tenant != "ordered-by" || w.runtime != "runtime-1" {
 		t.Errorf("waits for %q; asked as %s about %s", ordered.WaitingFor, w.tenant, w.runtime)
 	}
 
 	want := updating(w).Data.Update.Cluster
 	if diff := cmp.Diff(want, w.upgrades["op-2"]); diff != "" || want.AutoScalerMax != 5 {
-		t.Errorf("the runtime becomes the cluster of the update: -want +got\n%s", diff)
+		t.Errorf("the update's cluster was not stored: -want +got\n%s", diff)
 	}
 
 	w.status.State = provisionerclient.StateInProgress
 	if _, wait, err := run(t, w, "check", ordered); err != nil || wait != pace || w.instance.Request.Cluster.AutoScalerMax != 3 {
-		t.Errorf("nothing is recorded while the Provisioner is working: %s, %v", wait, err)
+		t.Errorf("recorded before the Provisioner is done: %s, %v", wait, err)
 	}
 
 	w.status.State = provisionerclient.StateSucceeded
@@ -171,7 +171,7 @@ func TestUpdate(t *testing.T) {
 func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	w := newFixture()
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
-	w.silent = failure.New(failure.Transient, "the runtime does not answer yet")
+	w.silent = failure.New(failure.Transient, "the runtime does not respond")
 
 	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.Own = &environment.OwnCluster{Kubeconfig: "new", ShootName: "s"}
@@ -183,7 +183,7 @@ func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	}
 
 	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
-		t.Errorf("a cluster that does not answer gives %v", err)
+		t.Errorf("an unresponsive cluster gives %v", err)
 	}
 
 	w.silent = nil
@@ -195,7 +195,7 @@ func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	}
 
 	if w.instance.Request.Cluster.Own.Kubeconfig != "new" || len(w.upgrades) > 0 {
-		t.Errorf("the kubeconfig is not the new one, or the Provisioner was asked: %v", w.upgrades)
+		t.Errorf("the kubeconfig is not the new one, or the Provisioner was called: %v", w.upgrades)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestFailedUpdates(t *testing.T) {
 		want   failure.Kind
 	}{
 		"busy": {
-			reason: "operations run one after the other, and no feed reports the end of another's",
+			reason: "operations run one at a time, and no feed reports the end of another's",
 			change: func(w *fixture) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: time.Second,
 		},
 		"away": {
@@ -221,7 +221,7 @@ func TestFailedUpdates(t *testing.T) {
 			change: func(w *fixture) { w.refusal = failure.New(failure.Permanent, "no such machine") }, want: failure.Permanent,
 		},
 		"no runtime": {
-			reason: "there is nothing to change",
+			reason: "an update without a difference",
 			change: func(w *fixture) { w.instance.RuntimeID = "" }, want: failure.Permanent,
 		},
 		"database away": {

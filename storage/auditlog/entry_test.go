@@ -16,6 +16,6 @@ func TestDifference(t *testing.T) {
 
 	want := []auditlog.Fields{{"zones": []string{"a", "b"}, "gone": true}, {"zones": []string{"a"}, "new": 2}}
 	if diff := cmp.Diff(want, []auditlog.Fields{before, after}); diff != "" {
-		t.Errorf("fields that differ: -want +got\n%s", diff)
+		t.Errorf("changed fields: -want +got\n%s", diff)
 	}
 }

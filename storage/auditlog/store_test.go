@@ -102,13 +102,13 @@ func TestListUnitesEntriesAndOperations(t *testing.T) {
 			filter auditlog.Filter
 			want   []auditlog.Entry
 		}{
-			"All":      {"the newest first; a retry is told once, and what has no entry not at all", auditlog.Filter{}, []auditlog.Entry{other, retry, refused, first}},
+			"All":      {"newest first; a retry is listed once, an operation without an entry not at all", auditlog.Filter{}, []auditlog.Entry{other, retry, refused, first}},
 			"Instance": {"of one instance", auditlog.Filter{InstanceID: "i1"}, []auditlog.Entry{retry, refused, first}},
-			"User":     {"on behalf of the platform's user", auditlog.Filter{OrderedBy: "alice"}, []auditlog.Entry{retry, first}},
-			"Client":   {"of who sent it, where the platform names nobody", auditlog.Filter{OrderedBy: "cf"}, []auditlog.Entry{other, refused}},
-			"Action":   {"of an action, done or refused", auditlog.Filter{Action: "provision"}, []auditlog.Entry{refused, first}},
-			"Time":     {"within a time", auditlog.Filter{Since: refused.At, Until: other.At}, []auditlog.Entry{retry, refused}},
-			"Limit":    {"no more than a page, of both tables together", auditlog.Filter{Limit: 2}, []auditlog.Entry{other, retry}},
+			"User":     {"on behalf of a user of the platform", auditlog.Filter{OrderedBy: "alice"}, []auditlog.Entry{retry, first}},
+			"Client":   {"of the sender, without a user of the platform", auditlog.Filter{OrderedBy: "cf"}, []auditlog.Entry{other, refused}},
+			"Action":   {"of an action, successful or rejected", auditlog.Filter{Action: "provision"}, []auditlog.Entry{refused, first}},
+			"Time":     {"within an interval", auditlog.Filter{Since: refused.At, Until: other.At}, []auditlog.Entry{retry, refused}},
+			"Limit":    {"at most one page of both tables", auditlog.Filter{Limit: 2}, []auditlog.Entry{other, retry}},
 			"Page":     {"the next page", auditlog.Filter{Limit: 2, Before: retry.At, BeforeID: retry.ID}, []auditlog.Entry{refused, first}},
 		} {
 			if test.filter.Limit == 0 {
@@ -134,20 +134,20 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 			`UPDATE operations SET instance_id = 'i2'`, `UPDATE operations SET predecessor_id = 'o00'`, `DELETE FROM operations`,
 		} {
 			if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
-				b.Errorf("%s: the database lets it happen", statement)
+				b.Errorf("%s: the database allows it", statement)
 			}
 		}
 
 		if b.db.Driver() == storage.DriverPostgres {
 			for _, statement := range []string{`TRUNCATE audit`, `TRUNCATE operations CASCADE`} {
 				if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
-					b.Errorf("%s: the database lets it happen", statement)
+					b.Errorf("%s: the database allows it", statement)
 				}
 			}
 		}
 
 		if _, err := storage.Exec(b.Context(), b.db.Writer(), `UPDATE operations SET state = 'in progress', description = 'x'`); err != nil {
-			b.Errorf("the engine's own changes are not hindered: %v", err)
+			b.Errorf("changes by the engine are blocked: %v", err)
 		}
 
 		if got, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 10}); len(got) != 2 || err != nil {
@@ -170,7 +170,7 @@ func TestRetention(t *testing.T) {
 		}
 
 		if _, err := b.entries.Remove(b.Context(), young.At.Add(2*keep), 10); err == nil {
-			b.Error("a service whose clock runs ahead removes what is to be kept")
+			b.Error("a service with a fast clock removes an entry within its retention")
 		}
 
 		clock := clocktesting.NewFakeClock(began.Add(keep + 90*time.Second))

@@ -92,7 +92,7 @@ func (s fixture) insert(made environment.Binding, ended bool) {
 		}
 
 		if ended {
-			if _, err := s.operations.CancelOne(s.Context(), tx, made.OperationID, "the test needs it ended", began); err != nil {
+			if _, err := s.operations.CancelOne(s.Context(), tx, made.OperationID, "the test ends it", began); err != nil {
 				return err
 			}
 		}
@@ -119,7 +119,7 @@ func TestBindingRoundTrip(t *testing.T) {
 		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
 		for range 2 {
 			if kept, err := s.bindings.SaveAccess(s.Context(), "one", access); err != nil || !kept {
-				s.Errorf("the access is not kept: %v", err)
+				s.Errorf("the access is lost: %v", err)
 			}
 
 			access.Kubeconfig = "later"
@@ -129,7 +129,7 @@ func TestBindingRoundTrip(t *testing.T) {
 		want.Access = environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
 
 		if got, err := s.get("one"); err != nil || !cmp.Equal(want, got) {
-			s.Errorf("the first access has to stay: %v, -want +got\n%s", err, cmp.Diff(want, got))
+			s.Errorf("the first access must stay: %v, -want +got\n%s", err, cmp.Diff(want, got))
 		}
 
 		stored, err := storage.Get[string](s.Context(), s.db.Reader(), `SELECT access FROM bindings`)
@@ -143,7 +143,7 @@ func TestBindingRoundTrip(t *testing.T) {
 
 		want.Access = environment.Access{}
 		if listed, err := s.bindings.OfInstance(s.Context(), instanceID); err != nil || !cmp.Equal([]environment.Binding{want}, listed) {
-			s.Errorf("listed with secrets, or not at all: %v, %v", listed, err)
+			s.Errorf("the list contains secrets, or lacks rows: %v, %v", listed, err)
 		}
 	})
 }
@@ -173,21 +173,21 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 		}
 
 		if wanted, err := s.bindings.Wanted(s.Context(), "one"); err != nil || wanted {
-			s.Errorf("it is to go, and wanted: %v", err)
+			s.Errorf("a binding marked for removal is wanted: %v", err)
 		}
 
 		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
-			s.Errorf("what is to go keeps access: %v", err)
+			s.Errorf("a binding marked for removal gets an access: %v", err)
 		}
 
 		s.insert(next, false)
 
 		if wanted, err := s.bindings.Wanted(s.Context(), "two"); err != nil || !wanted {
-			s.Errorf("the next one is not wanted: %v", err)
+			s.Errorf("the next binding is not wanted: %v", err)
 		}
 
 		if got, err := s.get("one"); err != nil || got.ID != "two" {
-			s.Errorf("found %s, %v, want the one that stays", got.ID, err)
+			s.Errorf("found %s, %v, want the wanted one", got.ID, err)
 		}
 
 		if err := s.bindings.Delete(s.Context(), "two"); err != nil {
@@ -195,7 +195,7 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 		}
 
 		if got, err := s.get("one"); err != nil || got.ID != "one" {
-			s.Errorf("found %s, %v, want the one that goes", got.ID, err)
+			s.Errorf("found %s, %v, want the removed one", got.ID, err)
 		}
 	})
 }
@@ -214,17 +214,17 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 		}
 
 		if _, err := s.get("one"); !errors.Is(err, storage.ErrNotFound) {
-			s.Errorf("the binding is still there: %v", err)
+			s.Errorf("the binding still exists: %v", err)
 		}
 
 		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
-			s.Errorf("what is gone keeps access: %v", err)
+			s.Errorf("a removed binding gets an access: %v", err)
 		}
 
 		if err := s.db.InTx(s.Context(), func(tx storage.Tx) error {
 			return s.bindings.Insert(s.Context(), tx, binding("two"))
 		}); err == nil {
-			s.Error("a binding of no instance is stored")
+			s.Error("a binding without an instance is stored")
 		}
 	})
 }
@@ -251,15 +251,15 @@ func TestRemovable(t *testing.T) {
 		expired      bool
 		ended, found bool
 	}{
-		"live":          {"it gives access", environment.BindingReady, false, true, false},
-		"expired":       {"nobody has any use for it", environment.BindingReady, true, true, true},
-		"being made":    {"its operation goes on", environment.BindingCreating, false, false, false},
-		"made too late": {"its operation goes on, and makes new access", environment.BindingCreating, true, false, false},
-		"failed":        {"its operation has failed", environment.BindingCreating, false, true, true},
-		"both":          {"it is found once", environment.BindingCreating, true, true, true},
-		"being removed": {"its operation goes on", environment.BindingDeleting, true, false, false},
-		"not removed":   {"the removal failed: another one is due", environment.BindingDeleting, true, true, true},
-		"just now":      {"the removal failed: who asked for it may do so again", environment.BindingDeleting, false, true, false},
+		"live":                    {"a valid binding", environment.BindingReady, false, true, false},
+		"expired":                 {"an expired binding", environment.BindingReady, true, true, true},
+		"being made":              {"its operation is unfinished", environment.BindingCreating, false, false, false},
+		"it was created too late": {"its operation goes on, and makes new access", environment.BindingCreating, true, false, false},
+		"failed":                  {"its operation failed", environment.BindingCreating, false, true, true},
+		"both":                    {"a binding is found once", environment.BindingCreating, true, true, true},
+		"being removed":           {"its operation is unfinished", environment.BindingDeleting, true, false, false},
+		"not removed":             {"the removal failed: the next attempt is due", environment.BindingDeleting, true, true, true},
+		"just now":                {"the removal failed: the platform may repeat it", environment.BindingDeleting, false, true, false},
 	}
 
 	each(t, func(s fixture) {
@@ -289,7 +289,7 @@ func TestRemovable(t *testing.T) {
 		}
 
 		if found := over(began); found["not removed"] != 0 || found["expired"] != 1 {
-			s.Errorf("a removal that failed just now is left alone: %v", found)
+			s.Errorf("a removal that failed just now is due: %v", found)
 		}
 
 		found := over(began.Add(time.Second))

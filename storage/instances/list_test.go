@@ -159,21 +159,21 @@ func TestListSelects(t *testing.T) {
 		filter instances.Filter
 		want   []string
 	}{
-		"all":                 {"the newest come first, those of one moment by id", instances.Filter{}, []string{"e", "d", "c", "b", "a"}},
-		"instance":            {"one is enough", instances.Filter{InstanceID: "c"}, []string{"c"}},
-		"unknown instance":    {"nothing is no error", instances.Filter{InstanceID: "z"}, []string{}},
-		"account":             {"tenants are kept apart", instances.Filter{GlobalAccountID: "ga-2"}, []string{"e", "d"}},
-		"subaccount":          {"parts of tenants are kept apart", instances.Filter{SubAccountID: "sa-2"}, []string{"a"}},
-		"provider's region":   {"an operator knows the provider's name of a region", instances.Filter{Region: "us-east-1"}, []string{"a"}},
-		"platform's region":   {"an operator knows the platform's name of a region", instances.Filter{Region: "cf-us10"}, []string{"c"}},
-		"name of plan":        {"an operator knows the name", instances.Filter{Plan: "azure"}, []string{"b"}},
-		"id of plan":          {"a platform knows the id", instances.Filter{Plan: "plan-2"}, []string{"b"}},
-		"kind":                {"the newest operation counts, not any of the past", instances.Filter{Kinds: []string{environment.KindProvision}}, []string{"e", "c", "a"}},
-		"kinds":               {"any of them", instances.Filter{Kinds: []string{environment.KindDeprovision, environment.KindProvision}}, []string{"e", "d", "c", "b", "a"}},
-		"state":               {"what has failed is looked for first", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
-		"states":              {"any of them", instances.Filter{States: []process.State{process.Pending, process.InProgress}}, []string{"e", "b"}},
-		"everything together": {"conditions narrow each other", instances.Filter{GlobalAccountID: "ga", SubAccountID: "sa", Region: "eu-central-1", Plan: "aws", Kinds: []string{environment.KindProvision}, States: []process.State{process.Succeeded}}, []string{"c"}},
-		"contradiction":       {"conditions narrow each other", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
+		"all":                 {"newest first, then by id", instances.Filter{}, []string{"e", "d", "c", "b", "a"}},
+		"instance":            {"a page of one", instances.Filter{InstanceID: "c"}, []string{"c"}},
+		"unknown instance":    {"an empty list is no error", instances.Filter{InstanceID: "z"}, []string{}},
+		"account":             {"of an account", instances.Filter{GlobalAccountID: "ga-2"}, []string{"e", "d"}},
+		"subaccount":          {"of a subaccount", instances.Filter{SubAccountID: "sa-2"}, []string{"a"}},
+		"provider's region":   {"of the provider's region", instances.Filter{Region: "us-east-1"}, []string{"a"}},
+		"platform's region":   {"of the platform's region", instances.Filter{Region: "cf-us10"}, []string{"c"}},
+		"name of plan":        {"operators use the name", instances.Filter{Plan: "azure"}, []string{"b"}},
+		"id of plan":          {"platforms use the id", instances.Filter{Plan: "plan-2"}, []string{"b"}},
+		"kind":                {"the newest operation counts, not an earlier one", instances.Filter{Kinds: []string{environment.KindProvision}}, []string{"e", "c", "a"}},
+		"kinds":               {"any of several states", instances.Filter{Kinds: []string{environment.KindDeprovision, environment.KindProvision}}, []string{"e", "d", "c", "b", "a"}},
+		"state":               {"failed instances", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
+		"states":              {"any of several values", instances.Filter{States: []process.State{process.Pending, process.InProgress}}, []string{"e", "b"}},
+		"everything together": {"filters are combined", instances.Filter{GlobalAccountID: "ga", SubAccountID: "sa", Region: "eu-central-1", Plan: "aws", Kinds: []string{environment.KindProvision}, States: []process.State{process.Succeeded}}, []string{"c"}},
+		"contradiction":       {"filters are combined", instances.Filter{GlobalAccountID: "ga-2", Plan: "azure"}, []string{}},
 	}
 
 	each(t, func(s fixture) {
@@ -216,7 +216,7 @@ func TestListReturnsTheNewestOperation(t *testing.T) {
 		got.Request = environment.Request{} // lists do not decrypt it
 
 		if diff := cmp.Diff(got, listed[0].Instance); diff != "" || err != nil {
-			s.Errorf("the instance is listed as another than it is read, %v, -read +listed:\n%s", err, diff)
+			s.Errorf("listed and read instances differ, %v, -read +listed:\n%s", err, diff)
 		}
 	})
 }
@@ -242,7 +242,7 @@ func TestPages(t *testing.T) {
 			filter.Before, filter.BeforeID = last.CreatedAt, last.ID
 
 			if s.count(filter) != 4 {
-				s.Errorf("page %d counts %d, want all pages", len(byKey), s.count(filter))
+				s.Errorf("page %d counts %d, want the total of all pages", len(byKey), s.count(filter))
 			}
 
 			// An instance that is inserted meanwhile does not shift later pages.
@@ -286,11 +286,11 @@ func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
 		})
 
 		if _, err := s.store.Get(s.Context(), s.db.Reader(), "a"); err == nil || !strings.Contains(err.Error(), "reading instance a") {
-			s.Errorf("a request that was moved to another instance gives %v", err)
+			s.Errorf("a request moved to another instance gives %v", err)
 		}
 
 		if listed, err := s.store.List(s.Context(), instances.Filter{Limit: 9, InstanceID: "a"}); err != nil || len(listed) != 1 {
-			s.Errorf("an instance whose request cannot be opened is not listed: %v, %v", listed, err)
+			s.Errorf("a list skips an instance whose request cannot be opened: %v, %v", listed, err)
 		}
 	})
 }
@@ -300,7 +300,7 @@ func TestSetRuntimeOfARemovedInstance(t *testing.T) {
 		by := storagetest.Hold(s, s.db, s.operations, "held", "a")
 
 		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "z"}, "runtime"); err != nil {
-			s.Errorf("an instance that was removed meanwhile is a reason to fail: %v", err)
+			s.Errorf("an instance that was removed meanwhile fails the call: %v", err)
 		}
 
 		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "a"}, "runtime"); err != nil {

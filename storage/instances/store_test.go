@@ -77,7 +77,7 @@ func TestInstanceRoundTrip(t *testing.T) {
 		}
 
 		if _, err := store.Get(t.Context(), db.Reader(), "one"); err != nil {
-			t.Errorf("the removal of a former instance of that id removed the present one: %v", err)
+			t.Errorf("removing a former instance with the id removed the new one: %v", err)
 		}
 
 		for range 2 {
@@ -183,7 +183,7 @@ func TestUpdate(t *testing.T) {
 		former.ShootName, former.PlanName = "c-former", "former"
 
 		if diff := cmp.Diff(want, update(former)); diff != "" {
-			t.Errorf("an update of a former instance of that id changes the present one: -want +got\n%s", diff)
+			t.Errorf("updating a former instance with the id changed the new one: -want +got\n%s", diff)
 		}
 	})
 }
@@ -241,7 +241,7 @@ func TestFeedCursor(t *testing.T) {
 			}
 
 			if got, err := s.store.FeedCursor(s.Context()); err != nil || got != want {
-				s.Errorf("the place is %q, %v, want %q", got, err, want)
+				s.Errorf("the holder is %q, %v, want %q", got, err, want)
 			}
 		}
 	})

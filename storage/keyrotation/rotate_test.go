@@ -105,7 +105,7 @@ func (b *bench) sealedWith(keys *secret.Keyring) map[string]int {
 		counts[secret.KeyOf(row.Envelope)]++
 
 		if plain, err := keys.Open(row.Envelope, place(row.ID)); err == nil && string(plain) != row.ID {
-			b.Errorf("row %s holds %q now", row.ID, plain)
+			b.Errorf("row %s contains %q", row.ID, plain)
 		}
 	}
 
@@ -214,7 +214,7 @@ func TestRotation(t *testing.T) {
 		rotator, _ = b.rotator(alone)
 
 		if err := rotator.Rotate(b.Context()); err != nil || len(b.logged()) != 0 {
-			b.Errorf("with one key there is nothing to do or to log: %v, %v", err, b.logged())
+			b.Errorf("with one key the rotation changed or logged something: %v, %v", err, b.logged())
 		}
 	})
 }

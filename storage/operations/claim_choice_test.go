@@ -58,11 +58,11 @@ func TestClaimCreatedAfter(t *testing.T) {
 		story  func(b bench)
 		want   []string
 	}{
-		"pending":          {"it is not to begin", time.Second, func(bench) {}, []string{}},
-		"pending, new":     {"it was accepted when the replica was there", 0, func(bench) {}, []string{"op"}},
-		"in progress":      {"it is not to go on", time.Second, begun, []string{}},
-		"in progress, new": {"another replica has left it", 0, begun, []string{"op"}},
-		"canceling": {"it has to end: a deletion waits for that", time.Second, func(b bench) {
+		"pending":          {"it may not start", time.Second, func(bench) {}, []string{}},
+		"pending, new":     {"it was accepted while the replica was ready", 0, func(bench) {}, []string{"op"}},
+		"in progress":      {"it may not continue", time.Second, begun, []string{}},
+		"in progress, new": {"another replica returned it", 0, begun, []string{"op"}},
+		"canceling": {"a deletion waits for its end", time.Second, func(b bench) {
 			begun(b)
 			b.cancel("instance", start)
 		}, []string{"op"}},

@@ -45,12 +45,12 @@ func TestClaimLimit(t *testing.T) {
 
 		for range 2 {
 			if got := claim(true); got != limit {
-				b.Errorf("claimed %d that were pending, want %d", got, limit)
+				b.Errorf("claimed %d pending operations, want %d", got, limit)
 			}
 		}
 
 		if got := claim(false); got > limit {
-			b.Errorf("claimed %d that were due again, want %d", got, limit)
+			b.Errorf("claimed %d waiting operations, want %d", got, limit)
 		}
 	})
 }

@@ -17,11 +17,11 @@ func TestResume(t *testing.T) {
 		next      time.Duration
 		want      bool
 	}{
-		"held up":   {"it need not wait for its own next try", "provisioner", process.InProgress, time.Hour, true},
-		"other":     {"another system held it up", "gardener", process.InProgress, time.Hour, false},
-		"waits":     {"nothing is wrong, it waits for something else", "", process.InProgress, time.Hour, false},
-		"ended":     {"what failed stays failed", "provisioner", process.Failed, time.Hour, false},
-		"due today": {"it is due already", "provisioner", process.InProgress, 0, false},
+		"held up":   {"an operation that waits for the system runs at once", "provisioner", process.InProgress, time.Hour, true},
+		"other":     {"another system failed", "gardener", process.InProgress, time.Hour, false},
+		"waits":     {"a wait without an error", "", process.InProgress, time.Hour, false},
+		"ended":     {"a failed operation stays failed", "provisioner", process.Failed, time.Hour, false},
+		"due today": {"an operation that is already due", "provisioner", process.InProgress, 0, false},
 	}
 
 	each(t, func(b bench) {

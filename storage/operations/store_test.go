@@ -111,7 +111,7 @@ func (b bench) cancel(instance string, at time.Time) []string {
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
 		var err error
-		canceled, err = b.store.Cancel(b.Context(), tx, instance, "to be deleted", at)
+		canceled, err = b.store.Cancel(b.Context(), tx, instance, "deleted by the test", at)
 
 		return err
 	})
@@ -246,18 +246,18 @@ func TestFencedWrites(t *testing.T) {
 		reason string
 		lose   func(b bench, claimed process.Record)
 	}{
-		"taken over by itself": {
-			"a replica that could not renew claims anew what an earlier run of its own still carries",
+		"taken over from itself": {
+			"a replica that could not renew its lease claims the operation again during its former run",
 			func(b bench, _ process.Record) { b.claimOne("replica-a", "op-1", start.Add(leaseTime+time.Second)) },
 		},
 		"given back": {
-			"a run that has given its lease back writes no more, although nobody has claimed the operation since",
+			"a run that returned its lease cannot write, even if no one has claimed the operation since",
 			func(b bench, claimed process.Record) {
 				b.save(process.Progress{Record: claimed, Release: true, Now: start.Add(time.Second)})
 			},
 		},
 		"ended": {
-			"what has come to its end stays as it is",
+			"an ended operation does not change",
 			func(b bench, claimed process.Record) { b.save(finished(claimed, process.Failed)) },
 		},
 	}
@@ -315,11 +315,11 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 		}
 
 		if taken := b.claim("replica-b", start.Add(leaseTime+time.Second)); len(taken) != 0 {
-			b.Errorf("claimed %v in spite of the renewal", ids(taken))
+			b.Errorf("claimed %v despite the renewal", ids(taken))
 		}
 
 		if now := b.get("op-1"); now.Stage != "create" || now.Step != "Order" || now.StepBegan.IsZero() {
-			b.Errorf("the heartbeat did not tell what runs: %s/%s since %s", now.Stage, now.Step, now.StepBegan)
+			b.Errorf("the renewal does not report the running step: %s/%s since %s", now.Stage, now.Step, now.StepBegan)
 		}
 	})
 }
@@ -339,13 +339,13 @@ func TestLateRenewalChangesNothing(t *testing.T) {
 				Held: []process.Held{{OperationID: "op-1", Fence: record.Lease.Fence, Changed: true, Stage: "s", Step: "A", StepBegan: start}},
 			})
 			if now := b.get("op-1"); err != nil || len(states) != 0 || now.Step != "" || !now.StepBegan.IsZero() {
-				b.Errorf("%s: the lease before is renewed as %v, %v; the operation is told to be at step %q", when, states, err, now.Step)
+				b.Errorf("%s: the former lease is renewed as %v, %v; the operation is shown at step %q", when, states, err, now.Step)
 			}
 		}
 
 		renewed("given back")
 		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // nothing blocks it
-		renewed("claimed anew by the same replica")
+		renewed("claimed again by the same replica")
 	})
 }
 
@@ -405,7 +405,7 @@ func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
 		b.save(process.Progress{Record: got, Cleared: []process.Attempt{attempt}, Release: true, Now: start.Add(time.Minute)})
 
 		if again := b.claim("replica-c", start.Add(2*time.Minute)); len(again) != 1 || len(again[0].Attempts) != 0 {
-			b.Errorf("a step that succeeded still has attempts: %+v", again)
+			b.Errorf("a finished step still has attempts: %+v", again)
 		}
 	})
 }
@@ -429,11 +429,11 @@ func TestWakeDuringAStep(t *testing.T) {
 		b.save(process.Progress{Record: record, Release: true, Now: start.Add(3 * time.Second)})
 
 		if early := b.claim("replica-a", start.Add(4*time.Second)); len(early) != 0 {
-			b.Errorf("a wake-up counted twice: claimed %v", ids(early))
+			b.Errorf("a wake-up had effect twice: claimed %v", ids(early))
 		}
 
 		if woken, err := b.store.Wake(b.Context(), nil, start); err != nil || woken != 0 {
-			b.Errorf("no event woke %d, %v", woken, err)
+			b.Errorf("without an event woke %d, %v", woken, err)
 		}
 	})
 }
@@ -454,7 +454,7 @@ func TestCancel(t *testing.T) {
 
 		record.Stage = "create"
 		if state := b.save(process.Progress{Record: record, Now: start}); state != process.Canceling {
-			b.Errorf("a save tells %s, want that the operation is to be canceled", state)
+			b.Errorf("a save returns %s, want canceling", state)
 		}
 
 		done := finished(record, process.Succeeded)
@@ -481,22 +481,22 @@ func TestOnEnded(t *testing.T) {
 		b.claimOne("replica-a", "running", start)
 		b.accept("waiting", "instance-1")
 
-		undo := errors.New("something else cannot be done")
+		undo := errors.New("an invalid change")
 
 		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-			_, err := b.store.Cancel(b.Context(), tx, "instance-1", "to be deleted", start)
+			_, err := b.store.Cancel(b.Context(), tx, "instance-1", "deleted by the test", start)
 
 			return errors.Join(err, undo)
 		})
 		if !errors.Is(err, undo) || len(told) > 0 {
-			b.Errorf("of a transaction that is rolled back (%v) is told %v", err, told)
+			b.Errorf("a transaction that is rolled back (%v) reports %v", err, told)
 		}
 
 		b.cancel("instance-1", start.Add(time.Second))
 		b.cancel("instance-1", start.Add(time.Minute))
 
 		if diff := cmp.Diff([]process.Record{b.get("waiting")}, told); diff != "" {
-			b.Errorf("told -want +got:\n%s", diff)
+			b.Errorf("reported -want +got:\n%s", diff)
 		}
 	})
 }
@@ -591,7 +591,7 @@ func TestOpenWithOtherKeysFails(t *testing.T) {
 		b.accept("op-1", "instance-1")
 
 		if _, err := operations.Open(b.Context(), b.db, storagetest.Keys(b)); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") {
-			b.Errorf("other keys of the same id give %v", err)
+			b.Errorf("other keys of the id give %v", err)
 		}
 	})
 }

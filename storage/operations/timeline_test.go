@@ -67,41 +67,41 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 		want    []process.Entry
 	}{
 		"polls": {
-			"who waits for a day leaves one line, without a gap in its numbers",
+			"a long wait takes one line without a gap in its numbers",
 			[]process.Entry{
 				entry("A", 1, process.Waiting, "m"), entry("A", 2, process.Waiting, "m"), entry("A", 3, process.Waiting, "m"), entry("A", 4, process.Done, ""),
 			},
 			[]process.Entry{line(entry("A", 3, process.Waiting, "m"), 1, 0, 2), line(entry("A", 4, process.Done, ""), 0, 3)},
 		},
 		"retries": {
-			"the same error is told once",
+			"equal errors share a line",
 			[]process.Entry{entry("A", 1, process.Retrying, "m"), entry("A", 2, process.Retrying, "m")},
 			[]process.Entry{line(entry("A", 2, process.Retrying, "m"), 1, 0, 1)},
 		},
 		"news": {
-			"another message is news",
+			"another message starts a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("A", 2, process.Waiting, "n"), entry("A", 3, process.Waiting, "n"), entry("A", 4, process.Waiting, "m")},
 			[]process.Entry{
 				line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 3, process.Waiting, "n"), 2, 1, 2), line(entry("A", 4, process.Waiting, "m"), 0, 3),
 			},
 		},
 		"outcome": {
-			"an error is no wait",
+			"errors and waits have separate lines",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("A", 2, process.Retrying, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 2, process.Retrying, "m"), 0, 1)},
 		},
 		"other step": {
-			"another step counts for itself",
+			"another step starts a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("B", 2, process.Waiting, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("B", 2, process.Waiting, "m"), 0, 1)},
 		},
 		"begins anew": {
-			"a step that succeeded counts anew, and its lines do not become one",
+			"attempts after a success start a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("A", 1, process.Waiting, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 1, process.Waiting, "m"), 0, 1)},
 		},
 		"done twice": {
-			"what was done has a line for each time",
+			"each success has a line",
 			[]process.Entry{entry("A", 1, process.Done, ""), entry("A", 2, process.Done, "")},
 			[]process.Entry{line(entry("A", 1, process.Done, ""), 0, 0), line(entry("A", 2, process.Done, ""), 0, 1)},
 		},
@@ -154,7 +154,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		sweep(0)
 
 		if lines := len(b.outcomes("old")); lines != 2 {
-			b.Errorf("without a retention every timeline stays, but %d lines are left", lines)
+			b.Errorf("without a retention %d lines remain, want all", lines)
 		}
 
 		sweep(keep)
@@ -165,11 +165,11 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		}
 
 		if record := b.get("old"); record.State != process.Failed || !record.TimelineRemoved.Equal(storage.At(clock.Now()).Time) {
-			b.Errorf("the operation stays and tells when its timeline was removed: %+v", record)
+			b.Errorf("the operation is gone, or lacks the removal of its timeline: %+v", record)
 		}
 
 		if record := b.get("young"); !record.TimelineRemoved.IsZero() {
-			b.Errorf("its timeline is said to be removed: %+v", record)
+			b.Errorf("its timeline is reported as removed: %+v", record)
 		}
 
 		attempts, err := storage.Select[string](b.Context(), b.db.Reader(), `SELECT operation_id FROM step_attempts`)
@@ -182,7 +182,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		sweep(keep)
 
 		if again := b.get("old").TimelineRemoved; !again.Equal(removed) {
-			b.Errorf("what is removed is removed again: %s, then %s", removed, again)
+			b.Errorf("removed again: %s, then %s", removed, again)
 		}
 	})
 }

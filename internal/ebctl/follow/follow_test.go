@@ -93,7 +93,7 @@ func TestFollow(t *testing.T) {
 		err     string
 	}{
 		"Success": {
-			reason:  "it is asked every second until the operation has ended",
+			reason:  "the operation is polled every second until it has ended",
 			answers: []answer{{state: "pending"}, {state: "in progress"}, {state: "succeeded"}},
 			asked:   []time.Duration{0, second, 2 * second},
 			shown:   []shown{{0, "pending", ""}, {second, "in progress", ""}, {2 * second, "succeeded", ""}},
@@ -113,7 +113,7 @@ func TestFollow(t *testing.T) {
 			err:     "operation op canceled",
 		},
 		"Trouble": {
-			reason:  "a broker that is away for a while is asked again, and the view is told",
+			reason:  "while the broker is away, polling continues and the view is notified",
 			answers: []answer{{err: passingError{}}, {state: "in progress"}, {err: passingError{}}, {state: "succeeded"}},
 			asked:   []time.Duration{0, second, 2 * second, 3 * second},
 			shown: []shown{
@@ -124,7 +124,7 @@ func TestFollow(t *testing.T) {
 			},
 		},
 		"Rest": {
-			reason:  "the broker is left alone for as long as it asks, while the view is told that time passes",
+			reason:  "polling respects Retry-After, while the view is updated",
 			answers: []answer{{err: passingError{}, rest: 3 * second}, {state: "succeeded"}},
 			asked:   []time.Duration{0, 3 * second},
 			shown: []shown{
@@ -135,7 +135,7 @@ func TestFollow(t *testing.T) {
 			},
 		},
 		"Timeout": {
-			reason:  "the limit ends the wait to the moment, not at the next question",
+			reason:  "the wait ends exactly at its limit, not at the next poll",
 			answers: []answer{{state: "in progress"}},
 			limit:   1500 * time.Millisecond,
 			asked:   []time.Duration{0, second},
@@ -143,7 +143,7 @@ func TestFollow(t *testing.T) {
 			err:     "operation op has not ended after 1.5s and continues",
 		},
 		"LastingError": {
-			reason:  "an error that will not pass ends the wait",
+			reason:  "a permanent error ends the wait",
 			answers: []answer{{state: "in progress"}, {err: errLasting}},
 			asked:   []time.Duration{0, second},
 			shown:   []shown{{0, "in progress", ""}},
@@ -164,7 +164,7 @@ func TestFollow(t *testing.T) {
 				Follow(t.Context(), "op")
 
 			if diff := cmp.Diff(tc.asked, source.asked); diff != "" {
-				t.Errorf("%s: questions, -want +got:\n%s", tc.reason, diff)
+				t.Errorf("%s: polls, -want +got:\n%s", tc.reason, diff)
 			}
 
 			if diff := cmp.Diff(tc.shown, view.shown); diff != "" {
