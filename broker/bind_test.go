@@ -184,7 +184,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 	}
 }
 
-func TestG6G9AnotherRequestWithTheSameID(t *testing.T) {
+func TestG6G9DifferentRequestWithTheSameID(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("under way", b.bindLater("one", role), 202)
 
@@ -197,7 +197,7 @@ func TestG6G9AnotherRequestWithTheSameID(t *testing.T) {
 	})
 }
 
-func TestG20G21InstancesThatCannotBeBound(t *testing.T) {
+func TestG20G21UnbindableInstances(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
 		b.want("being made", b.bind("one", ""), 422, "ConcurrencyError")
@@ -231,7 +231,7 @@ func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
 	})
 }
 
-func TestTheNumberOfBindingsIsLimited(t *testing.T) {
+func TestBindingLimit(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		replies := make([]reply, 0, 14)
 		for n := range cap(replies) {
@@ -413,7 +413,7 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 	b.want("a repeated request creates the binding", b.bind("two", ""), 201)
 }
 
-func TestJ12J15H7BindingsThatFail(t *testing.T) {
+func TestJ12J15H7FailedBindings(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.faulty = true
 		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
@@ -506,7 +506,7 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 	})
 }
 
-func TestBindingsOfAnInstanceThatIsSuspended(t *testing.T) {
+func TestBindingsOfASuspendedInstance(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.options.Periods = expiry.Periods{"aws": 0}
 		b.restart()

@@ -61,7 +61,7 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 	})
 }
 
-func TestJ1J5J6DeprovisionIsRefused(t *testing.T) {
+func TestJ1J5J6DeprovisionIsRejected(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		path   string
@@ -128,7 +128,7 @@ func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 	})
 }
 
-func TestJ12AFailedDeletionIsTriedAgain(t *testing.T) {
+func TestJ12FailedDeletionIsRetried(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestE2E3E4E9E10C16WhenAnInstanceCanBeFetched(t *testing.T) {
+func TestE2E3E4E9E10C16FetchAvailability(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.want("E3: unknown", b.get(instanceID), 404)
 

@@ -60,7 +60,7 @@ func TestC5C10C12States(t *testing.T) {
 	}
 }
 
-func TestProgressNamesTheObstacle(t *testing.T) {
+func TestProgressNamesTheProblem(t *testing.T) {
 	b := newFixture(t)
 	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	b.waiting(operation, "the cluster is being created, 40 %")
@@ -74,12 +74,12 @@ func TestProgressNamesTheObstacle(t *testing.T) {
 func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
 	b := newFixture(t)
 	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
-	began := b.clock.Now()
+	start := b.clock.Now()
 
 	for age, want := range map[time.Duration]string{
 		0: "1", 5 * time.Second: "1", 40 * time.Second: "4", 4 * time.Minute: "24", time.Hour: "30",
 	} {
-		b.clock.SetTime(began.Add(age))
+		b.clock.SetTime(start.Add(age))
 
 		if got := b.poll(instanceID, operation).Header.Get("Retry-After"); got != want {
 			b.Errorf("%s: want %s, got %q", age, want, got)
@@ -87,7 +87,7 @@ func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
 	}
 }
 
-func TestC6C7WhichOperation(t *testing.T) {
+func TestC6C7PolledOperation(t *testing.T) {
 	b := newFixture(t)
 	own := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	other := b.want("another instance's", b.put("other", order()), 202).text("operation")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestD2ToD6ProvisionIsRefused(t *testing.T) {
+func TestD2ToD6ProvisionIsRejected(t *testing.T) {
 	long := strings.Repeat("x", 300)
 
 	cases := map[string]struct {
@@ -54,7 +54,7 @@ func TestD2ToD6ProvisionIsRefused(t *testing.T) {
 	}
 }
 
-func TestC1D9ProvisionNeedsAnAsynchronousPlatform(t *testing.T) {
+func TestC1D9ProvisionIsAsynchronous(t *testing.T) {
 	for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete=TRUE"} {
 		b := newFixture(t)
 

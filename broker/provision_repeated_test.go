@@ -48,7 +48,7 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 	})
 }
 
-func TestD13AnotherOrderForTheSameID(t *testing.T) {
+func TestD13DifferentOrderForTheSameID(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		path   string
@@ -76,7 +76,7 @@ func TestD13AnotherOrderForTheSameID(t *testing.T) {
 	}
 }
 
-func TestD19AFailedProvisionIsNoInstance(t *testing.T) {
+func TestD19FailedProvisionIsNotRepeated(t *testing.T) {
 	for _, state := range []process.State{process.Failed, process.Canceled} {
 		t.Run(string(state), func(t *testing.T) {
 			b := newFixture(t)

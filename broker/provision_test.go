@@ -51,7 +51,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 	})
 }
 
-func TestD8EveryPlanNeedsNoParameter(t *testing.T) {
+func TestD8PlansRequireNoParameters(t *testing.T) {
 	for name, plan := range map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)

@@ -38,7 +38,7 @@ func trialOf(account string) string {
 	return order(with("plan_id", planTrial), with("parameters", nil), with("context", map[string]any{"globalaccount_id": account}))
 }
 
-func TestOneTrialForEachAccount(t *testing.T) {
+func TestOneTrialPerAccount(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newFixtureOn(t, db, offering(t, oneTrial))
 
@@ -133,7 +133,7 @@ func TestTrialsWithoutTheRule(t *testing.T) {
 	b.want("without the limit", b.put("two", trialOf("ga-1")), 202)
 }
 
-func TestPlansThatAreNotOffered(t *testing.T) {
+func TestPlansNotOffered(t *testing.T) {
 	b := newFixture(t)
 	b.want("the plan is offered", b.put("one", order()), 202)
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestA9UnknownFieldsDoNotMatter(t *testing.T) {
+func TestA9UnknownFieldsAreIgnored(t *testing.T) {
 	b := newFixture(t)
 
 	b.want("PUT", b.put(instanceID, order(

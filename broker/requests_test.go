@@ -91,7 +91,7 @@ func TestA4A5A6Version(t *testing.T) {
 	b.want("the instance still exists", b.get(instanceID), 200)
 }
 
-func TestM5AnEmptyVersionHeaderIsAMissingOne(t *testing.T) {
+func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
 	b := newFixture(t)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.address+"/v2/catalog", nil)
@@ -218,7 +218,7 @@ func TestA25PlatformsMayDisagree(t *testing.T) {
 	}), 202)
 }
 
-func TestMethodsAreNamed(t *testing.T) {
+func TestMethodNotAllowedListsMethods(t *testing.T) {
 	b := newFixture(t)
 
 	got := b.want("a 405 lists the allowed methods", b.do(call{method: "POST", path: path(instanceID)}), 405)
@@ -241,7 +241,7 @@ func TestPathsOutsideOfTheProtocol(t *testing.T) {
 	b.want("paths of the protocol keep their handler", b.do(call{method: "GET", path: "/oauth/x", user: "nobody"}), 401)
 }
 
-func TestAPanicIsAnAnswer(t *testing.T) {
+func TestPanicIsAnswered(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) { options.Wake = func() { panic("internal secret") } })
 	b.faulty = true
 

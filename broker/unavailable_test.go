@@ -29,14 +29,14 @@ func (b *fixture) patient(reason string, limit time.Duration) {
 
 	for _, call := range troubledCalls() {
 		waiting.Go(func() {
-			began := time.Now()
+			start := time.Now()
 
 			got := b.do(call)
 			if got.Status != 503 || got.Header.Get("Retry-After") == "" {
 				b.Errorf("%s: %s %s gives %d, Retry-After %q", reason, call.method, call.path, got.Status, got.Header.Get("Retry-After"))
 			}
 
-			if took := time.Since(began); took > limit {
+			if took := time.Since(start); took > limit {
 				b.Errorf("%s: %s %s takes %s", reason, call.method, call.path, took)
 			}
 		})

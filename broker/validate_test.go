@@ -95,7 +95,7 @@ func TestValidateReturnsResolvedOrder(t *testing.T) {
 	}
 }
 
-func TestValidateLeavesOutRangesThatGardenerChooses(t *testing.T) {
+func TestValidateOmitsRangesThatGardenerChooses(t *testing.T) {
 	for open, want := range map[bool]map[string]any{
 		true:  {"nodes": "10.250.0.0/16"},
 		false: {"nodes": "10.250.0.0/16", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"},

@@ -96,7 +96,7 @@ func TestInvalidLimits(t *testing.T) {
 
 		_, err := process.NewEngine(nil, config, clock.RealClock{}, logging.Discard(),
 			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", traced("A"))}})
-		if err == nil || !strings.Contains(err.Error(), "of one kind") {
+		if err == nil || !strings.Contains(err.Error(), "one of test") {
 			t.Errorf("%s: got %v", reason, err)
 		}
 	}

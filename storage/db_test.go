@@ -230,7 +230,7 @@ func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	}
 }
 
-func TestPasswordMayHoldAnything(t *testing.T) {
+func TestPasswordMayContainAnyCharacter(t *testing.T) {
 	config := postgrestest.Database(t)
 	config.Password = `it's\ a "b" %zz@/?#`
 

@@ -79,7 +79,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesUnknownFieldsAndMissingFiles(t *testing.T) {
+func TestLoadRejectsUnknownFieldsAndMissingFiles(t *testing.T) {
 	t.Parallel()
 
 	_, err := catalog.Load(shipped(t, map[string]string{

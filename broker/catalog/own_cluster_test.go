@@ -57,7 +57,7 @@ func TestOwnCluster(t *testing.T) {
 	}
 }
 
-func TestOwnClusterRefuses(t *testing.T) {
+func TestOwnClusterRejects(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {

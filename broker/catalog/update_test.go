@@ -112,7 +112,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdateRefuses(t *testing.T) {
+func TestUpdateRejects(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {

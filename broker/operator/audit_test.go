@@ -30,7 +30,7 @@ func (b *bench) audit(query string) []operatorapi.AuditEntry {
 	return page
 }
 
-func TestOperatorsAreInTheTrail(t *testing.T) {
+func TestAuditLogRecordsOperators(t *testing.T) {
 	onEach(t, func(b *bench) {
 		b.kubeconfigs.make = func(environment.Instance) (secret.String, error) { return "m4rk3d", nil }
 		later := func() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
@@ -116,7 +116,7 @@ func TestNoKubeconfigWithoutAnEntry(t *testing.T) {
 	}
 }
 
-func TestPagesAndFiltersOfTheTrail(t *testing.T) {
+func TestPagesAndFiltersOfTheAuditLog(t *testing.T) {
 	b := newBench(t)
 	ids := []string{b.instance("one", process.InProgress), b.instance("two", process.InProgress), b.instance("three", process.InProgress)}
 
@@ -159,7 +159,7 @@ func TestPagesAndFiltersOfTheTrail(t *testing.T) {
 	}
 }
 
-func TestTooLongABodyHasACode(t *testing.T) {
+func TestTooLongBody(t *testing.T) {
 	b := newBench(t)
 	id := b.instance("one", process.InProgress)
 	body := `{"reason": "` + strings.Repeat("x", 100<<10) + `"}`

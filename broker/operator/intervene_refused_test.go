@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-func TestRefusedInterventionsChangeNothing(t *testing.T) {
+func TestRejectedInterventionsChangeNothing(t *testing.T) {
 	probing := at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime")
 	succeeded, failed := process.Succeeded, process.Failed
 

@@ -44,8 +44,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelOfOneLeavesTheOthers has a pending operation behind another one: only that is canceled.
-func TestCancelOfOneLeavesTheOthers(t *testing.T) {
+// TestCancelAffectsOneOperation has a pending operation behind another one: only that is canceled.
+func TestCancelAffectsOneOperation(t *testing.T) {
 	onEach(t, func(b *bench) {
 		running := b.instance("one", process.InProgress)
 		behind := b.operation("one", environment.KindDeprovision, process.Pending)
@@ -98,8 +98,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestRetryWithoutTheStepThatFailed is for a step that fails at once: it could never be skipped while it runs.
-func TestRetryWithoutTheStepThatFailed(t *testing.T) {
+// TestRetrySkipsTheFailedStep is for a step that fails at once: it could never be skipped while it runs.
+func TestRetrySkipsTheFailedStep(t *testing.T) {
 	onEach(t, func(b *bench) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
 
@@ -114,8 +114,8 @@ func TestRetryWithoutTheStepThatFailed(t *testing.T) {
 	})
 }
 
-// TestRetryLeavesOutWhatWasSkipped checks that a retry skips the same steps and that its first entry names them. Naming the step again changes nothing.
-func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
+// TestRetryKeepsSkips checks that a retry skips the same steps and that its first entry names them. Naming the step again changes nothing.
+func TestRetryKeepsSkips(t *testing.T) {
 	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 
 	for name, body := range cases {
@@ -138,8 +138,8 @@ func TestRetryLeavesOutWhatWasSkipped(t *testing.T) {
 	}
 }
 
-// TestManyRetriesOfTheSameMoment sends requests of operators and platforms concurrently: only the first is accepted.
-func TestManyRetriesOfTheSameMoment(t *testing.T) {
+// TestConcurrentRetries sends requests of operators and platforms concurrently: only the first is accepted.
+func TestConcurrentRetries(t *testing.T) {
 	onEach(t, func(b *bench) {
 		id := b.instance("one", process.Failed)
 
@@ -253,7 +253,7 @@ func TestInterventionsAreAudited(t *testing.T) {
 	}
 }
 
-func TestWhetherAStepMayBeSkippedIsTold(t *testing.T) {
+func TestSkippable(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		prepare func(*bench) string

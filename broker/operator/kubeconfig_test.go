@@ -164,7 +164,7 @@ func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
 	}
 }
 
-func TestKubeconfigOfARuntimeWithAnIssuerOfItsOwn(t *testing.T) {
+func TestKubeconfigOfARuntimeWithItsOwnIssuer(t *testing.T) {
 	b := newBench(t)
 	b.instance("one", process.Succeeded, func(i *environment.Instance) {
 		i.Request.Cluster.OIDC = &environment.OIDC{IssuerURL: "https://own.example.com", ClientID: "own"}
@@ -177,7 +177,7 @@ func TestKubeconfigOfARuntimeWithAnIssuerOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestKubeconfigIsForRuntimesThatAreThere(t *testing.T) {
+func TestKubeconfigRequiresARuntime(t *testing.T) {
 	b := newBench(t)
 	b.instance("making", process.InProgress)
 	b.instance("failed", process.Failed)
@@ -194,7 +194,7 @@ func TestKubeconfigIsForRuntimesThatAreThere(t *testing.T) {
 	}
 }
 
-func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
+func TestPublicKubeconfigsAreCachedAndLimited(t *testing.T) {
 	b := newBench(t)
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 
@@ -234,7 +234,7 @@ func TestKubeconfigsForEverybodyCostLittle(t *testing.T) {
 	}
 }
 
-func TestKubeconfigThatCannotBeRead(t *testing.T) {
+func TestInvalidKubeconfigIsNotQuoted(t *testing.T) {
 	b := newBench(t)
 	b.instance("one", process.Succeeded)
 

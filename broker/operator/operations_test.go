@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestAnOperationThatWaits(t *testing.T) {
+func TestWaitingOperation(t *testing.T) {
 	b := newBench(t)
 	now := b.clock.Now()
 	next := now.Add(time.Hour)
@@ -52,15 +52,15 @@ func TestAnOperationThatWaits(t *testing.T) {
 	}
 }
 
-func TestWhereAnOperationStands(t *testing.T) {
-	at := func(step string, began bool, entries ...process.Entry) func(*process.Progress) {
+func TestProgressOfAnOperation(t *testing.T) {
+	at := func(step string, running bool, entries ...process.Entry) func(*process.Progress) {
 		return func(progress *process.Progress) {
 			for i := range entries {
 				entries[i].Began, entries[i].End = progress.Now, progress.Now
 			}
 
 			progress.Record.Step, progress.Timeline = step, entries
-			if began {
+			if running {
 				progress.Record.StepBegan = progress.Now
 			}
 		}
@@ -172,7 +172,7 @@ func TestUnknownOperation(t *testing.T) {
 	b.want("no id contains NUL", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
 }
 
-func TestATimelineThatWasRemovedIsToldAsSuch(t *testing.T) {
+func TestRemovedTimelineIsReported(t *testing.T) {
 	b := newBench(t)
 	id := b.operation("one", environment.KindProvision, process.Failed, func(progress *process.Progress) {
 		progress.Record.FinishedAt = b.clock.Now()

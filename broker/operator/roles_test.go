@@ -46,7 +46,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestWithoutUsersEverybodyIsAdmin(t *testing.T) {
+func TestWithoutUsersEveryRequestIsAnAdmins(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
 	b.want("authentication can be disabled", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestARuntime(t *testing.T) {
+func TestRuntime(t *testing.T) {
 	b := newBench(t)
-	began := b.clock.Now().Add(time.Second)
+	createdAt := b.clock.Now().Add(time.Second)
 	operation := b.instance("one", process.InProgress)
 
 	want := operatorapi.RuntimeList{
@@ -25,10 +25,10 @@ func TestARuntime(t *testing.T) {
 			Region: "eu-central-1", SubAccountRegion: "cf-eu10", Name: "name-one", ShootName: "c-one",
 			ServiceClassID: "service", ServicePlanID: "plan-id", ServicePlanName: "aws",
 			Status: operatorapi.RuntimeStatus{
-				State: operatorapi.RuntimeStateProvisioning, CreatedAt: began, ModifiedAt: began,
+				State: operatorapi.RuntimeStateProvisioning, CreatedAt: createdAt, ModifiedAt: createdAt,
 				LastOperation: operatorapi.Operation{
 					ID: operation, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
-					Stages: []string{"start", "create_runtime"}, CreatedAt: began, UpdatedAt: began,
+					Stages: []string{"start", "create_runtime"}, CreatedAt: createdAt, UpdatedAt: createdAt,
 				},
 			},
 		}},
@@ -181,7 +181,7 @@ func TestPagesOfRuntimes(t *testing.T) {
 	}
 }
 
-func TestListsRefuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListsRejectInvalidQueries(t *testing.T) {
 	b := newBench(t)
 
 	for query, reason := range map[string]string{

@@ -48,14 +48,14 @@ func unavailableSystem(t *testing.T, component string) *upstream.System {
 	return system
 }
 
-func TestSystemThatHoldsAnOperationUp(t *testing.T) {
+func TestSystemOfAWaitingOperation(t *testing.T) {
 	system := unavailableSystem(t, "provisioner")
 	status := system.Status()
 	since, next := status.FailingSince.UTC(), status.NextTry.UTC()
 
 	away := operatorapi.System{
 		Name: "provisioner", State: "open", CallsLimit: 3, Failures: status.Failures, FailingSince: since,
-		LastFault: "the call failed", NextTry: next,
+		LastFault: "it could not be reached", NextTry: next,
 	}
 
 	cases := map[string]struct {

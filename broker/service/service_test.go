@@ -37,8 +37,8 @@ func TestUsableConfiguration(t *testing.T) {
 	}
 }
 
-// TestRefusedConfiguration also shows, by TestMain, that a broker that does not start gives back what it has taken.
-func TestRefusedConfiguration(t *testing.T) {
+// TestInvalidConfiguration also shows, by TestMain, that a broker that does not start gives back what it has taken.
+func TestInvalidConfiguration(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*service.Config)

@@ -217,7 +217,7 @@ func (b *fakeBroker) bind(w http.ResponseWriter, r *http.Request) {
 
 	made := operatorapi.Binding{
 		BindingID: r.PathValue("binding"), InstanceID: r.PathValue("id"), State: "ready", Role: order.Parameters.Role,
-		PredecessorID: order.Predecessor, ExpiresAt: bindingsBegan.Add(time.Duration(order.Parameters.Seconds) * time.Second),
+		PredecessorID: order.Predecessor, ExpiresAt: bindingsCreatedAt.Add(time.Duration(order.Parameters.Seconds) * time.Second),
 	}
 
 	if b.findBinding(r) >= 0 {
@@ -231,8 +231,8 @@ func (b *fakeBroker) bind(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, b.fetched(made))
 }
 
-// bindingsBegan is the creation time of all bindings.
-var bindingsBegan = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+// bindingsCreatedAt is the creation time of all bindings.
+var bindingsCreatedAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func (b *fakeBroker) fetched(made operatorapi.Binding) map[string]any {
 	return map[string]any{

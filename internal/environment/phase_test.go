@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestStandings(t *testing.T) {
+func TestPhaseOf(t *testing.T) {
 	did := func(kind string, state process.State) process.Record {
 		return process.Record{Kind: kind, State: state, StartedAt: time.Unix(1, 0)}
 	}

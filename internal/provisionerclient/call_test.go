@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-func TestRubbish(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	t.Parallel()
 
 	const could = "the provisioner could not report the state of the operation: it "
@@ -104,7 +104,7 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-func TestLackingIDs(t *testing.T) {
+func TestMissingIDs(t *testing.T) {
 	t.Parallel()
 
 	client, _ := playProvisioner(t, http.StatusOK, `{"data": {"result": null}}`)
@@ -159,7 +159,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestCutOff(t *testing.T) {
+func TestTruncatedResponse(t *testing.T) {
 	t.Parallel()
 
 	client := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {

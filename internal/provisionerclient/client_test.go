@@ -102,7 +102,7 @@ func TestUpgradeShoot(t *testing.T) {
 	}
 }
 
-func TestHeadersLeftOut(t *testing.T) {
+func TestOptionalHeaders(t *testing.T) {
 	t.Parallel()
 
 	client, got := playProvisioner(t, http.StatusOK, `{"data": {"result": "op-1"}}`)

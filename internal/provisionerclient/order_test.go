@@ -113,7 +113,7 @@ func orderText(t *testing.T, order *wire.ProvisionRuntimeInput) string {
 	return string(text)
 }
 
-func TestFieldsLeftOpenAreNotOrdered(t *testing.T) {
+func TestUnsetFieldsAreNotSent(t *testing.T) {
 	plain := instance("gcp", "region-1-a")
 	plain.Request.Cluster.LicenceType, plain.Request.Cluster.PodsCIDR, plain.Request.Cluster.ServicesCIDR = "", "", ""
 
@@ -132,7 +132,7 @@ func TestFieldsLeftOpenAreNotOrdered(t *testing.T) {
 	}
 }
 
-func TestFieldsOfSomeOrdersOnly(t *testing.T) {
+func TestOptionalFields(t *testing.T) {
 	special := instance("openstack", "region-1a")
 	cluster := &special.Request.Cluster
 	cluster.VolumeType, cluster.VolumeSizeGB, cluster.EUAccess = "", 0, true
@@ -160,7 +160,7 @@ func TestFieldsOfSomeOrdersOnly(t *testing.T) {
 	}
 }
 
-func TestImpossibleOrders(t *testing.T) {
+func TestInvalidOrders(t *testing.T) {
 	ranged := func(nodes string) environment.Instance {
 		changed := instance("aws", "region-1a")
 		changed.Request.Cluster.NodesCIDR = nodes

@@ -30,7 +30,7 @@ func rejecting(t *testing.T, err error, answer string) *provisionerclient.Client
 	})
 }
 
-func TestRefusedRequestExplainsItself(t *testing.T) {
+func TestRejectedCallNamesTheCircuitBreaker(t *testing.T) {
 	refused := failure.New(failure.Transient, "the Provisioner is unavailable").WithReason("away", "garden")
 	client := rejecting(t, refused, "")
 
@@ -40,7 +40,7 @@ func TestRefusedRequestExplainsItself(t *testing.T) {
 	}
 }
 
-func TestRequestForChangesGoesRoundTheGuard(t *testing.T) {
+func TestChangesBypassTheCircuitBreaker(t *testing.T) {
 	client := rejecting(t, errors.New("the circuit breaker is open"), `{"data":{"result":{"cursor":"c-1","operations":[]}}}`)
 
 	changes, err := client.Changes(t.Context(), "", time.Second)

@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	began   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	errAway = failure.New(failure.Transient, "it does not answer")
-	errGone = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+	createdAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	errAway   = failure.New(failure.Transient, "it does not answer")
+	errGone   = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
 // fixture has the dependencies of the steps. Its faults are the errors of calls, by their names; an account is created or removed in spite of
@@ -96,7 +96,7 @@ func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.
 	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
 		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},
 		Binding:  environment.Binding{ID: "b1", InstanceID: "instance", RuntimeID: "runtime"},
-	}, began)
+	}, createdAt)
 
 	for _, stage := range of(binding.Options{Runtimes: w, Bindings: w}).Stages {
 		for _, task := range stage.Steps {
@@ -161,9 +161,9 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestALostLeaseLeavesNoAccount ends the context of the run while the account is created: another replica has the operation, and the binding
+// TestLostLeaseLeavesNoAccount ends the context of the run while the account is created: another replica has the operation, and the binding
 // may have been removed.
-func TestALostLeaseLeavesNoAccount(t *testing.T) {
+func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
 	w := &fixture{unwanted: "keep", granting: lose}
 

@@ -139,8 +139,8 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("ordered under %d keys, %v", len(w.upgrades), err)
 	}
 
-	if ordered.WaitingFor != "waits for %q; called as %s for %s" || w.tenant != "ordered-by" || w.runtime != "runtime-1" {
-		t.Errorf("waits for %q; asked as %s about %s", ordered.WaitingFor, w.tenant, w.runtime)
+	if ordered.WaitingFor != "provisioner operation upgrade-of-op-2" || w.tenant != "ordered-by" || w.runtime != "runtime-1" {
+		t.Errorf("waits for %q; called as %s for %s", ordered.WaitingFor, w.tenant, w.runtime)
 	}
 
 	want := updating(w).Data.Update.Cluster

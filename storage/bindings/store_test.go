@@ -20,7 +20,7 @@ import (
 
 const instanceID = "instance"
 
-var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+var createdAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // fixture is the broker's tables with one instance.
 type fixture struct {
@@ -55,7 +55,7 @@ func each(t *testing.T, test func(s fixture)) {
 
 		s.inTx(func(tx storage.Tx) error {
 			return storagetest.Insert(t.Context(), tx, s.instances, environment.Instance{
-				ID: instanceID, ShootName: "c-1", RuntimeID: "runtime", CreatedAt: began, UpdatedAt: began,
+				ID: instanceID, ShootName: "c-1", RuntimeID: "runtime", CreatedAt: createdAt, UpdatedAt: createdAt,
 			})
 		})
 
@@ -75,7 +75,7 @@ func binding(id string) environment.Binding {
 	return environment.Binding{
 		ID: id, InstanceID: instanceID, BindingID: "binding-" + id, RuntimeID: "runtime", Role: environment.RoleEdit,
 		Lifetime: 20 * time.Minute, Predecessor: "former", AppGUID: "app", CreatedBy: "someone", State: environment.BindingCreating,
-		OperationID: "operation-" + id, CreatedAt: began, ExpiresAt: began.Add(20 * time.Minute),
+		OperationID: "operation-" + id, CreatedAt: createdAt, ExpiresAt: createdAt.Add(20 * time.Minute),
 	}
 }
 
@@ -86,13 +86,13 @@ func (s fixture) insert(made environment.Binding, ended bool) {
 	s.inTx(func(tx storage.Tx) error {
 		if err := s.operations.Accept(s.Context(), tx, process.New{
 			ID: made.OperationID, Kind: "bind", InstanceID: environment.BindingKey(made.InstanceID, made.BindingID),
-			Payload: json.RawMessage(`{}`), At: began,
+			Payload: json.RawMessage(`{}`), At: createdAt,
 		}); err != nil {
 			return err
 		}
 
 		if ended {
-			if _, err := s.operations.CancelOne(s.Context(), tx, made.OperationID, "the test ends it", began); err != nil {
+			if _, err := s.operations.CancelOne(s.Context(), tx, made.OperationID, "the test ends it", createdAt); err != nil {
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func TestBindingRoundTrip(t *testing.T) {
 			s.Errorf("%v, -want +got\n%s", err, cmp.Diff(want, got))
 		}
 
-		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
+		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 		for range 2 {
 			if kept, err := s.bindings.SaveAccess(s.Context(), "one", access); err != nil || !kept {
 				s.Errorf("the access is lost: %v", err)
@@ -125,8 +125,8 @@ func TestBindingRoundTrip(t *testing.T) {
 			access.Kubeconfig = "later"
 		}
 
-		want.State, want.ExpiresAt = environment.BindingReady, began.Add(time.Hour)
-		want.Access = environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: began.Add(time.Hour)}
+		want.State, want.ExpiresAt = environment.BindingReady, createdAt.Add(time.Hour)
+		want.Access = environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 
 		if got, err := s.get("one"); err != nil || !cmp.Equal(want, got) {
 			s.Errorf("the first access must stay: %v, -want +got\n%s", err, cmp.Diff(want, got))
@@ -151,7 +151,7 @@ func TestBindingRoundTrip(t *testing.T) {
 func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 	each(t, func(s fixture) {
 		former, next := binding("one"), binding("two")
-		next.BindingID, next.CreatedAt = former.BindingID, began.Add(-time.Second) // clocks differ
+		next.BindingID, next.CreatedAt = former.BindingID, createdAt.Add(-time.Second) // clocks differ
 
 		s.insert(former, false)
 
@@ -176,7 +176,7 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 			s.Errorf("a binding marked for removal is wanted: %v", err)
 		}
 
-		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
 			s.Errorf("a binding marked for removal gets an access: %v", err)
 		}
 
@@ -217,7 +217,7 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 			s.Errorf("the binding still exists: %v", err)
 		}
 
-		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: began}); err != nil || kept {
+		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
 			s.Errorf("a removed binding gets an access: %v", err)
 		}
 
@@ -232,13 +232,13 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 func TestCountLive(t *testing.T) {
 	each(t, func(s fixture) {
 		other, expired, removed := binding("other"), binding("expired"), binding("removed")
-		other.RuntimeID, expired.ExpiresAt, removed.State = "former runtime", began, environment.BindingDeleting
+		other.RuntimeID, expired.ExpiresAt, removed.State = "former runtime", createdAt, environment.BindingDeleting
 
 		for _, made := range []environment.Binding{binding("one"), other, expired, removed} {
 			s.insert(made, false)
 		}
 
-		if count, err := s.bindings.CountLive(s.Context(), s.db.Reader(), instanceID, "runtime", began); err != nil || count != 1 {
+		if count, err := s.bindings.CountLive(s.Context(), s.db.Reader(), instanceID, "runtime", createdAt); err != nil || count != 1 {
 			s.Errorf("count: %d, %v", count, err)
 		}
 	})
@@ -268,14 +268,14 @@ func TestRemovable(t *testing.T) {
 			made.State = c.state
 
 			if c.expired {
-				made.ExpiresAt = began
+				made.ExpiresAt = createdAt
 			}
 
 			s.insert(made, c.ended)
 		}
 
 		over := func(failedBefore time.Time) map[string]int {
-			over, err := s.bindings.Removable(s.Context(), began, failedBefore, len(cases))
+			over, err := s.bindings.Removable(s.Context(), createdAt, failedBefore, len(cases))
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -288,11 +288,11 @@ func TestRemovable(t *testing.T) {
 			return found
 		}
 
-		if found := over(began); found["not removed"] != 0 || found["expired"] != 1 {
+		if found := over(createdAt); found["not removed"] != 0 || found["expired"] != 1 {
 			s.Errorf("a removal that failed just now is due: %v", found)
 		}
 
-		found := over(began.Add(time.Second))
+		found := over(createdAt.Add(time.Second))
 
 		for name, c := range cases {
 			if found[name] != map[bool]int{true: 1}[c.found] {

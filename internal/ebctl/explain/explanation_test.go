@@ -231,8 +231,8 @@ func TestOf(t *testing.T) {
 func TestSince(t *testing.T) {
 	t.Parallel()
 
-	entry := func(step, outcome string, attempt, began int) operatorapi.TimelineEntry {
-		return operatorapi.TimelineEntry{Stage: "check", Step: step, Outcome: outcome, Attempt: attempt, Began: ago(began)}
+	entry := func(step, outcome string, attempt, seconds int) operatorapi.TimelineEntry {
+		return operatorapi.TimelineEntry{Stage: "check", Step: step, Outcome: outcome, Attempt: attempt, Began: ago(seconds)}
 	}
 
 	cases := map[string]struct {

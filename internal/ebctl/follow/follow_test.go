@@ -35,7 +35,7 @@ type answer struct {
 // source returns its answers in order and repeats the last one. It records the times of the calls.
 type source struct {
 	clock   *fakeClock
-	began   time.Time
+	start   time.Time
 	answers []answer
 	asked   []time.Duration
 	before  func(question int)
@@ -47,7 +47,7 @@ func (s *source) Operation(_ context.Context, id string) (operatorapi.Operation,
 	}
 
 	next := s.answers[min(len(s.asked), len(s.answers)-1)]
-	s.asked = append(s.asked, s.clock.Now().Sub(s.began))
+	s.asked = append(s.asked, s.clock.Now().Sub(s.start))
 
 	return operatorapi.Operation{ID: id, State: next.state}, next.rest, next.err
 }
@@ -59,12 +59,12 @@ type shown struct {
 }
 
 type recorder struct {
-	began time.Time
+	start time.Time
 	shown []shown
 }
 
 func (r *recorder) Show(moment follow.Moment) {
-	line := shown{After: moment.Now.Sub(r.began), State: moment.Operation.State}
+	line := shown{After: moment.Now.Sub(r.start), State: moment.Operation.State}
 	if moment.Trouble != nil {
 		line.Trouble = moment.Trouble.Error()
 	}
@@ -155,10 +155,10 @@ func TestFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			began := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
-			clock := &fakeClock{now: began}
-			source := &source{clock: clock, began: began, answers: tc.answers}
-			view := &recorder{began: began}
+			start := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+			clock := &fakeClock{now: start}
+			source := &source{clock: clock, start: start, answers: tc.answers}
+			view := &recorder{start: start}
 
 			_, err := follow.Follower{Source: source, Clock: clock, View: view, Interval: second, Limit: tc.limit}.
 				Follow(t.Context(), "op")

@@ -29,8 +29,8 @@ func moments() []follow.Moment {
 	running := accepted
 	running.State, running.Stage, running.Step, running.Attempt = "in progress", "create_runtime", "Create_Runtime", 1
 	running.FinishedStages, running.Replica = []string{"start"}, "replica-1"
-	began := at(2)
-	running.StepBegan = began
+	start := at(2)
+	running.StepBegan = start
 
 	held := running
 	next := at(13)

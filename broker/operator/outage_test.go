@@ -47,9 +47,9 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 	return operation, 0, response.Body.Close()
 }
 
-// TestTwoSystemsAreAway has three operations, each of which needs one system. Two of the systems are away: each of their operations reports
+// TestOutageOfTwoSystems has three operations, each of which needs one system. Two of the systems are away: each of their operations reports
 // its own, and the third one is done.
-func TestTwoSystemsAreAway(t *testing.T) {
+func TestOutageOfTwoSystems(t *testing.T) {
 	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}
 	clients, systems := calling{}, []*upstream.System{}
 

@@ -14,25 +14,25 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestDefectsOfTheField checks the engine for known defects of similar engines. Defects that concern more than the engine are tested
+// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Defects that concern more than the engine are tested
 // elsewhere: duplicate orders by the scenarios of test/crash; encryption without authentication by
 // TestEnvelopesAreRefused of internal/secret; metrics that scan tables and lists with a query for each row by
 // TestEveryStatementUsesAnIndex of storage; a server that drops its requests when it stops by TestStop of internal/httpserver.
-func TestDefectsOfTheField(t *testing.T) {
+func TestKnownDefectsOfSimilarEngines(t *testing.T) {
 	cases := map[string]struct {
 		defect string
 		test   func(b *bench)
 	}{
-		"error swallowed":       {"the save after a step hides the step's error, and the process continues", errorBehindASave},
-		"limit from last write": {"the limit counts from the last write, so an operation that keeps writing never times out", limitInSpiteOfWrites},
-		"inputs lost":           {"after a concurrent write the row is read again, without the data that steps keep in memory", inputsOutliveOtherWrites},
-		"two at once":           {"two pending operations of an instance run at the same time", twoPendingTakeTurns},
-		"half accepted":         {"rows are written one by one, and a crash leaves only some of them", acceptedAsAWhole},
+		"error swallowed":       {"the save after a step hides the step's error, and the process continues", errorAfterASave},
+		"limit from last write": {"the limit counts from the last write, so an operation that keeps writing never times out", limitDespiteWrites},
+		"inputs lost":           {"after a concurrent write the row is read again, without the data that steps keep in memory", inputsSurviveConcurrentWrites},
+		"two at once":           {"two pending operations of an instance run at the same time", pendingOperationsQueue},
+		"half accepted":         {"rows are written one by one, and a crash leaves only some of them", acceptedAtomically},
 		"not queued":            {"accepted operations are queued in memory, and a crash loses them", acceptedWithoutAWakeUp},
 		"error forgotten":       {"the last error is kept in memory, and users see a fixed text", lastErrorIsStored},
-		"last save lost":        {"an operation whose last save fails is forgotten until a restart", lastSaveIsMadeUpFor},
-		"old replica's work":    {"the operations of a crashed replica are resumed only when another one starts", leftBehindWorkIsFound},
-		"sleeping workers":      {"a wait blocks a worker, so a few waits block everything", waitsKeepNoWorker},
+		"last save lost":        {"an operation whose last save fails is forgotten until a restart", failedLastSaveIsRetried},
+		"old replica's work":    {"the operations of a crashed replica are resumed only when another one starts", abandonedWorkIsResumed},
+		"sleeping workers":      {"a wait blocks a worker, so a few waits block everything", waitsFreeTheWorker},
 	}
 
 	for name, c := range cases {
@@ -48,7 +48,7 @@ func TestDefectsOfTheField(t *testing.T) {
 	}
 }
 
-func errorBehindASave(b *bench) {
+func errorAfterASave(b *bench) {
 	never, neither := traced("Never"), traced("Neither")
 	b.start(b.engine(b.store, stage("only", &step{name: "Broken", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 		if err := o.Save(ctx); err != nil {
@@ -64,7 +64,7 @@ func errorBehindASave(b *bench) {
 	}
 }
 
-func limitInSpiteOfWrites(b *bench) {
+func limitDespiteWrites(b *bench) {
 	b.start(b.engine(b.store, stage("only", &step{name: "Busy", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 		return o, 20 * time.Second, o.Save(ctx)
 	}})))
@@ -76,7 +76,7 @@ func limitInSpiteOfWrites(b *bench) {
 	}
 }
 
-func inputsOutliveOtherWrites(b *bench) {
+func inputsSurviveConcurrentWrites(b *bench) {
 	build := &step{name: "Build", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 		o.Data.Input = "secret"
 
@@ -109,7 +109,7 @@ func inputsOutliveOtherWrites(b *bench) {
 	}
 }
 
-func twoPendingTakeTurns(b *bench) {
+func pendingOperationsQueue(b *bench) {
 	var now, most atomic.Int32
 
 	long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -132,7 +132,7 @@ func twoPendingTakeTurns(b *bench) {
 	}
 }
 
-func acceptedAsAWhole(b *bench) {
+func acceptedAtomically(b *bench) {
 	crash := errors.New("a crash after the operation's row")
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -182,7 +182,7 @@ func lastErrorIsStored(b *bench) {
 	}
 }
 
-func lastSaveIsMadeUpFor(b *bench) {
+func failedLastSaveIsRetried(b *bench) {
 	store := &cutOff{Store: b.store}
 	last := &step{name: "Last"}
 	last.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -203,7 +203,7 @@ func lastSaveIsMadeUpFor(b *bench) {
 	}
 }
 
-func leftBehindWorkIsFound(b *bench) {
+func abandonedWorkIsResumed(b *bench) {
 	old := &cutOff{Store: b.store}
 	stages := []process.Stage[data]{stage("only", &step{name: "Leave", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 		old.cut(true)
@@ -224,7 +224,7 @@ func leftBehindWorkIsFound(b *bench) {
 	}
 }
 
-func waitsKeepNoWorker(b *bench) {
+func waitsFreeTheWorker(b *bench) {
 	const many = 70 // more than workers
 
 	wait := &step{name: "Wait", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
